@@ -77,7 +77,7 @@ def parse_arguments(arguments):
     try:
         given.seconds = float(os.environ.get("GPU_CHECK_SECONDS", "480"))
     except ValueError:
-        raise Failure(2, f"GPU_CHECK_SECONDS '{os.environ['GPU_CHECK_SECONDS']}' is no number") from None
+        raise Failure(2, f"GPU_CHECK_SECONDS '{os.environ['GPU_CHECK_SECONDS']}' is not a number") from None
     return given
 
 

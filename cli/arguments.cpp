@@ -95,10 +95,12 @@ void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& h
   });
 }
 
-void add_threads(CLI::App& app, const std::string& of) {
+void add_threads(CLI::App& app, const std::string& of, const std::string& usual) {
   app.add_option_function<int>(
          "--threads", [](const int& threads) { core::set_thread_count(threads); },
-         fmt::format("CPU threads {}; default {}: the cores that this process may use", of, core::thread_count()))
+         fmt::format("CPU threads {}; default{}", of,
+                     usual.empty() ? fmt::format(" {}: the cores that this process may use", core::thread_count())
+                                   : ": " + usual))
       ->check(CLI::Range(1, 4096));
 }
 
@@ -142,14 +144,15 @@ void add_budget(CLI::App& app, std::string& budget, const std::string& help) {
 }
 
 void add_alignment(CLI::App& app, std::int64_t& alignment) {
-  app.add_option("--alignment", alignment, "bytes that sizes and offsets of the plan are multiples of")
+  app.add_option("--alignment", alignment, "sizes and offsets of the plan are multiples of this many bytes")
       ->capture_default_str()
       ->check(at_least_one());
 }
 
 void AlignmentChoice::add_to(CLI::App& app) {
-  app.add_option("--alignment", given,
-                 "bytes that sizes and offsets of the plan are multiples of; absent: 256 where nodes have ops, else 1")
+  app.add_option(
+         "--alignment", given,
+         "sizes and offsets of the plan are multiples of this many bytes; default: 256 if nodes have ops, else 1")
       ->check(at_least_one());
 }
 
@@ -158,7 +161,8 @@ std::int64_t AlignmentChoice::of(const core::Graph& graph) const {
 }
 
 void StartArgument::add_to(CLI::App& app) {
-  app.add_option("--start", path, "schedule file to start from; where it fits, the answer is at least as good");
+  app.add_option("--start", path,
+                 "schedule file from which the search starts; if it fits, the answer is at least as good");
 }
 
 std::unique_ptr<const core::ScheduleFile> StartArgument::load_into(solvers::SolveOptions& search,
@@ -182,7 +186,7 @@ std::unique_ptr<const core::ScheduleFile> StartArgument::load_into(solvers::Solv
 
 void SearchAids::add_to(CLI::App& app) {
   app.add_option("--td", td, "PACE .td file: the tree decomposition of the graph that the solver is to use");
-  device.add_to(app, ": where large tables of solvers are filled");
+  device.add_to(app, ": the device that fills large tables of solvers");
 }
 
 NamedPath SearchAids::input() const { return {"--td", td}; }
@@ -243,7 +247,7 @@ void GraphArguments::add_batch(CLI::App& app, const std::string& help, const std
            if (fault != core::NumberFault::none)
              throw core::InputError(
                  fmt::format("--batch {} is {}; give a number, or auto", text,
-                             fault == core::NumberFault::too_large ? "too large" : "no whole number"));
+                             fault == core::NumberFault::too_large ? "too large" : "not a whole number"));
            if (!batch_auto) model_options["batch"] = value;
          },
          help + "; auto: the largest that fits into --device-memory or --budget")
@@ -356,17 +360,19 @@ void SolverArguments::add_to(CLI::App& app, const std::string& default_seconds) 
   add_time_limit(
       app, time_limit,
       fmt::format("wall time of the command, reading included, as 10s, 500ms or 2m; default {}", default_seconds));
-  app.add_option("--work-limit", work_limit, "steps of the search; unlike time, the same result on every machine")
+  app.add_option("--work-limit", work_limit,
+                 "limit on the steps of the search; unlike a time limit, it gives the same result on every machine")
       ->check(at_least_one());
   add_threads(app, "of searches, simulation and kernels");
-  app.add_option("--seed", seed, "of solvers that draw random numbers")->capture_default_str();
-  app.add_option("--memory", memory, "for tables and states of exact solvers, as 8GiB; default 2GiB");
+  app.add_option("--seed", seed, "seed of the solvers' random numbers")->capture_default_str();
+  app.add_option("--memory", memory, "memory that tables and states of exact solvers may use, as 8GiB; default 2GiB");
   app.add_option("--order", order, "fixed (or input): nodes first run in the order of the file; free: in any")
       ->capture_default_str()
       ->check(CLI::IsMember({"free", "fixed", "input"}));
   app.add_option("--max-occurrences", max_occurrences, "how often a node may run; 1: no recomputation; absent: any")
       ->check(at_least_one());
-  app.add_option("--option", own, "NAME=VALUE of the solver alone, as 'cairn solvers' lists them; may be repeated")
+  app.add_option("--option", own,
+                 "option NAME=VALUE that only this solver has, as 'cairn solvers' lists them; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }

@@ -39,8 +39,9 @@ void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& h
 const CLI::Validator& at_least_one();
 
 /// Adds --threads, which sets core::thread_count() as soon as the option is parsed. `of` is the end of the help text
-/// "CPU threads ..." and says what the threads do, for example "of the kernels".
-void add_threads(CLI::App& app, const std::string& of);
+/// "CPU threads ..." and says what the threads do, for example "of the kernels". `usual` describes the default; empty:
+/// it is the number of cores that this process may use.
+void add_threads(CLI::App& app, const std::string& of, const std::string& usual = "");
 
 /// The option --precision.
 struct PrecisionChoice {

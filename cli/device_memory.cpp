@@ -12,9 +12,10 @@ void DeviceArguments::add_to(CLI::App& app) {
   app.add_option("--device-memory", memory,
                  "all memory of a device, as 24GiB: the budget is what resident tensors, libraries and the context "
                  "leave of it");
-  app.add_option("--context-memory", context,
-                 fmt::format("of --device-memory, for the CUDA context and its code; default {}, which is assumed",
-                             core::format_bytes(pipeline::kContextBytes)));
+  app.add_option(
+      "--context-memory", context,
+      fmt::format("part of --device-memory that the CUDA context and its code take; by default, {} are assumed",
+                  core::format_bytes(pipeline::kContextBytes)));
 }
 
 std::optional<pipeline::DeviceMemory> DeviceArguments::given_memory() const {

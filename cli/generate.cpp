@@ -166,9 +166,9 @@ Subcommand add_generate(CLI::App& root) {
   number("--degree", a.degree, "the most readers of a node (in-tree: inputs)");
   number("--branches", a.branches, "parallel chains");
   number("--length", a.length, "nodes of a chain");
-  number("--groups", a.groups, "of 3-Partition, three numbers each");
-  number("--sum", a.sum, "of each group's numbers");
-  app->add_option("--numbers", a.numbers, "of 3-Partition, as 4,5,6,4,5,6")->delimiter(',');
+  number("--groups", a.groups, "number of groups of 3-Partition, three numbers each");
+  number("--sum", a.sum, "sum of the numbers of each group of 3-Partition");
+  app->add_option("--numbers", a.numbers, "numbers to partition (3-Partition), as 4,5,6,4,5,6")->delimiter(',');
   number("--most", a.most, "bytes of the largest output; sizes are uniform");
   const auto part = [&](const char* name, double& value, const char* help) {
     app->add_option(name, value, help)->capture_default_str()->check(CLI::Range(0.0, 1.0));

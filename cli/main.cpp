@@ -67,7 +67,7 @@ std::string help(const CLI::App& root) {
   const auto subcommands = root.get_subcommands([](const CLI::App*) { return true; });
   for (std::size_t i = 0; i < subcommands.size(); ++i) {
     if (i == 0) text += "Start with:\n";
-    if (i == kFirst) text += "Beside these:\n";
+    if (i == kFirst) text += "Other commands:\n";
     text += fmt::format("  {:<9} {}\n", subcommands[i]->get_name(), subcommands[i]->get_description());
   }
   return text +
@@ -109,13 +109,13 @@ std::string read_number(std::string_view type, std::string& word) {
     double value = 0;
     const char* const end = word.data() + word.size();
     const bool good = std::from_chars(word.data(), end, value) == std::from_chars_result{end, {}};
-    return good && std::isfinite(value) ? "" : "is no number";
+    return good && std::isfinite(value) ? "" : "is not a number";
   }
   const bool is_unsigned = type.starts_with("UINT");
   std::int64_t value = 0;
   const core::NumberFault fault = core::parse_whole(word, value);
   if (fault == core::NumberFault::no_number || fault == core::NumberFault::fraction)
-    return fmt::format("is no whole number{}", is_unsigned ? " from 0 on" : "");
+    return fmt::format("is not a whole number{}", is_unsigned ? " from 0 on" : "");
   if (is_unsigned && word.front() == '-' && value != 0) return "is negative; give a whole number from 0 on";
   if (fault == core::NumberFault::none) {
     word = std::to_string(value);

@@ -60,7 +60,7 @@ std::string timings_text(const pipeline::Measurement& measurement) {
   std::string text = fmt::format("{}, {} of them disturbed and repeated", measurement.timings, measurement.repeated);
   if (!measurement.disturbed.empty())
     text +=
-        fmt::format("; of {} ops none was undisturbed, and their delays are taken off", measurement.disturbed.size());
+        fmt::format("; every timing of {} ops was disturbed; lost time was subtracted", measurement.disturbed.size());
   return text;
 }
 

@@ -12,7 +12,7 @@
 
 namespace cairn::cli {
 void ObjectiveArguments::add_to(CLI::App& app, const std::string& help) {
-  add_budget(app, budget, help + ", or 80% of the baseline peak; min: the least there is");
+  add_budget(app, budget, help + ", or 80% of the baseline peak; min: the least budget known");
   device.add_to(app);
   app.add_option("--max-cost", max_cost,
                  "the least peak for at most this cost: 10% above the baseline's, 1.1x, or a cost as 12345");

@@ -50,11 +50,11 @@ void write_schedules(const fit::Problem& problem, const ParetoArguments& argumen
 
 void make_folder(const std::string& path) {
   if (path.empty()) return;
-  if (path == "-") throw core::InputError("--schedules - is standard output, which is no folder; name one");
+  if (path == "-") throw core::InputError("--schedules - is standard output, which is not a folder; name one");
   std::error_code error;
   std::filesystem::create_directory(path, error);
   if (!std::filesystem::is_directory(path))
-    throw core::InputError(fmt::format("--schedules '{}' is no folder and cannot be made one; name another", path));
+    throw core::InputError(fmt::format("--schedules '{}' is not a folder and cannot be made one; name another", path));
   require_outputs({{"--schedules", path + "/s.json"}}, {});
 }
 
@@ -115,17 +115,18 @@ Subcommand add_pareto(CLI::App& root) {
   arguments->search.add_to(*app, "30s");
   CLI::Option* points =
       app->add_option("--points", arguments->points,
-                      "budgets, evenly from the least that costs nothing to the least that can be reached")
+                      "number of budgets, at equal distances from the least one without extra cost down to the least "
+                      "that can be reached")
           ->capture_default_str()
           ->check(CLI::Range(2, 1000));
-  app->add_option("--budgets", arguments->budgets, "these instead: 90%,80%,1.5GiB,12345")
+  app->add_option("--budgets", arguments->budgets, "exactly these budgets: 90%,80%,1.5GiB,12345")
       ->delimiter(',')
       ->excludes(points);
   arguments->start.add_to(*app);
   arguments->alignment.add_to(*app);
   add_peak_only(*app, arguments->peak_only);
   arguments->aids.add_to(*app);
-  app->add_option("--csv", arguments->csv, "CSV file to write, a line a point");
+  app->add_option("--csv", arguments->csv, "CSV file to write, one line per point");
   app->add_option("--report", arguments->report, "HTML page to write: the curve and its table");
   app->add_option("--svg", arguments->svg, "picture of the curve to write");
   app->add_option("--schedules", arguments->schedules, "folder for the points' schedules: BUDGET.json, in bytes");

@@ -53,7 +53,7 @@ core::AddressRange parse_range(const std::string& text) {
   } catch (const core::InputError&) {
   }
   throw core::InputError(fmt::format(
-      "--forbid '{}' is no range of addresses; give where it begins and, behind ':', ends, as 4096:8192 or 0:64KiB",
+      "--forbid '{}' is not a range of addresses; give where it begins and, after ':', ends, as 4096:8192 or 0:64KiB",
       text));
 }
 
@@ -184,10 +184,10 @@ std::string refusal_text(const std::string& path, const FoundPlan& result, const
   const bool exact = alike(live) || alike(bound) || alike(planned);
   const auto size = [&](std::int64_t bytes) { return exact ? bytes_text(bytes) : report::size_text(bytes); };
   const bool proved = result.status() == solvers::Status::infeasible;
-  const std::string name = core::input_name(path), known = size(planned) + " are known to do";
+  const std::string name = core::input_name(path), known = size(planned) + " are known to suffice";
   if (!proved)
     return report::in_lines({report::verdict_text("found no plan of ", name,
-                                                  fmt::format(" within {}, and none is excluded", size(capacity))),
+                                                  fmt::format(" within {}; not proved impossible", size(capacity))),
                              "the lower bound is " + size(bound), known});
   return report::in_lines({report::verdict_text("no plan of ", name, " fits into " + size(capacity)),
                            live > capacity ? size(live) + " are live at once" : size(bound) + " are needed",
@@ -289,13 +289,14 @@ Subcommand add_plan(CLI::App& root) {
   app->add_option("--csv", arguments->csv, "MiniMalloc CSV with offsets to write");
   app->add_option("--report", arguments->report, "HTML page to write: the load over time, and where every buffer lies");
   add_time_limit(*app, arguments->time_limit,
-                 "wall time of the command, as 10s, 500ms or 2m; absent: a count of work, about a second's");
+                 "wall time of the command, as 10s, 500ms or 2m; default: a work limit of about one second");
   add_threads(*app, "of the search");
   app->add_option("--buffers", arguments->buffers,
-                  "MiniMalloc CSV with columns id, lower, upper, size; alignment, offset, hint, gaps where there are");
+                  "MiniMalloc CSV with columns id, lower, upper, size; optional: alignment, offset, hint, gaps");
   app->add_option("--capacity", arguments->capacity,
                   "bytes that the buffers must fit into, as 1048576 or 1MiB: the search ends once they do");
-  app->add_flag("--minimize", arguments->minimize, "go on to the least height, also within a capacity");
+  app->add_flag("--minimize", arguments->minimize,
+                "search for the least height even if the plan already fits into the capacity");
   const auto repeated = [&](const std::string& option, std::vector<std::string>& values, const std::string& help) {
     app->add_option(option, values, help)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };

@@ -302,15 +302,17 @@ Subcommand add_run(CLI::App& root) {
   app->add_option("--plan", arguments->plan, "plan file to write");
   arguments->alignment.add_to(*app);
   app->add_option("--repeat", arguments->repeats,
-                  "timed executions of baseline and schedule, by turns, after one to warm up; the median time is "
+                  "timed executions of baseline and schedule, alternating, after one to warm up; the median time is "
                   "reported. Absent: 3 to 15, as fit into a second and into --time-limit")
       ->check(at_least_one());
-  app->add_flag("--poison", arguments->poison, "overwrite every buffer when it dies: a read after free shows");
+  app->add_flag("--poison", arguments->poison,
+                "fill every buffer with NaN after its last use, so that later reads show");
+  app->add_flag("--check", arguments->check,
+                "compare every kept output with the host's in fp32; the tolerance is measured by adding rounding noise "
+                "on the host");
   app->add_flag(
-      "--check", arguments->check,
-      "compare every kept output with the host's in fp32; what may differ is measured by disturbing the host");
-  app->add_flag("--sentinels", arguments->sentinels,
-                "check a guard behind every buffer after each step; the guards add to the arena, beside the budget");
+      "--sentinels", arguments->sentinels,
+      "check a guard behind every buffer after each step; guards enlarge the arena and are not counted in the budget");
   arguments->graph.add_to(*app);
   app->footer(
       "Examples:\n"

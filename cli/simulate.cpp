@@ -42,7 +42,7 @@ struct SimulateArguments {
 std::int64_t parse_count(std::string_view option, std::string_view text) {
   const auto fail = [&] [[noreturn]] () {
     throw core::InputError(fmt::format(
-        "{} '{}' is no number of candidates; give one from 1 to 9e18, as 100000, 100k, 2.5M or 1e9", option, text));
+        "{} '{}' is not a number of candidates; give one from 1 to 9e18, as 100000, 100k, 2.5M or 1e9", option, text));
   };
   constexpr std::int64_t kMost = 9'000'000'000'000'000'000;
   std::int64_t value = 0;
@@ -268,10 +268,12 @@ Subcommand add_simulate(CLI::App& root) {
       ->capture_default_str()
       ->check(between(0, 1'000'000));
   app->add_option("--top", a.top, "how many of the best to keep")->capture_default_str()->check(between(1, 100'000));
-  add_budget(*app, a.budget, "counts the schedules within it: 1.5GiB, 200MB, 12345 or 80% of the baseline peak");
-  app->add_flag("--undominated", a.undominated,
-                "also find the candidates whose memory profile no other one's dominates, for --json and --report");
-  app->add_option("--on-bad-line", a.on_bad_line, "what to do with a line that is no schedule: stop or skip")
+  add_budget(*app, a.budget,
+             "count the schedules within this budget: 1.5GiB, 200MB, 12345 or 80% of the baseline peak");
+  app->add_flag(
+      "--undominated", a.undominated,
+      "also find the candidates whose memory profile is not dominated by any other's, for --json and --report");
+  app->add_option("--on-bad-line", a.on_bad_line, "what to do with a line that is not a schedule: stop or skip")
       ->capture_default_str();
   app->add_option("--checkpoint", a.checkpoint, "file that keeps the state; the same command goes on from there");
   app->add_option("--checkpoint-every", a.checkpoint_every, "how often it is written")->capture_default_str();
@@ -281,7 +283,7 @@ Subcommand add_simulate(CLI::App& root) {
   app->add_option("--best", a.best, "schedule file to write: the best one");
   app->add_option("--report", a.report, "HTML page to write: histogram, Pareto set, tables");
   a.device.add_to(*app);
-  add_threads(*app, "of each process, of several on a machine its share");
+  add_threads(*app, "of each process", "the cores of a machine divided by the processes on it");
   app->add_option("--at-once", a.at_once, "most schedules that the backend is given at once; changes no result")
       ->check(at_least_one());
   a.graph.add_to(*app);

@@ -158,7 +158,9 @@ Subcommand add_solve(CLI::App& root) {
   arguments->graph.add_to(*app);
   std::string footer = "Solvers:\n";
   for (const auto& info : solvers::registry()) {
-    const std::string graphs = info.graphs == "any" ? "" : fmt::format("; {} graphs only", info.graphs);
+    const std::string graphs = info.graphs == "any"   ? ""
+                               : info.most_values > 0 ? fmt::format("; only graphs with at most {}", info.graphs)
+                                                      : fmt::format("; {} graphs only", info.graphs);
     footer += fmt::format("  {:<12} {}{}\n", info.name, info.guarantee, graphs);
   }
   app->footer(footer +

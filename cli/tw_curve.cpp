@@ -20,7 +20,7 @@ int write_tw_curve(const Console& console, const fit::Problem& problem, const so
   }();
   write_output(path, [&] { return pipeline::tw_curve_csv(points); });
   Json list = Json::array();
-  Rows rows{{"k", "steps", "% of nodes", "peak", "cost", "cleaned up: steps", "cost"}};
+  Rows rows{{"k", "steps", "% of nodes", "peak", "cost", "with values kept: steps", "cost"}};
   for (const solvers::TwPoint& point : points) {
     const auto known = [](std::int64_t steps, std::int64_t value) { return steps > 0 ? Json(value) : Json(nullptr); };
     list.push_back({{"k", point.k},
@@ -82,12 +82,12 @@ int stream_tw_schedule(const Console& console, const fit::Problem& problem, cons
   json["cost_increase_pct"] = increase;
   json["planned_bytes"] = nullptr;
   json["output"] = path;
-  console.print(json,
-                format_table({{"graph", problem.name},
-                              {"steps", fmt::format("{}, of {} of Algorithm 1", point.steps, point.length)},
-                              {"peak", bytes_text(point.peak)},
-                              {"cost", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, point.cost), increase)},
-                              {"written to", path}}));
+  console.print(
+      json, format_table({{"graph", problem.name},
+                          {"steps", fmt::format("{} written of {} that Algorithm 1 makes", point.steps, point.length)},
+                          {"peak", bytes_text(point.peak)},
+                          {"cost", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, point.cost), increase)},
+                          {"written to", path}}));
   return kDone;
 }
 

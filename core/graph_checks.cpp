@@ -270,7 +270,7 @@ void check_inputs_exist(const std::vector<Node>& nodes) {
       }
     }
     if (nodes[v].forward != kNoNode && (nodes[v].forward < 0 || nodes[v].forward >= n)) {
-      throw InputError(fmt::format("node {} names node {} as its forward node, but there is none such",
+      throw InputError(fmt::format("node {} names node {} as its forward node, but there is no such node",
                                    quoted(nodes, v), nodes[v].forward));
     }
   }
@@ -287,11 +287,11 @@ void check_order(const std::vector<Node>& nodes, const std::vector<NodeId>& orde
   }
   std::vector<std::uint8_t> done(n, 0);
   for (const NodeId v : order) {
-    if (v < 0 || v >= n) throw InputError(fmt::format("the order names node {}, but there is none such", v));
+    if (v < 0 || v >= n) throw InputError(fmt::format("the order names node {}, but there is no such node", v));
     if (done[v]) throw InputError(fmt::format("the order names node {} twice", quoted(nodes, v)));
     for (const auto& [u, output] : nodes[v].inputs) {
       if (!done[u]) {
-        throw InputError(fmt::format("the order is not topological: node {} stands before its input {}",
+        throw InputError(fmt::format("the order is not topological: node {} comes before its input {}",
                                      quoted(nodes, v), quoted(nodes, u)));
       }
     }
@@ -306,13 +306,13 @@ void check_inplace(const std::vector<Node>& nodes) {
       const OutputRef taken = node.outputs[k].inplace;
       if (taken == OutputRef()) continue;
       if (std::find(node.inputs.begin(), node.inputs.end(), taken) == node.inputs.end()) {
-        throw InputError(fmt::format("{} is in place of node {}, which is not one of its inputs",
+        throw InputError(fmt::format("{} takes over the storage of node {}, which is not one of its inputs",
                                      describe_output(nodes, {v, k}), taken.node));
       }
       for (std::int32_t other = 0; other < k; ++other) {
         if (node.outputs[other].inplace != taken) continue;
-        throw InputError(fmt::format("outputs {} and {} of node {} are both in place of {}", other, k, quoted(nodes, v),
-                                     describe_output(nodes, taken)));
+        throw InputError(fmt::format("outputs {} and {} of node {} both take over the storage of {}", other, k,
+                                     quoted(nodes, v), describe_output(nodes, taken)));
       }
     }
   }

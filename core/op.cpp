@@ -406,7 +406,7 @@ class Checker {
     std::vector<std::int64_t> sorted = perm;
     std::sort(sorted.begin(), sorted.end());
     for (std::size_t i = 0; i < sorted.size(); ++i) {
-      if (sorted[i] != static_cast<std::int64_t>(i)) fail("perm [{}] is no permutation", fmt::join(perm, ", "));
+      if (sorted[i] != static_cast<std::int64_t>(i)) fail("perm [{}] is not a permutation", fmt::join(perm, ", "));
     }
     if (perm.size() != x.size()) fail("perm [{}] does not fit x {}", fmt::join(perm, ", "), text(x));
     Shape expected;

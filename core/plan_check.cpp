@@ -159,7 +159,7 @@ std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan&
   std::map<std::tuple<std::int64_t, bool, std::int32_t>, const Buffer*> at;
   for (const Buffer& b : plan.buffers) {
     if (!at.emplace(std::tuple(b.first, b.scratch, b.output), &b).second) {
-      return fmt::format("{} is the second one of its step", label(b));
+      return fmt::format("{} is a duplicate in its step", label(b));
     }
   }
   std::size_t expected = 0;
@@ -211,7 +211,7 @@ std::string check_specs(const std::vector<BufferSpec>& specs, std::span<const Ad
   std::int64_t top = 0, top_of_bytes = 0;
   for (const Buffer& b : plan.buffers) {
     if (b.node < 0 || static_cast<std::size_t>(b.node) >= specs.size() || seen[b.node])
-      return fmt::format("buffer {} is not there or stands twice", b.node);
+      return fmt::format("buffer {} is unknown or occurs twice", b.node);
     seen[b.node] = 1;
     const BufferSpec& spec = specs[b.node];
     if (b.first != spec.lower || b.last != spec.upper - 1)

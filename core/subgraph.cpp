@@ -46,7 +46,7 @@ InducedSubgraph induced_subgraph(const Graph& graph, std::span<const NodeId> nod
   part.own_id.assign(static_cast<std::size_t>(graph.node_count()), kNoNode);
   for (const NodeId v : nodes) {
     if (v < 0 || v >= graph.node_count())
-      throw InputError(fmt::format("the subgraph names node {}, but there is none such", v));
+      throw InputError(fmt::format("the subgraph names node {}, but there is no such node", v));
     part.own_id[v] = 0;
   }
   for (NodeId v = 0; v < graph.node_count(); ++v) {

@@ -236,7 +236,7 @@ std::string read_size(std::string_view text, std::optional<std::int64_t> whole, 
   const std::string_view fault = parse_decimal(text, value);
   if (value.whole_exponent) {
     const NumberFault of_whole = parse_whole(text, bytes);
-    if (of_whole == NumberFault::fraction) return "is no whole number of bytes";
+    if (of_whole == NumberFault::fraction) return "is not a whole number of bytes";
     if (of_whole == NumberFault::too_large) return "is too large";
     return bytes == 0 ? "is not positive" : "";
   }

@@ -77,7 +77,7 @@ class Lowering {
     node_ = v;
     op_ = layers_.op(v);
     if (op_ == nullptr)
-      throw core::InputError(fmt::format("node '{}' has no op that could be taken apart", layers_.name(v)));
+      throw core::InputError(fmt::format("node '{}' has no op that can be split into operations", layers_.name(v)));
     if (op_->type != core::ElementType::f32)
       throw core::InputError(fmt::format("node '{}' is stored as {}; operations are of fp32", layers_.name(v),
                                          core::to_string(op_->type)));

@@ -438,7 +438,7 @@ ThreePartition three_partition_pumpkin(std::span<const std::int64_t> numbers) {
   constexpr std::int64_t kMostSum = std::int64_t{1} << 40;
   const auto count = static_cast<std::int64_t>(numbers.size());
   if (count == 0 || count % 3 != 0)
-    throw core::InputError(fmt::format("3-Partition is about 3m numbers, m >= 1; here are {}", count));
+    throw core::InputError(fmt::format("3-Partition needs 3m numbers with m >= 1, but {} were given", count));
   const std::int64_t groups = count / 3;
   std::int64_t total = 0;
   for (const std::int64_t number : numbers) {

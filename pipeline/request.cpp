@@ -37,7 +37,7 @@ std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
   const bool known_unit = unit.empty() || unit == "%" || unit == "x";
   if (end == 0 || !known_unit || !std::isfinite(cost) || number < 0 || cost >= 9e18)
     throw core::InputError(
-        fmt::format("{} is no cost; give 10% (above the baseline's {}), 1.1x (times it), or a cost as 12345",
+        fmt::format("{} is not a cost; give 10% (above the baseline's {}), 1.1x (times it), or a cost as 12345",
                     core::option("max-cost", fmt::format("'{}'", text)), baseline));
   // Rounding can make the product slightly too small. The tolerance allows a schedule that costs exactly as many
   // percent more as the user permits.

@@ -50,7 +50,7 @@ std::string parse_numbers(std::string_view text, bool commas, std::vector<core::
     const bool ends = next == text.size() || text[next] == ',' || kBlank.find(text[next]) != std::string_view::npos;
     if (error == std::errc::invalid_argument || !ends) {
       const std::string_view word = text.substr(at, text.find_first_of(", \t", at + 1) - at);
-      return fmt::format("{} is no node number", preview(word));
+      return fmt::format("{} is not a node number", preview(word));
     }
     steps.push_back(error == std::errc::result_out_of_range ? to_node(std::numeric_limits<std::int64_t>::max())
                                                             : to_node(value));
@@ -66,7 +66,7 @@ std::string parse_numbers(std::string_view text, bool commas, std::vector<core::
 
 std::string parse_object(std::string_view text, std::string_view fingerprint, std::vector<core::NodeId>& steps) {
   const auto object = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
-  if (object.is_discarded()) return "it is no valid JSON; is it truncated?";
+  if (object.is_discarded()) return "it is not valid JSON; is it truncated?";
   const auto key = [&](const char* name) { return object.contains(name) ? object[name] : nlohmann::json(); };
   if (const auto format = key("format"); !format.is_null() && format != "cairn.schedule")
     return fmt::format("its \"format\" is {}, not cairn.schedule", preview(format.dump()));
@@ -78,7 +78,7 @@ std::string parse_object(std::string_view text, std::string_view fingerprint, st
   const auto list = object.find("steps");
   if (list == object.end() || !list->is_array()) return "it has no list \"steps\"";
   for (const auto& step : *list) {
-    if (!step.is_number_integer()) return fmt::format("{} is no node number", preview(step.dump()));
+    if (!step.is_number_integer()) return fmt::format("{} is not a node number", preview(step.dump()));
     steps.push_back(step.is_number_unsigned() && step.get<std::uint64_t>() > 0x7fffffff
                         ? std::numeric_limits<core::NodeId>::max()
                         : to_node(step.get<std::int64_t>()));

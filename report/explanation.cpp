@@ -233,7 +233,7 @@ std::string Explanation::kinds_text() const {
   if (schedule_) sides.push_back(&*schedule_);
   Rows rows = {{"at the peak", "baseline"}, {"step"}, {"node"}};
   if (schedule_) rows[0].push_back("schedule");
-  std::vector<std::string> most = {"most in"};
+  std::vector<std::string> most = {"largest layers"};
   for (const Side* side : sides) {
     rows[1].push_back(fmt::format("{} of {}", side->at.step, side->steps));
     rows[2].push_back(shortened(graph_.name(side->at.node)));
@@ -322,9 +322,9 @@ std::string Explanation::recomputation_text(bool all) const {
     }
     if (named > 0 && named < layers.size()) parts.push_back(fmt::format("{} more", layers.size() - named));
     Rows lines = {{"recomputed",
-                   fmt::format("{} times, {} nodes: {} cost saves {} where the baseline peaks", total.times,
+                   fmt::format("{} times, {} nodes: extra cost {}, saves {} at the baseline's peak", total.times,
                                total.nodes, cost(total.extra_cost), core::format_bytes(total.saved_at_baseline_peak))}};
-    if (named > 0) lines.push_back({"most by", fmt::format("{}", fmt::join(parts, ", "))});
+    if (named > 0) lines.push_back({"layers saving most", fmt::format("{}", fmt::join(parts, ", "))});
     return format_table(lines);
   }
   Rows rows = {{"recomputed", "nodes", "times", "cost", "saves at the baseline's peak", "at its own", "on average"}};
@@ -351,8 +351,8 @@ std::string Explanation::recomputation_text(bool all) const {
       {fmt::format(
           "where the baseline peaks, at '{}', the schedule holds {} instead of {}:", shortened(graph_.name(at.node)),
           core::format_bytes(at.schedule_bytes), core::format_bytes(at.baseline_bytes))},
-      {fmt::format("{} are recomputed later, {} are not made yet or no longer needed, {} are there that the baseline "
-                   "does not hold",
+      {fmt::format("{} are recomputed later, {} are not made yet or no longer needed, {} are in memory only in the "
+                   "schedule",
                    core::format_bytes(at.recomputed_later), core::format_bytes(at.other_order),
                    core::format_bytes(at.held_more))}};
   return "\n" + format_table(rows, true) + format_table(lines);

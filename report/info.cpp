@@ -14,7 +14,7 @@ namespace {
 /// Says whether the budget can be met, and how.
 std::string answer_text(const fit::Task& task, const pipeline::BudgetVerdict& verdict) {
   if (verdict.below_bound) return "does not fit: below the lower bound";
-  if (!verdict.fits) return "not known: none that fits was found in time, and none is excluded";
+  if (!verdict.fits) return "not known: none that fits was found in time; not proved impossible";
   if (!*verdict.fits) return fmt::format("does not fit{}: proved", scope_text(verdict.scope));
   switch (verdict.means.value()) {
     case pipeline::Means::baseline:
@@ -34,7 +34,7 @@ std::string answer_text(const fit::Task& task, const pipeline::BudgetVerdict& ve
 std::string otherwise_text(const pipeline::BudgetVerdict& verdict) {
   if (!verdict.fits_with.empty()) return "fits with " + core::option("solver", verdict.fits_with);
   const bool part = verdict.fits && !*verdict.fits && !verdict.below_bound && verdict.scope != solvers::kAnySchedule;
-  return part ? "not known otherwise" : "";
+  return part ? "unknown for other schedules" : "";
 }
 
 }  // namespace

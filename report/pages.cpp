@@ -11,8 +11,7 @@ namespace cairn::report {
 
 void add_schedule(Report& page, ReportSchedule schedule, const core::Evaluation& evaluation) {
   page.summary += fmt::format(" \u00b7 {} steps", html::grouped(schedule.schedule.length()));
-  if (evaluation.recomputed > 0)
-    page.summary += fmt::format(", {} of them again", html::grouped(evaluation.recomputed));
+  if (evaluation.recomputed > 0) page.summary += fmt::format(", {} recomputed", html::grouped(evaluation.recomputed));
   page.shown = static_cast<std::int32_t>(page.schedules.size());
   page.schedules.push_back(std::move(schedule));
 }
@@ -54,7 +53,7 @@ void add_budget(Report& page, const fit::Problem& problem, std::optional<std::in
 ReportTradeoff tradeoff_of(const fit::Problem& problem, const std::vector<solvers::Tradeoff>& met, std::int64_t peak,
                            std::int64_t cost) {
   ReportTradeoff tradeoff;
-  tradeoff.note = "The ring is the schedule of this page, the other points are those that were met on the way.";
+  tradeoff.note = "The ring is the schedule of this page; the other points were also found by the search.";
   tradeoff.baseline = {problem.baseline.peak, problem.baseline.cost, "baseline"};
   tradeoff.lower_bound_bytes = problem.lower_bound;
   for (const auto& [bytes, at_cost] : met) {
@@ -77,7 +76,7 @@ std::string info_page(const fit::Problem& problem, const fit::LeastBudget& least
                    least.proved() ? "; proved least" : "")});
   page.facts.push_back({"Lower bound", core::format_bytes(problem.lower_bound), "no schedule has less"});
   page.facts.push_back(
-      {"Resident", core::format_bytes(graph.resident_bytes()), "weights and states, beside the budget"});
+      {"Resident", core::format_bytes(graph.resident_bytes()), "weights and states, not counted in the budget"});
   page.facts.insert(page.facts.end(), facts.begin(), facts.end());
   page.levels.push_back({"lower bound", problem.lower_bound, ReportLevel::Kind::bound});
   page.levels.push_back({"least budget", least.memory(), ReportLevel::Kind::schedule});

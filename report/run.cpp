@@ -65,9 +65,9 @@ std::string timing_text(const pipeline::RunResult& result) {
   return fmt::format("{}, {}, {}",
                      count == 1 ? "one execution" + each : fmt::format("median of {} executions{}", count, each),
                      !result.baseline_run ? "of the schedule alone"
-                     : result.interleaved ? "by turns"
+                     : result.interleaved ? "alternating"
                                           : "one schedule after the other, as there is no memory for both",
-                     result.warmed_up ? "after one to warm up" : "with nothing to warm up, as the time was over");
+                     result.warmed_up ? "after one to warm up" : "without a warm-up, for lack of time");
 }
 
 std::vector<std::string> notes_of(const core::Graph& graph, const pipeline::RunResult& result) {
@@ -95,11 +95,11 @@ ReportTable numbers_of(const fit::Problem& problem, const fit::Decision& decisio
                        const std::string& cost_unit) {
   const fit::Decision& baseline = result.baseline;
   const runtime::StepReport& after = result.scheduled_run.report;
-  ReportTable table{
-      "Numbers",
-      "Resident bytes stand beside the budget: they are there under every schedule. Time: " + timing_text(result) + ".",
-      {"", "baseline", "schedule", "change"},
-      {}};
+  ReportTable table{"Numbers",
+                    "Resident bytes are not counted in the budget, because every schedule needs them. Time: " +
+                        timing_text(result) + ".",
+                    {"", "baseline", "schedule", "change"},
+                    {}};
   const auto add = [&](std::string name, std::string from, std::string to, std::string change) {
     table.rows.push_back({{std::move(name), std::move(from), std::move(to), std::move(change)}});
   };
@@ -125,8 +125,7 @@ ReportTable numbers_of(const fit::Problem& problem, const fit::Decision& decisio
           : "");
   add("ops executed", html::grouped(baseline.schedule.length()), html::grouped(decision.schedule.length()),
       html::change(baseline.schedule.length(), decision.schedule.length()));
-  add("of them again", html::grouped(baseline.evaluation.recomputed), html::grouped(decision.evaluation.recomputed),
-      "");
+  add("recomputed", html::grouped(baseline.evaluation.recomputed), html::grouped(decision.evaluation.recomputed), "");
   const std::int64_t resident = problem.graph.resident_bytes();
   bytes("resident (weights, gradients, state)", resident, resident);
   return table;

@@ -75,7 +75,7 @@ std::string sweep_page(const fit::Problem& problem, const pipeline::Swept& swept
     page.schedules.push_back({"best candidate", swept.best, {}});
   }
   ReportTradeoff& tradeoff = page.tradeoff.emplace();
-  tradeoff.note = "The points are the candidates that no other one beats in both.";
+  tradeoff.note = "For each point, no other candidate is better in both measures.";
   tradeoff.baseline = {baseline, problem.baseline.cost, "baseline"};
   tradeoff.lower_bound_bytes = problem.lower_bound;
   for (const auto& [peak, cost, index] : tally.front())

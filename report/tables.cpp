@@ -41,7 +41,7 @@ std::string prediction_text(const pipeline::RunOutcome& run) {
   const auto before = pipeline::predicted_seconds(graph, run.result.baseline);
   const auto after = pipeline::predicted_seconds(graph, run.decision);
   if (!before || pipeline::predicts(graph, run.backend, run.precision)) return "";
-  return fmt::format("predicted by the graph's costs: {}, then {} ({}); they are of another machine: {}\n",
+  return fmt::format("predicted by the graph's costs: {}, then {} ({}); costs come from another machine: {}\n",
                      core::duration_text(*before), core::duration_text(*after), percent_text(*before, *after),
                      predicted_by(graph));
 }
@@ -119,7 +119,7 @@ Rows info_rows(const fit::Task& task, const pipeline::Info& info, const pipeline
   const fit::Problem& problem = task.problem;
   Rows rows = {{"graph", problem.name},
                {"nodes, edges", fmt::format("{}, {}", problem.graph.node_count(), problem.graph.edge_count())},
-               {"resident", resident_text(pipeline::resident_bytes(problem.graph)) + "; beside the budget"},
+               {"resident", resident_text(pipeline::resident_bytes(problem.graph)) + "; not counted in the budget"},
                {"baseline peak", baseline_peak_text(problem, task.alignment)},
                {"baseline cost", baseline_cost_text(problem)},
                {"lower bound", bytes_text(task.rounded.plan_bound())},
@@ -143,7 +143,7 @@ std::string run_table(const pipeline::RunOutcome& run) {
   std::string text = fmt::format("{}: {} nodes, {} edges, on {} ({})\n", problem.name, graph.node_count(),
                                  graph.edge_count(), run.backend.name(), run.backend.device());
   if (problem.budget)
-    text += fmt::format("budget {}, solver {}; resident {} beside the budget\n", bytes_text(*problem.budget),
+    text += fmt::format("budget {}, solver {}; resident {}, not counted in the budget\n", bytes_text(*problem.budget),
                         decision.solver, core::format_bytes(graph.resident_bytes()));
   text += "\n" + format_table(run_rows(run), true) + "\n";
   text += fmt::format("time: {}\n", timing_text(run.result)) + prediction_text(run);

@@ -27,7 +27,7 @@ std::string reason_of(const fit::Problem& problem, const core::PeakBound& needs,
   std::string text = core::describe(problem.graph, needs);
   const std::int64_t bytes = needed_by_node(problem, needs);
   if (bytes < needs.bytes)
-    text += fmt::format(", less {} that nodes in place may save", bytes_text(needs.bytes - bytes));
+    text += fmt::format(", minus up to {} that in-place nodes save", bytes_text(needs.bytes - bytes));
   return bound > bytes ? fmt::format("the search proved it; any schedule needs {}, as {}", size_text(bytes), text)
                        : text;
 }
@@ -212,12 +212,13 @@ std::string batch_text(const fit::LargestBatch& found) {
   if (found.batch == 0)
     return found.refusal_proved ? "none: 1 is proved too large"
                                 : "none found: no schedule of a batch of 1 that fits was found in time";
-  const std::string without =
-      found.as_it_is == found.batch ? "as it is" : fmt::format("{} without Cairn", found.as_it_is);
+  const std::string sizes = found.as_it_is == found.batch
+                                ? fmt::format("{} with or without Cairn", found.batch)
+                                : fmt::format("{} with Cairn; without it {}", found.batch, found.as_it_is);
   const std::string above = found.refused == 0     ? ""
                             : found.refusal_proved ? fmt::format("; {} is proved too large", found.refused)
                                                    : fmt::format("; no schedule was found for {}", found.refused);
-  return fmt::format("{} ({}){}{}", found.batch, without, above, found.timed_out ? "; the time ended the search" : "");
+  return sizes + above + (found.timed_out ? "; the time ended the search" : "");
 }
 
 std::string lower_bound_reason(const fit::Problem& problem) {
@@ -227,7 +228,7 @@ std::string lower_bound_reason(const fit::Problem& problem) {
 std::string bound_text(const fit::Problem& problem) {
   const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
   const std::string by = needed_by_node(problem, needs) < problem.lower_bound ? ", as the search proved"
-                         : needs.node == core::kNoNode                        ? ", set by what is kept"
+                         : needs.node == core::kNoNode                        ? ", set by the kept outputs"
                                                        : fmt::format(", set by '{}'", problem.graph.name(needs.node));
   return fmt::format("the lower bound is {}{}", baseline_share_text(problem, problem.lower_bound), by);
 }
@@ -243,7 +244,8 @@ std::string stop_text(solvers::Stop stop) {
     case solvers::Stop::proved:
       return "by a proof that nothing is better";
     case solvers::Stop::stagnated:
-      return "as a long search brought nothing; a larger " + core::option("time-limit") + " searches longer";
+      return "because it found nothing better for a long time; a larger " + core::option("time-limit") +
+             " searches longer";
     case solvers::Stop::limit:
       return "by the limit; a larger one may bring more";
     case solvers::Stop::interrupted:
@@ -251,7 +253,7 @@ std::string stop_text(solvers::Stop stop) {
     case solvers::Stop::ended:
       break;
   }
-  return "as the solver had nothing left to try";
+  return "because the solver finished";
 }
 
 std::string scope_text(const solvers::Scope& scope) {
@@ -276,7 +278,7 @@ std::string known_text(const fit::Problem& problem, std::int64_t bytes, std::int
 }  // namespace
 
 std::string least_budget_text(const fit::Problem& problem, const fit::LeastBudget& least, std::int64_t bound) {
-  return fmt::format("the least budget known feasible is {}, with {}", known_text(problem, least.memory(), bound),
+  return fmt::format("the least budget known to suffice is {}, with {}", known_text(problem, least.memory(), bound),
                      core::option("solver", least.solver));
 }
 
@@ -310,7 +312,7 @@ std::string not_found_text(const fit::Problem& problem, const fit::LeastBudget& 
   const bool time_helps = stop == solvers::Stop::limit || stop == solvers::Stop::stagnated;
   return in_lines(
       {verdict_text("found no schedule of ", problem.name,
-                    fmt::format(" within {}, and none is excluded",
+                    fmt::format(" within {}; not proved impossible",
                                 budget_text(problem, *problem.budget, {problem.lower_bound, least.memory()}))),
        rounding_text(problem), bound_text(problem), ended, least_budget_text(problem, least, problem.lower_bound),
        time_helps ? fmt::format("raise {} or {}, or try another {}", budget, core::option("time-limit"), solver)
@@ -450,11 +452,11 @@ std::string answer_table(const fit::Task& task, std::string_view solver, const f
                                       answer.found.seconds, stop_text(solution.stop))}};
   if (answer.curve) {
     const BesideKnee sides = beside_knee(*answer.curve);
-    rows.push_back(
-        {"knee", side_text(problem, &answer.curve->points[*answer.curve->knee], "") +
-                     fmt::format(": no budget was given; {} is the least there is", core::option("budget", "min"))});
-    rows.push_back({"beside it", fmt::format("{}; {}", side_text(problem, sides.more_memory, "nothing is cheaper"),
-                                             side_text(problem, sides.less_memory, "nothing lower is known"))});
+    rows.push_back({"knee", side_text(problem, &answer.curve->points[*answer.curve->knee], "") +
+                                fmt::format(": no budget was given; {} is the least budget known",
+                                            core::option("budget", "min"))});
+    rows.push_back({"next points", fmt::format("{}; {}", side_text(problem, sides.more_memory, "nothing is cheaper"),
+                                               side_text(problem, sides.less_memory, "nothing lower is known"))});
   }
   if (problem.budget) rows.push_back({"budget", bytes_text(*problem.budget)});
   if (task.max_cost)
@@ -466,7 +468,7 @@ std::string answer_table(const fit::Task& task, std::string_view solver, const f
   std::string planned = fmt::format("{}, with {}", bytes_text(answer.found.plan->bytes),
                                     core::option("alignment", std::to_string(task.alignment)));
   if (problem.budget && answer.found.plan->bytes > *problem.budget)
-    planned += fmt::format("; {:.1f}% above the budget, which is on the peak alone",
+    planned += fmt::format("; {:.1f}% above the budget, which limits only the peak",
                            increase_pct(answer.found.plan->bytes, *problem.budget));
   rows.push_back({"planned", planned});
   const std::int64_t bound =
@@ -476,7 +478,7 @@ std::string answer_table(const fit::Task& task, std::string_view solver, const f
                                       increase_pct(found.cost, problem.baseline.cost))});
   rows.push_back(proof_row(task, answer));
   rows.push_back({"steps", fmt::format("{}, {} of them recomputed", solution.schedule.length(), found.recomputed)});
-  rows.push_back({"resident", bytes_text(graph.resident_bytes()) + ", beside the budget"});
+  rows.push_back({"resident", bytes_text(graph.resident_bytes()) + ", not counted in the budget"});
   return format_table(rows);
 }
 
@@ -529,7 +531,7 @@ std::string no_points_text(const fit::Problem& problem, const fit::Curve& curve)
                                 proved || curve.peak_only ? "fits into" : "whose plan fits into",
                                 budget_text(problem, most, {bound, curve.least_memory}))),
        fmt::format("the lower bound is {}", baseline_share_text(problem, bound, false, read_alike(most, bound))),
-       fmt::format("the least known to do is {}", known_text(problem, curve.least_memory, bound)),
+       fmt::format("the least budget known to suffice is {}", known_text(problem, curve.least_memory, bound)),
        proved ? "" : fmt::format("the search ended {}", stop_text(curve.stop)),
        proved ? "raise " + core::option("budgets")
               : fmt::format("raise {} or {}", core::option("budgets"), core::option("time-limit"))});

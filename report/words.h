@@ -144,7 +144,7 @@ std::string synthetic_note(const core::Graph& graph);
 /// Says where the costs that predict times come from.
 std::string predicted_by(const core::Graph& graph);
 
-/// Says how the times of a run were measured: "median of 7 executions each, by turns, after one to warm up".
+/// Says how the times of a run were measured: "median of 7 executions each, alternating, after one to warm up".
 std::string timing_text(const pipeline::RunResult& result);
 /// Returns notes to be shown with the figures of a run, one line each: about synthetic kernels, about a busy machine.
 std::vector<std::string> notes_of(const core::Graph& graph, const pipeline::RunResult& result);

@@ -29,11 +29,11 @@ void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view 
   const std::int64_t fitting = free - need.beside - need.slack;
   if (need.arena <= fitting) return;
   const auto advice = [&]() -> std::string {
-    if (fitting <= 0) return "what lies beside the arena does not fit alone; take a smaller model or batch";
+    if (fitting <= 0)
+      return "the memory needed besides the arena does not fit, even without an arena; use a smaller model or batch";
     const std::int64_t budget = typed_budget(fitting);
     if (budget < need.least)
-      return fmt::format("no budget below {} can be met; take a smaller model or batch",
-                         core::format_bytes(need.least));
+      return fmt::format("no budget below {} can be met; use a smaller model or batch", core::format_bytes(need.least));
     return fmt::format("a budget of {} would fit",
                        budget >= kMiB ? core::format_bytes(budget) : fmt::format("{} bytes", budget));
   };

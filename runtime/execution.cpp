@@ -137,7 +137,7 @@ std::vector<SinkDigest> sinks_of(const core::Graph& graph) {
 }
 
 std::string broken_guard_message(const Program& program, const Instruction& instruction, const Guard& guard) {
-  return fmt::format("step {}, node '{}', wrote behind the end of the buffer of node '{}'", instruction.step,
+  return fmt::format("step {}, node '{}', wrote beyond the end of the buffer of node '{}'", instruction.step,
                      program.graph.name(instruction.node), program.graph.name(guard.node));
 }
 

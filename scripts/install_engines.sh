@@ -16,7 +16,7 @@ esac
 folder=${1:-${CAIRN_ENGINES:-${XDG_DATA_HOME:-${HOME:?install_engines: no HOME; name a folder}/.local/share}/cairn/engines}}
 case $folder in
   /*) ;;
-  *) echo "install_engines: '$folder' is no absolute path, and Cairn opens nothing from others" >&2; exit 2 ;;
+  *) echo "install_engines: '$folder' is not an absolute path, and Cairn opens nothing from others" >&2; exit 2 ;;
 esac
 if [ "$(cat "$folder/release" 2>/dev/null)" = "$release" ]; then
   exit 0

@@ -105,8 +105,8 @@ std::optional<Entry> best_of(const Tally& tally, Ranks& ranks) {
 }
 
 [[noreturn]] void refuse(const Place& place, std::string_view what, const std::string& has, const std::string& wanted) {
-  place.fail(fmt::format("is of a sweep with {} {}, not {}; give the same again, or another checkpoint file", what, has,
-                         wanted));
+  place.fail(fmt::format("was made by a sweep with {} {}, not {}; use the same value or another checkpoint file", what,
+                         has, wanted));
 }
 
 template <class T>
@@ -160,7 +160,9 @@ Sweep resume_sweep(std::string_view text, const std::string& origin, const core:
   Tally tally = Tally::from_json(core::formats::require(json, "tally", place).dump(), origin);
   require_same(place, tally.options(), wanted.tally.options());
   wanted.done = core::formats::require_int(json, "done", place);
-  const auto damaged = [&] { place.fail("its numbers contradict each other; it was damaged: start anew"); };
+  const auto damaged = [&] {
+    place.fail("its numbers contradict each other; the file is damaged: start again without it");
+  };
   if (wanted.done != tally.candidates()) damaged();
   core::Evaluator evaluator(graph);
   for (const std::vector<Entry>& kept : {tally.top(), tally.front()}) {
@@ -172,8 +174,9 @@ Sweep resume_sweep(std::string_view text, const std::string& origin, const core:
   }
   if (!is_whole(text, json)) damaged();
   if (wanted.done > wanted.total)
-    place.fail(fmt::format("has done {} candidates already, more than the {} wanted; want as many, or start anew",
-                           wanted.done, wanted.total));
+    place.fail(fmt::format(
+        "already covers {} candidates, more than the {} requested; request at least as many, or start again",
+        wanted.done, wanted.total));
   wanted.tally = std::move(tally);
   return wanted;
 }

@@ -373,7 +373,7 @@ Tally Tally::from_json(std::string_view text, const std::string& origin) {
     binned += bins[i + 1];
   }
   if (binned != tally.counts_.valid || !tally.is_consistent())
-    place.fail("its numbers contradict each other; it was damaged: start anew");
+    place.fail("its numbers contradict each other; the file is damaged: start again without it");
   return tally;
 }
 

@@ -28,20 +28,21 @@ constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
 constexpr SolverOption kTwOptions[] = {
     {"k", "bags", 0, 0, kUnlimited,
-     "the recursion stops at tree decompositions of fewer: 1 gives the least memory, n runs every node once; 0 "
-     "searches"},
-    {"retain", "0 or 1", 1, 0, 1, "values that Algorithm 1 frees stay where the budget allows; 0: its own schedules"},
+     "the recursion stops at fewer than this number of bags; 1: least memory; n: every node runs once; 0: searches "
+     "for k"},
+    {"retain", "0 or 1", 1, 0, 1, "1: keep freed values in memory where the budget allows; 0: Algorithm 1 unchanged"},
     {"steps", "steps", 0, 0, kUnlimited,
-     "a longer schedule is not written; 0: 64 a node, and 4 million for a k that is given"}};
+     "largest number of steps of a schedule that is written out; 0: 64 per node, or 4 million if k is given"}};
 
 Solution run_tw(const core::Graph& graph, const SolveOptions& options) { return tw_remat(graph, tw_options(options)); }
 
 constexpr SolverOption kPwOptions[] = {
     {"k", "bags", 0, 0, kUnlimited,
-     "the recursion stops at path decompositions of fewer: 1 gives the least memory, n runs every node once; 0 "
-     "searches"},
-    {"order", "order", 0, 0, 2, "1: a spine's (Algorithm 2), of proved length; 2: the input order; 0: both"},
-    {"retain", "0 or 1", 1, 0, 1, "values that Algorithm 3 frees stay where the budget allows; 0: its own schedules"}};
+     "the recursion stops at fewer than this number of bags; 1: least memory; n: every node runs once; 0: searches "
+     "for k"},
+    {"order", "order", 0, 0, 2,
+     "1: the order of a spine (Algorithm 2), for which a length is proved; 2: input order; 0: both"},
+    {"retain", "0 or 1", 1, 0, 1, "1: keep freed values in memory where the budget allows; 0: Algorithm 3 unchanged"}};
 
 Solution run_pw(const core::Graph& graph, const SolveOptions& options) {
   PwRematOptions pw{options};
@@ -54,16 +55,17 @@ Solution run_pw(const core::Graph& graph, const SolveOptions& options) {
 constexpr SolverOption kMoccasinOptions[] = {
     {"c", "runs", 2, 1, 1000, "C_v of every node: how often it may run; the paper's experiments have 2"},
     {"staged", "0 or 1", 1, 0, 1,
-     "the input order and its stages (section 2.3), as in the paper's experiments; 0: any order (section 2.1), for "
-     "small graphs, unless the input order is asked for"},
-    {"threads", "threads", 0, 0, 4096, "of CP-SAT; 0: one a core, under a work limit one"}};
+     "1: input order, divided into stages (section 2.3), as in the paper's experiments; 0: any order (section 2.1), "
+     "for small graphs, unless the input order is asked for"},
+    {"threads", "threads", 0, 0, 4096,
+     "number of threads of CP-SAT; 0: one per core, or one if a work limit is given"}};
 
 constexpr SolverOption kRotorOptions[] = {
     {"slots", "levels", 0, 0, 1'000'000,
-     "of memory, in the dynamic program; more: finer, slower and larger; 0: as many as a few seconds allow"},
-    {"blocks", "blocks", 200, 2, 400, "of a chain at most; beyond, neighbours become one"},
+     "levels of memory in the dynamic program; more are finer, slower and larger; 0: as many as a few seconds allow"},
+    {"blocks", "blocks", 200, 2, 400, "largest number of blocks of a chain; beyond it, neighbouring blocks are merged"},
     {"retain", "0 or 1", 1, 0, 1,
-     "values stay where the budget allows after all; 0: the paper's persistent schedules"}};
+     "1: afterwards keep values in memory where the budget allows; 0: the paper's persistent schedules"}};
 
 Solution run_rotor(const core::Graph& graph, const SolveOptions& options) {
   RotorOptions rotor_options{options};
@@ -75,7 +77,8 @@ Solution run_rotor(const core::Graph& graph, const SolveOptions& options) {
 
 constexpr SolverOption kCheckmateOptions[] = {
     {"engine", "engine", 0, 0, 2, "1: HiGHS, 2: CP-SAT; 0: HiGHS, then CP-SAT where tolerances matter"},
-    {"threads", "threads", 0, 0, 4096, "of CP-SAT; 0: one a core, under a work limit one"}};
+    {"threads", "threads", 0, 0, 4096,
+     "number of threads of CP-SAT; 0: one per core, or one if a work limit is given"}};
 
 Solution run_checkmate(const core::Graph& graph, const SolveOptions& options) {
   CheckmateOptions checkmate_options{options};
@@ -94,16 +97,17 @@ std::string both_engines_missing() { return cp_sat_missing().empty() ? "" : high
 constexpr SolverOption kHirematOptions[] = {
     {"partition", "partition", 0, 0, 2,
      "1: H-Partition, 2: runs of consecutive nodes, cut where few bytes are alive; 0: both, as long as time is left"},
-    {"top", "groups", 28, 1, 1000, "of the top level, at most (M^t)"},
-    {"lower", "nodes", 20, 2, 1000, "or groups in a group, at most (M^l)"},
+    {"top", "groups", 28, 1, 1000, "largest number of groups on the top level (M^t)"},
+    {"lower", "nodes", 20, 2, 1000, "largest number of nodes (or groups) in a group (M^l)"},
     {"alpha", "hundredths", 50, 0, 1000, "the exponent in the score of H-Partition"},
-    {"options", "options", 300, 1, 100'000, "that the groups of one level have together (N_o)"},
-    {"budgets", "budgets", 8, 1, 1000, "that each group is solved for, up to three times each"},
+    {"options", "options", 300, 1, 100'000, "largest number of options of all groups of one level (N_o)"},
+    {"budgets", "budgets", 8, 1, 1000, "number of budgets that each group is solved for, up to three times each"},
     {"others", "0 or 1", 1, 0, 1, "TWRemat and RK-ROTOR beside H-ILP, on every level; 0: H-ILP alone"},
-    {"highs", "0 or 1", 0, 0, 1, "HiGHS instead of CP-SAT; also taken where that is missing"},
-    {"threads", "threads", 0, 0, 4096, "0: one a core; under a work limit programs are solved on one each"},
+    {"highs", "0 or 1", 0, 0, 1, "1: HiGHS instead of CP-SAT; 0: HiGHS only if CP-SAT is missing"},
+    {"threads", "threads", 0, 0, 4096,
+     "number of threads; 0: one per core, or one per program if a work limit is given"},
     {"retain", "0 or 1", 1, 0, 1,
-     "values stay where the budget allows after all; 0: the schedules as programs give them"}};
+     "1: afterwards keep values in memory where the budget allows; 0: the schedules as programs give them"}};
 
 Solution run_hiremate(const core::Graph& graph, const SolveOptions& options) {
   HirematOptions own{options};
@@ -122,7 +126,8 @@ Solution run_hiremate(const core::Graph& graph, const SolveOptions& options) {
 }
 
 constexpr SolverOption kOrderOptions[] = {
-    {"threads", "threads", 0, 0, 4096, "of tables and searches; 0: one a core, under a work limit one"}};
+    {"threads", "threads", 0, 0, 4096,
+     "number of threads of tables and searches; 0: one per core, or one if a work limit is given"}};
 
 template <Solution (*solver)(const core::Graph&, const OrderOptions&)>
 Solution run_order(const core::Graph& graph, const SolveOptions& options) {
@@ -152,7 +157,7 @@ constexpr SolverInfo kSolvers[] = {
      .can = {.input_order = true, .max_occurrences = true, .accelerator = true, .any_means = true}},
     {.name = "tw",
      .paper = "Kumar et al. 2019, Algorithm 1: TWRemat(k)",
-     .guarantee = "peak O((M_in + w M_max) log n) for tree decompositions of width w, where recursion goes to the end",
+     .guarantee = "peak O((M_in + w M_max) log n) for tree decompositions of width w, if k = 1",
      .run = run_tw,
      .can = {.decomposition = true},
      .turn = {.turn = 3, .share = 0.35, .setup_seconds = 2e-7},
@@ -171,13 +176,13 @@ constexpr SolverInfo kSolvers[] = {
      .turn = {.turn = 1, .share = 0.25}},
     {.name = "chen",
      .paper = "Chen et al. 2016: sublinear memory checkpointing, on DAGs",
-     .guarantee = "O(sqrt n) values on a chain of n equal ones",
+     .guarantee = "O(sqrt n) values in memory, on a chain of n values of equal size",
      .run = chen_remat,
      .can = {.input_order = true, .max_occurrences = true},
      .turn = {.turn = 2, .share = 0.25}},
     {.name = "exact-remat",
      .paper = "best-first search over sets of values in memory",
-     .guarantee = "the cheapest schedule within the budget, or that there is none, where it ends in time",
+     .guarantee = "the cheapest schedule within the budget, or that there is none, if it ends within the time limit",
      .run = exact_remat,
      .can = {.exact = true},
      .turn = {.turn = 6, .share = 0.35},
@@ -185,7 +190,8 @@ constexpr SolverInfo kSolvers[] = {
      .most_values = kMostExactRematValues},
     {.name = "moccasin",
      .paper = "Bartan et al. 2023: constraint programming over retention intervals",
-     .guarantee = "the cheapest schedule of stages with c runs a node within the budget, where it ends in time",
+     .guarantee =
+         "the cheapest schedule of stages with c runs a node within the budget, if it ends within the time limit",
      .run = moccasin,
      .can = {.input_order = true, .max_occurrences = true, .exact = true},
      .scope = {OrderRule::stages, 0},
@@ -208,7 +214,8 @@ constexpr SolverInfo kSolvers[] = {
      .missing = both_engines_missing},
     {.name = "checkmate",
      .paper = "Jain et al. 2020: Checkmate, the integer program",
-     .guarantee = "the cheapest schedule in stages within the budget, or that there is none, where it ends in time",
+     .guarantee =
+         "the cheapest schedule in stages within the budget, or that there is none, if it ends within the time limit",
      .run = run_checkmate,
      .can = {.input_order = true, .max_occurrences = true, .exact = true},
      .scope = {OrderRule::stages, 0},
@@ -217,7 +224,7 @@ constexpr SolverInfo kSolvers[] = {
      .missing = both_engines_missing},
     {.name = "checkmate-lp",
      .paper = "Jain et al. 2020: Checkmate, the relaxation rounded in two phases",
-     .guarantee = "a bound on the cost in stages; its schedules may exceed the budget, which it says",
+     .guarantee = "a bound on the cost in stages; its schedule may exceed the budget, and the answer then says so",
      .run = run_checkmate_lp,
      .can = {.input_order = true, .max_occurrences = true},
      .scope = {OrderRule::stages, 0},
@@ -236,7 +243,7 @@ constexpr SolverInfo kSolvers[] = {
     of_class<out_tree>("out-tree", "Jin et al., Theorem 8.3", "out-tree"),
     {.name = "exact",
      .paper = "bottleneck search over topological cuts",
-     .guarantee = "least peak without recomputation where it ends in time",
+     .guarantee = "least peak without recomputation if it ends within the time limit",
      .run = run_order<exact>,
      .can = {.recomputes = false, .exact = true},
      .scope = kWithoutRecomputation,
@@ -286,7 +293,7 @@ Solution SolverInfo::solve(const core::Graph& graph, const SolveOptions& asked) 
     throw core::InputError(fmt::format("solver '{}' is not available: {}", name, why));
   if (asked.scope.max_occurrences < 0)
     throw core::InputError(
-        fmt::format("at most {} occurrences of a node is no limit; give 1 or more, or 0 for any number",
+        fmt::format("at most {} occurrences of a node is not a limit; give 1 or more, or 0 for any number",
                     asked.scope.max_occurrences));
   if (!honours(asked.scope)) {
     std::vector<std::string_view> able;

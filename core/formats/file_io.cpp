@@ -103,7 +103,7 @@ class FileReader::Gunzip {
     for (; stream_.avail_in > 0 && *stream_.next_in == 0; ++stream_.next_in) --stream_.avail_in;
     if (stream_.avail_in == 0) return !ended_;
     if (*stream_.next_in != static_cast<unsigned char>(kGzipMagic[0]))
-      file.fail("there is something behind the compressed data; remove it, or expand the file yourself");
+      file.fail("there is data after the compressed data; remove it, or expand the file yourself");
     inflateReset(&stream_);
     between_ = false;
     return true;

@@ -61,15 +61,16 @@ Graph read_graph(std::string_view text, std::string_view origin, const ReadOptio
 
   const Json file = parse_json(text, origin, options, &notices);
   if (!file.is_object()) {
-    throw InputError(fmt::format("{}: is no graph: it holds {}", origin, describe(file)));
+    throw InputError(fmt::format("{}: is not a graph: it holds {}", origin, describe(file)));
   }
   if (file.contains("format")) return graph_from_cairn_json(file, origin, notices);
   if (file.contains("nodes") && (file.contains("links") || file.contains("edges"))) {
     return graph_from_node_link(file, origin, notices);
   }
-  throw InputError(fmt::format(
-      "{}: is no graph: it has neither \"format\": \"cairn.graph\" nor the \"nodes\" and \"links\" of node-link JSON",
-      origin));
+  throw InputError(
+      fmt::format("{}: is not a graph: it has neither \"format\": \"cairn.graph\" nor the \"nodes\" and \"links\" of "
+                  "node-link JSON",
+                  origin));
 }
 
 }  // namespace formats

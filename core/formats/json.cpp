@@ -51,8 +51,7 @@ void Notices::tell() const {
   }
   if (told < count_)
     warn_({ReadWarning::Kind::unknown_key,
-           fmt::format("{} more places have other keys that are unknown or stand twice", count_ - told),
-           count_ - told});
+           fmt::format("{} more places have other keys that are unknown or repeated", count_ - told), count_ - told});
 }
 
 namespace {
@@ -164,7 +163,8 @@ class DocumentBuilder {
   void note_duplicate(const std::string& key) {
     if (notices_ == nullptr || !notices_->wanted()) return;
     notices_->add(ReadWarning::Kind::duplicate_key, path(key, false), [&] {
-      return fmt::format("{}: {} stands twice in one object; the last one counts", origin_, printable(path(key, true)));
+      return fmt::format("{}: {} occurs twice in one object; the last value counts", origin_,
+                         printable(path(key, true)));
     });
   }
 
@@ -467,10 +467,10 @@ OrderedJson to_json(OutputRef output) {
 
 std::int64_t check_header(const Json& file, std::string_view format, const Place& place, const Graph* graph,
                           std::string_view or_fingerprint, std::int64_t newest) {
-  if (!file.is_object()) place.fail(fmt::format("is no {} file: it holds {}", format, describe(file)));
+  if (!file.is_object()) place.fail(fmt::format("is not a {} file: it holds {}", format, describe(file)));
   const std::string found = string_or(file, "format", place, "");
   if (found != format) {
-    place.fail(fmt::format("is no {} file: its \"format\" is {}", format,
+    place.fail(fmt::format("is not a {} file: its \"format\" is {}", format,
                            found.empty() ? "missing" : fmt::format("'{}'", found)));
   }
   const std::int64_t version = require_int(file, "version", place);

@@ -65,7 +65,7 @@ class CsvReader {
     if (at_ < text_.size() && text_[at_] == '"') {
       value = quoted();
       skip_blanks();
-      if (!at_field_end()) fail(origin_, line_, "there is text behind a closing quote; separate columns with commas");
+      if (!at_field_end()) fail(origin_, line_, "there is text after a closing quote; separate columns with commas");
       return value;
     }
     while (!at_field_end()) value += text_[at_++];
@@ -124,7 +124,7 @@ class Columns {
       if (at_[column] != kNone) {
         fail(origin, header.line,
              name == names_[column]
-                 ? fmt::format("the column '{}' stands twice", name)
+                 ? fmt::format("the column '{}' occurs twice", name)
                  : fmt::format("the columns '{}' and '{}' are the same; remove one", names_[column], name));
       }
       at_[column] = field;
@@ -159,7 +159,7 @@ class Columns {
     fail(origin_, row.line,
          inclusive_
              ? fmt::format("{}{} ({}) must not be below {} ({})", what, names_[kUpper], upper, names_[kLower], lower)
-             : fmt::format("{}{} ({}) must be above {} ({}), for it is exclusive", what, names_[kUpper], upper,
+             : fmt::format("{}{} ({}) must be above {} ({}), because it is exclusive", what, names_[kUpper], upper,
                            names_[kLower], lower));
   }
   /// Parses "5-7 9-12" into {5, 7}, {9, 12}. The result ascends, and ranges that overlap or touch are merged. Throws if
@@ -175,7 +175,7 @@ class Columns {
       rest.remove_prefix(gap.size());
       const std::string what = fmt::format("gap '{}': ", gap);
       if (gap.find('@') != std::string_view::npos)
-        fail(origin_, row.line, what + "windows of addresses in gaps are not supported; remove what stands behind '@'");
+        fail(origin_, row.line, what + "windows of addresses in gaps are not supported; remove the text after '@'");
       const std::size_t dash = gap.find('-');
       if (dash == std::string_view::npos)
         fail(origin_, row.line, what + "must be two times with a '-' between them, as 5-7");
@@ -286,11 +286,11 @@ std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::s
     if (spec.offset && (*spec.offset < 0 || *spec.offset > kBytesLimit - spec.size))
       refuse(fmt::format("offset is {}, but the buffer must lie between 0 and 2^62", *spec.offset));
     if (spec.offset && *spec.offset % spec.alignment != 0)
-      refuse(fmt::format("offset {} is no multiple of the alignment {}", *spec.offset, spec.alignment));
+      refuse(fmt::format("offset {} is not a multiple of the alignment {}", *spec.offset, spec.alignment));
     spec.hint = columns.number_if_any(row, kHint);
     if (spec.hint && *spec.hint < 0) spec.hint.reset();  // MiniMalloc writes -1 if a buffer has no hint
     spec.gaps = columns.gaps(row, spec.lower, spec.upper);
-    if (!ids.insert(spec.id).second) refuse(fmt::format("the id '{}' stands twice; give each buffer its own", spec.id));
+    if (!ids.insert(spec.id).second) refuse(fmt::format("two buffers have the id '{}'; give each its own", spec.id));
     specs.push_back(std::move(spec));
   }
   notices.tell();

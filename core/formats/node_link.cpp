@@ -90,7 +90,7 @@ class NodeLinkReader {
     const Json* backward = find(json, "backward");
     node.backward = backward != nullptr && backward->is_boolean() && backward->get<bool>();
     if (!ids_.emplace(id, builder_.add(std::move(node))).second) {
-      place.fail(fmt::format("its \"{}\" stands twice; give each node its own", id_key));
+      place.fail(fmt::format("its \"{}\" is used by two nodes; give each node its own", id_key));
     }
   }
 

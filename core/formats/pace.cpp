@@ -35,14 +35,14 @@ Graph graph_from_gr(std::string_view text, std::string_view origin, const ReadOp
   while (reader.next()) {
     const auto& words = reader.words();
     if (words.front().starts_with('p')) {
-      if (vertices >= 0) reader.fail("the p line stands twice");
+      if (vertices >= 0) reader.fail("the p line occurs twice");
       if (words.size() != 4 || words[0] != "p" || words[1] != "tw")
         reader.fail("must be `p tw VERTICES EDGES` with the two numbers");
       vertices = reader.number(2, "the number of vertices", 0, kMostVertices);
       edge_count = reader.number(3, "the number of edges", 0, Limit::kAnyWork);
       continue;
     }
-    if (vertices < 0) reader.fail("an edge stands before the line `p tw VERTICES EDGES`");
+    if (vertices < 0) reader.fail("an edge comes before the line `p tw VERTICES EDGES`");
     if (words.size() != 2) reader.fail(fmt::format("an edge is two vertices, not {} words", words.size()));
     const std::int64_t u = reader.number(0, "a vertex", 1, vertices), v = reader.number(1, "a vertex", 1, vertices);
     if (u == v) reader.fail(fmt::format("the edge joins vertex {} to itself", u));

@@ -52,7 +52,7 @@ Buffer read_buffer(const Json& json, const Place& place, const Graph& graph) {
     }
   }
   if (buffer.first < 0 || buffer.last < buffer.first) {
-    place.fail(fmt::format("its steps {} to {} are no lifetime", buffer.first, buffer.last));
+    place.fail(fmt::format("its steps {} to {} are not a valid lifetime", buffer.first, buffer.last));
   }
   constexpr std::int64_t kLimit = std::int64_t{1} << 62;  // offset + size must not overflow
   if (buffer.offset < 0 || buffer.size < 0 || buffer.offset > kLimit || buffer.size > kLimit) {

@@ -157,7 +157,7 @@ class TraceReader {
     if (alias == -1) return;
     const auto found = definitions_.find(name);
     if (found == definitions_.end())
-      place_.fail(fmt::format("'{}' is no result of a CALL, so it can be no view", name));
+      place_.fail(fmt::format("'{}' is not a result of a CALL, so it cannot be a view", name));
     const auto [index, result] = found->second;
     Operation& operation = trace_.operations[index];
     if (alias < 0 || alias >= static_cast<std::int64_t>(operation.args.size())) {

@@ -62,7 +62,7 @@ def _seconds(limit: Optional[Seconds]) -> Optional[float]:
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", limit)
         if not match:
-            raise InputError(f"time_limit '{limit}' is no duration; give seconds, or 10s, 500ms or 2m")
+            raise InputError(f"time_limit '{limit}' is not a duration; give seconds, or 10s, 500ms or 2m")
         return float(match[1]) * _UNITS[match[2]]
     return float(limit)
 

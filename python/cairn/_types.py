@@ -13,9 +13,9 @@ class Output(NamedTuple):
 
     size: int
     keep: bool = False
-    """Must be in memory at the end."""
+    """Whether the output must be in memory at the end."""
     inplace: Optional[Ref] = None
-    """The input whose storage it takes over, where that input is not used again."""
+    """The input whose storage the output takes over, if that input is not used again."""
     name: str = ""
 
 
@@ -25,7 +25,7 @@ class Node(NamedTuple):
     id: int
     name: str
     size: int
-    """Bytes of its outputs together."""
+    """Total bytes of the node's outputs."""
     cost: int
     scratch: int
     keep: bool
@@ -35,7 +35,7 @@ class Node(NamedTuple):
     inputs: Tuple[Ref, ...]
     outputs: Tuple[Output, ...]
     op: Optional[str]
-    """The kind of its op, where it has one: such nodes run real kernels."""
+    """The kind of the node's op; None if it has none. Only nodes with an op run real kernels."""
 
 
 class Resident(NamedTuple):

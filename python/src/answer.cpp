@@ -49,7 +49,7 @@ std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, c
   auto start = std::make_unique<const GivenSchedule>(given_schedule(given));
   const core::Evaluation evaluation = core::evaluate(graph, start->schedule);
   if (!evaluation.valid())
-    throw core::InputError(fmt::format("start= is no valid schedule: {}", core::describe(graph, evaluation.defect)));
+    throw core::InputError(fmt::format("start= is not a valid schedule: {}", core::describe(graph, evaluation.defect)));
   if (!search.scope.contains(graph, start->schedule))
     throw core::InputError(
         fmt::format("start= is not {}; drop start=, order= or max_occurrences=", solvers::describe(search.scope)));

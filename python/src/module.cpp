@@ -14,7 +14,7 @@ std::int64_t parse_bytes(const std::string& text, const std::string& name) {
     if (text.find('%') == std::string::npos) return core::parse_budget(text, 0);
   } catch (const core::InputError&) {
   }
-  throw core::InputError(name + " '" + text + "' is no size; give bytes above 0 (2000000) or a size (8GiB, 500MB)");
+  throw core::InputError(name + " '" + text + "' is not a size; give bytes above 0 (2000000) or a size (8GiB, 500MB)");
 }
 
 }  // namespace

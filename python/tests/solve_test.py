@@ -77,7 +77,7 @@ class Answers(unittest.TestCase):
                 "at least 1": dict(budget="50%", work_limit=0),
                 "alignment": dict(budget="50%", alignment=0),
                 "threads": dict(budget="50%", threads=0),
-                "start= is no valid schedule": dict(budget="50%", start=[3]),
+                "start= is not a valid schedule": dict(budget="50%", start=[3]),
                 "no option": dict(budget="50%", solver="tw", options={"q": 1}),
                 "no size": dict(budget="50%", memory="80%"),
         }.items():

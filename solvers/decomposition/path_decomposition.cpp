@@ -477,7 +477,7 @@ std::string check_path_decomposition(const Graph& graph, const PathDecomposition
     width = std::max(width, static_cast<std::int32_t>(bag.size()) - 1);
     for (std::size_t i = 0; i < bag.size(); ++i) {
       const NodeId v = bag[i];
-      if (v < 0 || v >= n) return fmt::format("bag {} holds {}, which is no node", b, v);
+      if (v < 0 || v >= n) return fmt::format("bag {} holds {}, which is not a node", b, v);
       if (i > 0 && v <= bag[i - 1]) return fmt::format("bag {} is not ascending at node {}", b, v);
       if (count[v]++ == 0) intervals[v].first = static_cast<std::int32_t>(b);
       intervals[v].last = static_cast<std::int32_t>(b);

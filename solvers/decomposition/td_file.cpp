@@ -30,7 +30,7 @@ TreeDecomposition parse_td(std::string_view text, const std::string& origin, con
   while (reader.next()) {
     const auto& words = reader.words();
     if (words.front() == "s") {
-      if (bag_count >= 0) reader.fail("the s line stands twice");
+      if (bag_count >= 0) reader.fail("there is more than one s line");
       if (words.size() != 5 || words[1] != "td")
         reader.fail("must be `s td BAGS LARGEST_BAG VERTICES` with the three numbers");
       bag_count = reader.number(2, "the number of bags", 0, most_bags);
@@ -48,7 +48,7 @@ TreeDecomposition parse_td(std::string_view text, const std::string& origin, con
     if (words.front() == "b") {
       if (words.size() < 2) reader.fail("must be `b BAG VERTEX...`");
       const std::int64_t b = reader.number(1, "a bag", 1, bag_count) - 1;
-      if (given[b]) reader.fail(fmt::format("bag {} stands twice", b + 1));
+      if (given[b]) reader.fail(fmt::format("bag {} occurs twice", b + 1));
       given[b] = 1;
       auto& bag = result.bags[b];
       for (std::size_t i = 2; i < words.size(); ++i) {
@@ -81,7 +81,7 @@ TreeDecomposition parse_td(std::string_view text, const std::string& origin, con
   if (result.width + 1 != largest)
     refuse(fmt::format("its s line says the largest bag has {} vertices, but it has {}", largest, result.width + 1));
   if (const std::string problem = check_decomposition(graph, result); !problem.empty())
-    refuse("is no tree decomposition of this graph: " + problem);
+    refuse("is not a tree decomposition of this graph: " + problem);
   return result;
 }
 

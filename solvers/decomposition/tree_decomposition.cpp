@@ -85,7 +85,7 @@ std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition
     if (std::adjacent_find(bag.begin(), bag.end(), std::greater_equal<>()) != bag.end())
       return fmt::format("the nodes of bag {} do not ascend", b);
     if (!bag.empty() && (bag.front() < 0 || bag.back() >= node_count))
-      return fmt::format("bag {} holds {}, which is no node", b, bag.front() < 0 ? bag.front() : bag.back());
+      return fmt::format("bag {} holds {}, which is not a node", b, bag.front() < 0 ? bag.front() : bag.back());
   }
   UnionFind joined(count);
   // Each of the two bags of an edge must list the other one. `edges` are the edges as bags of lower number list them.

@@ -166,7 +166,7 @@ std::string cp_sat_missing() { return cp_sat().library.missing(); }
 EngineAnswer solve_cp(const CpModel& model, const EngineOptions& options) {
   if (const std::string missing = cp_sat_missing(); !missing.empty()) throw core::InputError(missing);
   if (static_cast<std::int32_t>(options.hint.size()) != model.variable_count() && !options.hint.empty())
-    throw std::logic_error("a hint of another length than the model");
+    throw std::logic_error("the hint and the model have different lengths");
   const std::string request = model.serialize(options.hint), parameters = parameters_of(options);
   if (request.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     throw core::InputError("the constraint program is larger than CP-SAT reads (2 GiB)");

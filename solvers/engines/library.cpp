@@ -31,7 +31,7 @@ std::optional<std::filesystem::path> engine_folder() {
 std::string refused() {
   const char* chosen = std::getenv("CAIRN_ENGINES");
   if (chosen == nullptr || *chosen == '\0' || engine_folder()) return "";
-  return fmt::format(" (CAIRN_ENGINES '{}' is no absolute path)", chosen);
+  return fmt::format(" (CAIRN_ENGINES '{}' is not an absolute path)", chosen);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ class MessageReader {
         number_ = fixed(4);
         break;
       default:
-        throw std::runtime_error("an engine's answer is not in its format");
+        throw std::runtime_error("an engine's answer is malformed");
     }
     return true;
   }
@@ -108,7 +108,7 @@ class MessageReader {
       value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
       if (byte < 0x80) return value;
     }
-    throw std::runtime_error("an engine's answer is not in its format");
+    throw std::runtime_error("an engine's answer is malformed");
   }
 
   std::string_view rest_, bytes_;

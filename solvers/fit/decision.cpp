@@ -39,7 +39,7 @@ Decision decide(const Problem& problem, std::string_view solver, const FitOption
     throw core::Error(fmt::format(
         "found no schedule of '{}' whose plan fits into {} bytes: {}", problem.name, fit.budget,
         fit.plan ? fmt::format("the lowest plan needs {} bytes", fit.plan->bytes)
-                 : fmt::format("the lower bound is {} bytes, and the least budget known feasible is {} bytes",
+                 : fmt::format("the lower bound is {} bytes, and the least budget known to suffice is {} bytes",
                                rounded.lower_bound,
                                least_known(problem, rounded, solvers::find_solver(solver), std::move(fit.least),
                                            {.search = options.search, .plan = options.plan})

@@ -113,7 +113,7 @@ core::NodeSumGraph node_sum_graph(const Caduceus& caduceus) {
 }
 
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* numbering) {
-  if (graph.node_count() == 0) throw core::InputError("an empty graph is no caduceus: it has no staff");
+  if (graph.node_count() == 0) throw core::InputError("an empty graph is not a caduceus: it has no staff");
   // Collect the branching nodes in topological order. The graph has no cycle, so every chain of inner nodes ends at a
   // branching node.
   std::vector<NodeId> branching;

@@ -21,7 +21,7 @@ using core::ValueId;
 
 core::InputError not_in_class(const char* name, const std::string& why) {
   return core::InputError(
-      fmt::format("the graph is no {}: {}; {} takes any graph", name, why, core::option("solver", "order")));
+      fmt::format("the graph is not {}: {}; {} takes any graph", name, why, core::option("solver", "order")));
 }
 
 /// Finds a node v with an output that some of the nodes that read v do not read.
@@ -61,10 +61,10 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
     const std::vector<NodeId> left = reduction.vertices();
     const NodeId v = reduction.first_left();
     throw not_in_class(
-        "series-parallel graph",
+        "a series-parallel graph",
         v == core::kNoNode
             ? fmt::format("node '{}' has outputs that not all of its readers read", graph.name(apart(graph)))
-            : fmt::format("{} of its nodes stay when all that is series or parallel is reduced, '{}' among them",
+            : fmt::format("{} nodes remain after all series and parallel reductions, among them '{}'",
                           std::count_if(left.begin(), left.end(), [&](NodeId u) { return u < graph.node_count(); }),
                           graph.name(v)));
   }
@@ -88,7 +88,7 @@ Solution pumpkin(const Graph& graph, const OrderOptions& options) {
   NodeId source = core::kNoNode, sink = core::kNoNode;
   const auto end = [&](NodeId& known, NodeId v, const char* what) {
     if (known != core::kNoNode)
-      throw not_in_class("pumpkin",
+      throw not_in_class("a pumpkin",
                          fmt::format("it has two {}, '{}' and '{}'", what, graph.name(known), graph.name(v)));
     known = v;
   };
@@ -96,11 +96,12 @@ Solution pumpkin(const Graph& graph, const OrderOptions& options) {
     if (graph.predecessors(v).empty()) end(source, v, "sources");
     if (graph.successors(v).empty()) end(sink, v, "sinks");
   }
-  if (graph.node_count() == 1) throw not_in_class("pumpkin", "it needs a source and a sink");
+  if (graph.node_count() == 1) throw not_in_class("a pumpkin", "it needs a source and a sink");
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     if (v == source || v == sink || (graph.predecessors(v).size() == 1 && graph.successors(v).size() == 1)) continue;
-    throw not_in_class("pumpkin", fmt::format("node '{}' has {} inputs and {} readers; inside a branch it is one each",
-                                              graph.name(v), graph.predecessors(v).size(), graph.successors(v).size()));
+    throw not_in_class("a pumpkin",
+                       fmt::format("node '{}' has {} inputs and {} readers; inside a branch it is one each",
+                                   graph.name(v), graph.predecessors(v).size(), graph.successors(v).size()));
   }
   return reduce(graph, options);
 }
@@ -108,7 +109,8 @@ Solution pumpkin(const Graph& graph, const OrderOptions& options) {
 Solution in_tree(const Graph& graph, const OrderOptions& options) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.successors(v).size() > 1)
-      throw not_in_class("in-tree", fmt::format("node '{}' has {} readers", graph.name(v), graph.successors(v).size()));
+      throw not_in_class("an in-tree",
+                         fmt::format("node '{}' has {} readers", graph.name(v), graph.successors(v).size()));
   }
   return reduce(graph, options);
 }
@@ -116,7 +118,7 @@ Solution in_tree(const Graph& graph, const OrderOptions& options) {
 Solution out_tree(const Graph& graph, const OrderOptions& options) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.predecessors(v).size() > 1)
-      throw not_in_class("out-tree",
+      throw not_in_class("an out-tree",
                          fmt::format("node '{}' has {} inputs", graph.name(v), graph.predecessors(v).size()));
   }
   return reduce(graph, options);

@@ -351,7 +351,7 @@ TEST_CASE("run times baseline and schedule by turns, and says how often and how 
   CHECK(several["timing"]["executions"].get<int>() >= 3);
   const std::string table =
       test::run_command(Words{"run"} + kTinyModels.front() + Words{"--budget", "100%", "--repeat", "4"}).out;
-  CHECK(table.find("time: median of 4 executions each, by turns, after one to warm up\n") != std::string::npos);
+  CHECK(table.find("time: median of 4 executions each, alternating, after one to warm up\n") != std::string::npos);
 }
 
 TEST_CASE("commands that use threads take --threads, and refuse what is no number of them") {
@@ -392,7 +392,7 @@ TEST_CASE("guards are beside the budget") {
   check_fields(json, {{"identical", true}, {"guard_bytes", 256}});
   CHECK(json["scheduled"]["predicted_peak_bytes"] == 50);
   CHECK(json["scheduled"]["planned_bytes"].get<std::int64_t>() > 256);
-  CHECK(test::run_command({"run", "--help"}).out.find("guards add to the arena") != std::string::npos);
+  CHECK(test::run_command({"run", "--help"}).out.find("guards enlarge the arena") != std::string::npos);
 }
 
 TEST_CASE("a plan at its bound is 0.00% above it, and a schedule may name no solver") {

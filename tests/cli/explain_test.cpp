@@ -127,7 +127,7 @@ TEST_CASE("solve and run set the schedule's peak beside the baseline's, and say 
     const auto brief = run_command(Words{command} + words),
                all = run_command(Words{command} + words + Words{"--explain"});
     CHECK(contains(brief.out, "\nrecomputed  "));
-    CHECK(contains(brief.out, "\nmost by "));
+    CHECK(contains(brief.out, "\nlayers saving most "));
     CHECK_FALSE(contains(brief.out, "saves at the baseline's peak"));
     CHECK(contains(all.out, "saves at the baseline's peak"));
     CHECK(contains(all.out, "\nlargest at the schedule's peak "));

@@ -200,7 +200,7 @@ TEST_CASE("what is unknown, doubled or scaled in a file is warned of on stderr a
   const std::string graph = folder.write("g.json", R"({"format":"cairn.graph","version":1,"name":"g","nodes":[
     {"name":"a","size":20.0,"cost":1.5,"sise":1},{"name":"b","size":2e1,"size":10,"cost":2,"sise":1,"inputs":[0]}]})");
   const std::vector<std::string> lines = {
-      "g.json: nodes[1].size stands twice in one object; the last one counts",
+      "g.json: nodes[1].size occurs twice in one object; the last value counts",
       "g.json: node 0 ('a'): the key \"sise\" is unknown and ignored; did you mean 'size'? (in 2 places)",
       "g.json: 1 of the costs is a fraction; all costs were multiplied by 10 to be whole numbers"};
   const Outcome table = run_command({"info", graph, "-t", "1"});
@@ -271,11 +271,12 @@ TEST_CASE("numbers of options are refused as they were typed") {
   check_error(run_command({"model", "ffn", "--batch", "-" + large}), 2, {"--batch -" + large});
   check_error(run_command({"solve", graph, "--max-occurrences", "3000000000"}), 2,
               {"--max-occurrences 3000000000 is out of its range"});
-  check_error(run_command({"solve", graph, "--work-limit", "1.5"}), 2, {"--work-limit 1.5 is no whole number"});
-  check_error(run_command({"solve", graph, "--seed", "0x10"}), 2, {"--seed 0x10 is no whole number"});
-  check_error(run_command({"generate", "random", "--keep", "much"}), 2, {"--keep much is no number"});
-  check_error(run_command({"generate", "random", "--keep", "nan"}), 2, {"--keep nan is no number"});
-  check_error(run_command({"generate", "three-partition", "--numbers", "1,x"}), 2, {"--numbers x is no whole number"});
+  check_error(run_command({"solve", graph, "--work-limit", "1.5"}), 2, {"--work-limit 1.5 is not a whole number"});
+  check_error(run_command({"solve", graph, "--seed", "0x10"}), 2, {"--seed 0x10 is not a whole number"});
+  check_error(run_command({"generate", "random", "--keep", "much"}), 2, {"--keep much is not a number"});
+  check_error(run_command({"generate", "random", "--keep", "nan"}), 2, {"--keep nan is not a number"});
+  check_error(run_command({"generate", "three-partition", "--numbers", "1,x"}), 2,
+              {"--numbers x is not a whole number"});
   check_error(run_command({"plan", graph, "s.json", "--alignment", large}), 2, {"--alignment " + large});
 
   // Every option with numbers, wherever it is declared.

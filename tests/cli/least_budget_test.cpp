@@ -70,7 +70,7 @@ TEST_CASE("exit code 3 gives the reason and the witness") {
       "  the lower bound is 50 bytes (83.3%): 'd' needs its inputs 'c' (20 B), 'a' (20 B) and its output (10 B) in "
       "memory "
       "together\n"
-      "  the least budget known feasible is that bound (--budget 50), with --solver auto\n";
+      "  the least budget known to suffice is that bound (--budget 50), with --solver auto\n";
   check_error(run_command({"solve", graph, "--budget", "49"}), 3, {"no schedule of 'tiny' " + line});
   check_error(run_command({"run", graph, "--budget", "49", "--alignment", "1", "--backend", "host"}), 3, {line});
   for (const Words& words : {Words{"solve", graph, "--budget", "49"},
@@ -102,12 +102,12 @@ TEST_CASE("where nothing was found it says why the search ended, and what would 
   const auto [folder, graph] = Diamond{};
   for (const std::string command : {"solve", "run"}) {
     INFO(command);
-    // More time is of no use to a solver that has nothing left to try.
+    // More time is of no use to a solver that has finished.
     const auto ended = run_command({command, graph, "--budget", "55", "--solver", "none"});
     check_error(ended, 4,
-                {"found no schedule", "none is excluded\n", "  the lower bound is 50 bytes (83.3%), set by 'd'\n",
-                 "the search ended as the solver had nothing left to try",
-                 "the least budget known feasible is that bound (--budget 50), with --solver auto",
+                {"found no schedule", "; not proved impossible\n",
+                 "  the lower bound is 50 bytes (83.3%), set by 'd'\n", "the search ended because the solver finished",
+                 "the least budget known to suffice is that bound (--budget 50), with --solver auto",
                  "\n  raise --budget, or try another --solver"});
     CHECK(ended.err.find("--time-limit") == std::string::npos);
   }
@@ -164,7 +164,7 @@ TEST_CASE("each of the engines' solvers says why no schedule meets a budget") {
     check_error(run_command(words), 3,
                 {"no schedule of 'ffn' fits into 12.00 KiB (12287 bytes, ", " of the baseline peak)\n",
                  "  the lower bound is 12.00 KiB (12288 bytes, ", "%): 'layer",
-                 "in memory together\n  the least budget known feasible is ", ", with --solver "});
+                 "in memory together\n  the least budget known to suffice is ", ", with --solver "});
     check_reason(run_json(words, 3));
   }
 }
@@ -195,7 +195,7 @@ TEST_CASE("a scope that was asked for is named where it leaves out schedules") {
               {"(input order kept, without recomputation) fits", "which --order or --max-occurrences leaves out",
                "is 60 bytes"});
   check_error(run_command({"solve", graph, "--solver", "order", "--budget", "55"}), 3,
-              {"without recomputation", "feasible is 50 bytes (83.3%), with --solver auto", "try --solver auto"});
+              {"without recomputation", "suffice is 50 bytes (83.3%), with --solver auto", "try --solver auto"});
 }
 
 TEST_CASE("what info says of fits is what its exit code says, and of which schedules") {
@@ -368,6 +368,6 @@ TEST_CASE("the option --batch auto takes the largest batch that fits") {
   check_error(run_command(Words{"info"} + model + Words{"--batch", "auto", "-b", "50%"}), 2, {"--batch auto"});
   for (const Words& other : {Words{"simulate", "--random", "3"}, Words{"model"}, Words{"pareto"}})
     check_error(run_command(other + model + Words{"--batch", "auto"}), 2, {"--batch auto is for info, solve and run"});
-  check_error(run_command(Words{"info"} + model + Words{"--batch", "many"}), 2, {"--batch many is no whole number"});
+  check_error(run_command(Words{"info"} + model + Words{"--batch", "many"}), 2, {"--batch many is not a whole number"});
   check_error(run_command(Words{"info"} + model + Words{"--batch", "auto", "-b", "10"}), 3, {"no batch of 'ffn' fits"});
 }

@@ -169,7 +169,7 @@ TEST_CASE("engines are opened from absolute paths alone") {
   }
   const Outcome relative = in_shell(in + "CAIRN_ENGINES=engines $cairn solvers");
   CHECK(relative.code == 0);
-  CHECK(relative.out.find("CAIRN_ENGINES 'engines' is no absolute path") != std::string::npos);
+  CHECK(relative.out.find("CAIRN_ENGINES 'engines' is not an absolute path") != std::string::npos);
 }
 
 TEST_CASE("an output that cannot be written takes no other one") {

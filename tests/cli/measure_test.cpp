@@ -100,7 +100,7 @@ TEST_CASE("measure tells what it did: unit and source of the costs, timings and 
   CHECK(estimated["baseline"]["predicted_seconds"].get<double>() > 0);
   const std::string text = test::run_command(run(kTiny, {})).out;
   CHECK(text.find("\npredicted time") == std::string::npos);
-  CHECK(text.find("they are of another machine: roofline model of an NVIDIA H200, fp32\n") != std::string::npos);
+  CHECK(text.find("costs come from another machine: roofline model of an NVIDIA H200, fp32\n") != std::string::npos);
   const auto unknown = test::run_json({"run", folder.write("g.json", test::diamond_graph()), "--budget", "100%"});
   CHECK(unknown["baseline"]["predicted_seconds"].is_null());
   CHECK(unknown["predicted_by"] == "costs of the graph's file");

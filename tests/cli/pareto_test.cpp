@@ -85,7 +85,7 @@ TEST_CASE("pareto gives the whole curve, and every output tells the same") {
 TEST_CASE("the schedules of a curve are not written to standard output") {
   const auto [folder, graph] = Diamond{};
   check_error(run_command({"pareto", graph, "--schedules", "-"}), 2,
-              {"--schedules - is standard output, which is no folder; name one"});
+              {"--schedules - is standard output, which is not a folder; name one"});
   CHECK_FALSE(std::filesystem::exists("-"));
 }
 
@@ -102,7 +102,8 @@ TEST_CASE("pareto takes budgets, and says which cannot be met") {
 
   check_error(run_command({"pareto", graph, "--budgets", "48,49"}), 3, {"49 bytes", "lower bound is 50 bytes"});
   check_error(run_command({"pareto", graph, "--budgets", "55", "--solver", "none"}), 4,
-              {"55 bytes", "the least known to do is 60 bytes (100.0%)", "nothing left to try", "--time-limit"});
+              {"55 bytes", "the least budget known to suffice is 60 bytes (100.0%)", "because the solver finished",
+               "--time-limit"});
 }
 
 TEST_CASE("pareto with a solver that never recomputes has one point") {

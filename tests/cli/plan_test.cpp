@@ -107,7 +107,7 @@ TEST_CASE("a plan that is neither found nor excluded is exit code 4") {
   check_fields(json, {{"status", "not_found"}, {"fits", false}, {"timed_out", true}, {"proved_bytes", kHardHeight}});
   CHECK(json["planned_bytes"].get<std::int64_t>() > kHardHeight);
   check_error(run_command({"plan", "--buffers", csv, "--capacity", capacity, "-t", "50ms"}), 4,
-              {"found no plan", "within 1.00 MiB", "none is excluded"});
+              {"found no plan", "within 1.00 MiB", "; not proved impossible"});
   const test::Outcome table = run_command({"plan", "--buffers", csv, "-t", "50ms"});
   CHECK(table.code == 0);
   CHECK(table.out.find("above the least, which is 1.00 MiB (1048576 bytes) or more") != std::string::npos);
@@ -204,7 +204,7 @@ TEST_CASE("bad input of plan is one line and exit code 2") {
   }
   SECTION("forbidden ranges") {
     for (const std::string range : {"4096", "8:4", "8:8", "-4:8", "a:b", ":", "1:", "1:2:3", "5%:7"})
-      check_option({"--forbid=" + range}, {"--forbid '" + range + "' is no range of addresses", "4096:8192"});
+      check_option({"--forbid=" + range}, {"--forbid '" + range + "' is not a range of addresses", "4096:8192"});
   }
   SECTION("time limit") { check_option({"--time-limit", "soon"}, {"soon"}); }
   SECTION("rows") {

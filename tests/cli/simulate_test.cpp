@@ -247,20 +247,20 @@ TEST_CASE("a bad line stops the sweep or is left out as asked") {
   const Case test;
   const std::string good = numbers(core::baseline_schedule(test.graph), " ") + "\n";
   const std::vector<std::pair<std::string, std::string>> bad = {
-      {"0 1 two", "'two' is no node number"},
-      {"0 1.5", "'1.5' is no node number"},
+      {"0 1 two", "'two' is not a node number"},
+      {"0 1.5", "'1.5' is not a node number"},
       {"[0 1]", "comma"},
       {"[0, 1", "truncated"},
       {"[0, 1,]", "comma"},
       {"0,,1", "no node number"},
       {"0 1,", "truncated"},
-      {"{\"steps\":[0,1}", "no valid JSON"},
+      {"{\"steps\":[0,1}", "it is not valid JSON"},
       {"{\"format\":\"cairn.plan\",\"steps\":[0]}", "cairn.plan"},
       {"{\"format\":\"cairn.schedule\",\"version\":7,\"steps\":[0]}", "version"},
       {"{\"graph\":\"0123456789abcdef\",\"steps\":[0]}", "another graph"},
       {"{\"steps\":[\"a\"]}", "no node number"},
       {"{\"steps\":7}", "no list"},
-      {"\x01\x02\xff", "is no node number"},
+      {"\x01\x02\xff", "is not a node number"},
   };
   std::string all;
   for (const auto& [line, message] : bad) {
@@ -370,7 +370,7 @@ TEST_CASE("a sweep killed at any moment goes on from its checkpoint to the same 
     refused({"--random", total, "--checkpoint", checkpoint, "--recompute", "4", "--top", "20"}, "seed 9, not 0");
     refused({"--random", total, "--checkpoint", checkpoint, "--recompute", "4", "--seed", "9"}, "top");
     refused(with({"--random", total, "--checkpoint", checkpoint, "--budget", "90%"}), "budget");
-    refused(with({"--random", "5", "--checkpoint", checkpoint}), "want as many");
+    refused(with({"--random", "5", "--checkpoint", checkpoint}), "request at least as many");
     const std::string text = test::read_text(checkpoint);
     test.folder.write("c.json", text.substr(0, text.size() / 2));
     refused(with({"--random", total, "--checkpoint", checkpoint}), "truncated");

@@ -152,7 +152,8 @@ TEST_CASE("a plan file's numbers are checked", "[formats]") {
   CHECK(contains(plan_error(plan_to_json(chain(5), chain_plan())), "another graph"));
   CHECK(contains(plan_error(with_buffer("1")), "buffer 0"));
   CHECK(contains(plan_error(with_buffer(R"({"node":9,"first":0,"last":1,"offset":0,"size":4})")), "\"node\" names 9"));
-  CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":2,"last":1,"offset":0,"size":4})")), "no lifetime"));
+  CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":2,"last":1,"offset":0,"size":4})")),
+                 "its steps 2 to 1 are not a valid lifetime"));
   CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":0,"last":1,"offset":-1,"size":4})")), "offset -1"));
   CHECK(contains(plan_error(with_buffer(R"({"node":0,"first":0,"last":1,"offset":9e18,"size":4})")),
                  "its offset 9000000000000000000"));
@@ -177,7 +178,7 @@ TEST_CASE("wrong CSV is refused with the line", "[formats]") {
   CHECK(contains(csv_error(""), "b.csv: is empty"));
   CHECK(contains(csv_error("\n \n"), "is empty"));
   CHECK(contains(csv_error("id,lower,size\na,1,2\n"), "line 1: the column 'upper' is missing"));
-  CHECK(contains(csv_error("id,lower,upper,size,id\n"), "'id' stands twice"));
+  CHECK(contains(csv_error("id,lower,upper,size,id\n"), "the column 'id' occurs twice"));
   CHECK(contains(csv_error(head + "a,0,1,4\nb,0,x,4\n"), "line 3: upper must be a whole number, not 'x'"));
   CHECK(contains(csv_error(head + "a,0,1,4.5\n"), "line 2: size must be a whole number, not '4.5'"));
   CHECK(contains(csv_error(head + "a,,1,4\n"), "line 2: lower"));
@@ -186,11 +187,11 @@ TEST_CASE("wrong CSV is refused with the line", "[formats]") {
   CHECK(contains(csv_error(head + "\"a\nb\",0,1,4\nc,2,2,4\n"), "line 4: upper (2) must be above lower (2)"));
   CHECK(contains(csv_error(head + "a,-1,2,4\n"), "line 2: lower is -1"));
   CHECK(contains(csv_error(head + "a,0,2,-4\n"), "line 2: size is -4"));
-  CHECK(contains(csv_error(head + "a,0,2,4\na,0,2,4\n"), "line 3: the id 'a' stands twice"));
+  CHECK(contains(csv_error(head + "a,0,2,4\na,0,2,4\n"), "line 3: two buffers have the id 'a'"));
   CHECK(contains(csv_error(head + "a,0,2\n"), "line 2: has 3 columns"));
   CHECK(contains(csv_error(head + "a,0,2,4,5\n"), "line 2: has 5 columns"));
   CHECK(contains(csv_error(head + "\"a,0,2,4\n"), "line 2: a quote is opened"));
-  CHECK(contains(csv_error(head + "\"a\"b,0,2,4\n"), "line 2: there is text behind"));
+  CHECK(contains(csv_error(head + "\"a\"b,0,2,4\n"), "line 2: there is text after"));
   CHECK(contains(csv_error(head + "a,0,2,4611686018427387904\nb,0,2,1\n"), "line 3: the sizes"));
 }
 
@@ -233,7 +234,7 @@ TEST_CASE("wrong optional columns of CSV are refused with the line", "[formats]"
   CHECK(contains(with("offset", "4611686018427387904"), "line 3: offset"));
   CHECK(contains(with("offset", "1.5"), "line 3: offset must be a whole number"));
   CHECK(contains(csv_error("id,lower,upper,size,alignment,offset\na,0,20,4,8,12\n"),
-                 "line 2: offset 12 is no multiple of the alignment 8"));
+                 "line 2: offset 12 is not a multiple of the alignment 8"));
   CHECK(contains(with("hint", "soon"), "line 3: hint must be a whole number"));
   for (const std::string gap : {"8-12", "10-12", "12-20", "12-21", "1-2"})
     CHECK(contains(with("gaps", gap), "line 3: gap '" + gap + "': must lie inside the lifetime 10-20"));

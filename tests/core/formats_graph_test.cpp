@@ -116,9 +116,9 @@ TEST_CASE("text that is no graph file is refused with its place", "[formats]") {
   check_error("hello", {"line 1, column 1", "not valid JSON"});
   check_error("{\n  \"format\": cairn", {"line 2, column 13"});
   check_error(R"({"format":"cairn.graph","version":1,"nodes":[{"name":)", {"line 1", "truncated"});
-  check_error("[1,2]", {"is no graph", "a list"});
-  check_error("17", {"is no graph"});
-  check_error("{}", {"is no graph"});
+  check_error("[1,2]", {"is not a graph", "a list"});
+  check_error("17", {"is not a graph"});
+  check_error("{}", {"is not a graph"});
   check_error(R"({"format":"cairn.schedule","version":1})", {"cairn.schedule", "no cairn.graph"});
   check_error(R"({"format":3,"version":1})", {"format", "string"});
   check_error(R"({"format":"cairn.graph","nodes":[]})", {"version", "missing"});
@@ -279,7 +279,7 @@ TEST_CASE("wrong node-link files are refused", "[formats]") {
   check_error(node_link_file(a, R"({"source":[0],"target":0})"), {"edge 0", "a list"});
   check_error(node_link_file(a, "5"), {"edge 0", "object"});
   check_error(node_link_file(a, R"({"source":0,"target":0})"), {"self-loop"});
-  check_error(node_link_file(a + "," + a, ""), {"node 1", "stands twice"});
+  check_error(node_link_file(a + "," + a, ""), {"node 1", "is used by two nodes"});
   check_error(node_link_file(a + "," + b, R"({"source":0,"target":1},{"source":1,"target":0})"), {"cycle"});
   check_error(node_link_file(
                   R"({"id":0,"name":"x","cost_ram":1,"cost_cpu":1},{"id":1,"name":"x","cost_ram":1,"cost_cpu":1})", ""),

@@ -216,9 +216,9 @@ TEST_CASE("keys that stand twice are told by their path, and the last one counts
   CHECK(noticed.graph.size(0) == 2);
   CHECK(noticed.graph.size(1) == 4);
   REQUIRE(noticed.warnings.size() == 2);
-  CHECK(noticed.warnings[0].text == "g.json: name stands twice in one object; the last one counts");
+  CHECK(noticed.warnings[0].text == "g.json: name occurs twice in one object; the last value counts");
   CHECK(noticed.warnings[1].text ==
-        "g.json: nodes[0].size stands twice in one object; the last one counts (in 3 places)");
+        "g.json: nodes[0].size occurs twice in one object; the last value counts (in 3 places)");
   CHECK(noticed.warnings[1].kind == ReadWarning::Kind::duplicate_key);
   // Lines of a trace have their numbers.
   const auto trace = read(
@@ -227,7 +227,7 @@ TEST_CASE("keys that stand twice are told by their path, and the last one counts
       "{\"INSTRUCTION\":\"CALL\",\"NAME\":\"f\",\"ARGS\":[\"w\"],\"RESULT\":[],\"TIME\":\"1e1\"}\n");
   CHECK(trace.graph.cost(0) == 10);
   REQUIRE(trace.warnings.size() == 1);
-  CHECK(trace.warnings[0].text == "g.json: line 2: MEMORY stands twice in one object; the last one counts");
+  CHECK(trace.warnings[0].text == "g.json: line 2: MEMORY occurs twice in one object; the last value counts");
 }
 
 TEST_CASE("control characters of names are escaped in DOT", "[formats]") {
@@ -254,7 +254,7 @@ TEST_CASE("compressed files are read by their content", "[formats]") {
   const std::string packed = gzip(text);
   CHECK(contains(error(packed.substr(0, packed.size() / 2)), "bad: the compressed data ends too early"));
   CHECK(contains(error(packed.substr(0, 5)), "ends too early"));
-  CHECK(contains(error(packed + "more"), "bad: there is something behind the compressed data"));
+  CHECK(contains(error(packed + "more"), "bad: there is data after the compressed data"));
   std::string damaged = packed;
   damaged[damaged.size() - 6] = static_cast<char>(damaged[damaged.size() - 6] + 1);
   CHECK(contains(error(damaged), "bad: the compressed data is damaged (incorrect data check)"));

@@ -52,9 +52,9 @@ TEST_CASE("what is wrong with a .gr file is one line that says where", "[formats
   CHECK(error_of("p tw 3 1\n1 2.5\n") == "g.gr: line 2: a vertex must be a whole number, not '2.5'");
   CHECK(error_of("p tw 3 1\n1 2 3\n") == "g.gr: line 2: an edge is two vertices, not 3 words");
   CHECK(error_of("p tw 3 1\n1\n") == "g.gr: line 2: an edge is two vertices, not 1 words");
-  CHECK(error_of("1 2\n2 3\n") == "g.gr: line 1: an edge stands before the line `p tw VERTICES EDGES`");
+  CHECK(error_of("1 2\n2 3\n") == "g.gr: line 1: an edge comes before the line `p tw VERTICES EDGES`");
   CHECK(error_of("c only this\n") == "g.gr: has no line `p tw VERTICES EDGES`");
-  CHECK(error_of("p tw 1 0\np tw 1 0\n") == "g.gr: line 2: the p line stands twice");
+  CHECK(error_of("p tw 1 0\np tw 1 0\n") == "g.gr: line 2: the p line occurs twice");
   CHECK(error_of("p edge 1 0\n") == "g.gr: line 1: must be `p tw VERTICES EDGES` with the two numbers");
   CHECK(error_of("p tw 1\n") == "g.gr: line 1: must be `p tw VERTICES EDGES` with the two numbers");
   CHECK(error_of("p tw -1 0\n") == "g.gr: line 1: the number of vertices is -1, but must be from 0 to 268435456");
@@ -62,7 +62,7 @@ TEST_CASE("what is wrong with a .gr file is one line that says where", "[formats
         std::string::npos);
   CHECK(error_of("p tw 200000000 1\n1 2\n") ==
         "g.gr: more than 1000000 of its 200000000 vertices have no edge; leave them out");
-  CHECK(error_of("c\n\x01\x02" + std::string(1000, '\xff') + "\n").find("g.gr: line 2: an edge stands before") == 0);
+  CHECK(error_of("c\n\x01\x02" + std::string(1000, '\xff') + "\n").find("g.gr: line 2: an edge comes before") == 0);
   CHECK(error_of("p tw 2 1\n1 \xff\n") == "g.gr: line 2: a vertex must be a whole number, not '?'");
   CHECK(error_of("p tw 2 1\n1 " + std::string(5000, 'x') + "\n").size() < 100);
 }

@@ -148,7 +148,7 @@ TEST_CASE("parse_budget refuses everything else and says what is accepted", "[te
     CHECK(message_of(large, 1000).find("is too large") != std::string::npos);
   }
   CHECK(message_of("0.00000000000000000000001GiB", 1000).find("has too many digits") != std::string::npos);
-  CHECK(message_of("1e-3", 1000).find("is no whole number of bytes") != std::string::npos);
+  CHECK(message_of("1e-3", 1000).find("is not a whole number of bytes") != std::string::npos);
   CHECK(message_of("1e3quux", 1000).find("has the unknown unit 'quux'") != std::string::npos);
 }
 

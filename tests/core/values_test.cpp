@@ -217,10 +217,11 @@ TEST_CASE("wrong outputs are named") {
   CHECK(error_of(builder) == "outputs 0 and 1 of node 'norm' have the same name 'x'; give each its own");
   builder = norm();
   builder.node(1).outputs = {{.size = 1, .inplace = 0}, {.size = 1, .inplace = 0}};
-  CHECK(error_of(builder) == "outputs 0 and 1 of node 'use' are both in place of output 0 of node 'norm'");
+  CHECK(error_of(builder) == "outputs 0 and 1 of node 'use' both take over the storage of output 0 of node 'norm'");
   builder = norm();
   builder.node(1).outputs = {{.size = 1}, {.size = 1, .inplace = {0, 1}}};
-  CHECK(contains(error_of(builder), "output 1 of node 'use' is in place of node 0, which is not one of its inputs"));
+  CHECK(contains(error_of(builder),
+                 "output 1 of node 'use' takes over the storage of node 0, which is not one of its inputs"));
   builder = norm();
   builder.node(0).outputs[1].size = -4;
   CHECK(error_of(builder) == "node 'norm' has the negative size -4");

@@ -139,7 +139,7 @@ TEST_CASE("command: out of memory says what was asked, what is free, and a budge
       std::to_string(std::strtoll(outcome.err.c_str() + outcome.err.find(before) + before.size(), nullptr, 10));
   // What would fit is no promise that a schedule exists; but memory is then not what stops it.
   CHECK(run_on(small, Words{"run"} + kTiny + Words{"--budget", budget, "--backend", "cuda"}).code != 5);
-  check_refused({{"FAKE_CUDA_BYTES", "2000"}}, kRun, {"beside the arena does not fit alone"});
+  check_refused({{"FAKE_CUDA_BYTES", "2000"}}, kRun, {"besides the arena does not fit, even without an arena"});
   check_refused(failing("cudaMalloc", cudaErrorMemoryAllocation), kRun, {"device memory", "out of memory"});
 }
 

@@ -359,7 +359,7 @@ TEST_CASE("out of memory: what was asked, what is free, and a budget that fits")
   }
   program.arena_bytes = planned;
   fake::set_device_bytes(1 << 20);
-  CHECK(contains(error_of<core::DeviceError>([&] { Executor(f.device, program); }), "take a smaller model"));
+  CHECK(contains(error_of<core::DeviceError>([&] { Executor(f.device, program); }), "use a smaller model"));
 }
 
 TEST_CASE("any call may fail: an error says so, and nothing is left behind") {
@@ -497,13 +497,13 @@ TEST_CASE("sentinels: buffers laid over each other, and writes behind a buffer, 
     CHECK(error(sound).empty());
     Program overlaid = sound;  // b over a, which the sink still reads
     output_of(overlaid, 2).offset = output_of(sound, 1).offset;
-    CHECK(contains(error(overlaid), "step 2, node 'b', wrote behind the end of the buffer of node 'a'"));
+    CHECK(contains(error(overlaid), "step 2, node 'b', wrote beyond the end of the buffer of node 'a'"));
     for (const std::size_t step : {0, 1, 3}) {
       Program too_long = sound;
       output_of(too_long, step).bytes = output_of(too_long, step).reserved + 1;
       const std::string name = graph.name(too_long.instructions[step].node);
       CHECK(
-          contains(error(too_long), fmt::format("node '{0}', wrote behind the end of the buffer of node '{0}'", name)));
+          contains(error(too_long), fmt::format("node '{0}', wrote beyond the end of the buffer of node '{0}'", name)));
     }
   }
 }
@@ -521,7 +521,7 @@ TEST_CASE("sentinels: a guard that is overwritten in a later step is noticed by 
     std::byte* guard = arena.get() + hidden.offset + hidden.reserved;
     fake::before_kernel(2, [=] { *guard = std::byte{0}; });  // the second kernel looks at the guards of step 0
     CHECK(contains(error_of<core::Error>([&] { executor.run(); }),
-                   "step 0, node 'hidden', wrote behind the end of the buffer of node 'hidden'"));
+                   "step 0, node 'hidden', wrote beyond the end of the buffer of node 'hidden'"));
   }
 }
 

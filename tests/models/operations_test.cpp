@@ -257,7 +257,7 @@ TEST_CASE("what cannot be lowered gets one line that says why") {
   CHECK(contains(error_of([] { models::granularity_from_string("ops"); }),
                  "unknown granularity 'ops': use layer or op; did you mean 'op'?"));
   const core::Graph operations = in_operations(tests::tiny_models().front());
-  CHECK(contains(error_of([&] { models::to_operations(operations); }), "has no op that could be taken apart"));
+  CHECK(contains(error_of([&] { models::to_operations(operations); }), "has no op that can be split into operations"));
   core::GraphBuilder builder;
   builder.add_resident({.name = "x", .shape = {2, 3}, .role = core::Resident::Role::data});
   builder.add_resident({.name = "p", .shape = {2, 3}});

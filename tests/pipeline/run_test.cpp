@@ -173,7 +173,7 @@ TEST_CASE("a decision with guards is planned without them, and run with them") {
 TEST_CASE("where nothing fits, one line says what is known") {
   const fit::Problem problem(hourglass(), "100");
   tests::check_says(tests::error_of<core::Error>([&] { fit::decide(problem, "auto", quick()); }),
-                    {"the lower bound is 3072 bytes", "the least budget known feasible is"});
+                    {"the lower bound is 3072 bytes", "the least budget known to suffice is"});
   CHECK_THROWS_AS(fit::decide(fit::Problem(hourglass())), core::InputError);
 }
 
@@ -233,7 +233,7 @@ TEST_CASE("baseline and schedule are executed by turns, after one execution each
     CHECK(execution->report.seconds <= spread.most);
     CHECK(execution->report.op_seconds.size() == static_cast<std::size_t>(graph.prepared.node_count()));
   }
-  CHECK(report::timing_text(result) == "median of 3 executions each, by turns, after one to warm up");
+  CHECK(report::timing_text(result) == "median of 3 executions each, alternating, after one to warm up");
 
   // As many as are good, but none beyond those that must be where the time is over.
   CHECK(pipeline::run(*backend, graph, decision).baseline_run->timings.size() >= 3);

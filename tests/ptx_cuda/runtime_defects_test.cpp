@@ -355,7 +355,7 @@ TEST_CASE("PTX: defects of plans are caught", "[ptx]") {
       if (planted) program.inputs[program.instructions[1].input_begin].offset = output_of(program, 2).offset;
     });
   });
-  check_defect("two live buffers at one address", "wrote behind the end of the buffer", [&](Room&, bool planted) {
+  check_defect("two live buffers at one address", "wrote beyond the end of the buffer", [&](Room&, bool planted) {
     return run({.sentinels = true}, [&](runtime::Program& program) {
       if (!planted) return;
       output_of(program, 1).offset = output_of(program, 0).offset;

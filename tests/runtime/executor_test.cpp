@@ -273,7 +273,7 @@ TEST_CASE("sentinels name the node that writes too far") {
     const auto executor = runtime::host_executor(broken, {.sentinels = true});
     const std::string error = error_of(*executor);
     const std::string& culprit = d.graph.name(broken.instructions[step].node);
-    CHECK(error.find(fmt::format("node '{}', wrote behind the end", culprit)) != std::string::npos);
+    CHECK(error.find(fmt::format("node '{}', wrote beyond the end", culprit)) != std::string::npos);
   }
   const auto sound = runtime::host_executor(d.program(kGuard), {.sentinels = true});
   CHECK(error_of(*sound).empty());
@@ -299,7 +299,7 @@ TEST_CASE("sentinels guard scratch and in-place chains that shrink") {
   Program far_scratch = program;
   far_scratch.instructions[3].scratch.bytes += 1;
   const auto executor = runtime::host_executor(far_scratch, {.sentinels = true});
-  CHECK(error_of(*executor).find("'d', wrote behind the end of the buffer of node 'd'") != std::string::npos);
+  CHECK(error_of(*executor).find("'d', wrote beyond the end of the buffer of node 'd'") != std::string::npos);
 }
 
 TEST_CASE("sentinels need a program with guards") {

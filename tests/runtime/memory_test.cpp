@@ -89,7 +89,7 @@ TEST_CASE("a step that does not fit says what it asks for, what is free, and the
     CHECK_THAT(message, Catch::Matchers::Contains(part));
   }
   CHECK_THAT(text({.arena = 1, .beside = 2000 * kMiB}, 1024 * kMiB),
-             Catch::Matchers::Contains("beside the arena does not fit alone"));
+             Catch::Matchers::Contains("besides the arena does not fit, even without an arena"));
   CHECK_THAT(text({.arena = 900 * kMiB, .beside = 500 * kMiB, .slack = 24 * kMiB, .least = 600 * kMiB}, 1024 * kMiB),
              Catch::Matchers::Contains("no budget below 600.00 MiB can be met"));
   CHECK(runtime::host_slack(0) > 0);

@@ -104,7 +104,7 @@ class Amp(torch.nn.Module):
 
 # --- Steps
 
-OF_PARTS = (r"graph \d+ runs while graph|budgets hold for each graph|.* as it is tiny$|"
+OF_PARTS = (r"graph \d+ runs while graph|budgets hold for each graph|.* because it is tiny$|"
             # Warnings that are expected if a model consists of several graphs.
             r"graph \d+: gradients of results are laid out in another way")
 

@@ -36,7 +36,7 @@ void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRule
   if (rules.offset && (*rules.offset < 0 || *rules.offset > kSumLimit))
     fail(b, fmt::format("its fixed offset {} is not between 0 and 2^62", *rules.offset));
   if (rules.offset && *rules.offset % std::lcm(rules.alignment, alignment) != 0)
-    fail(b, fmt::format("its fixed offset {} is no multiple of its alignment {}", *rules.offset,
+    fail(b, fmt::format("its fixed offset {} is not a multiple of its alignment {}", *rules.offset,
                         std::lcm(rules.alignment, alignment)));
   std::int64_t free_from = buffer.first + 1;
   for (const core::StepRange& gap : rules.gaps) {
@@ -74,7 +74,7 @@ std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment)
   for (std::int32_t b = 0; b < given.count(); ++b) {
     const core::Buffer& buffer = given.buffer(b);
     if (buffer.first < 0 || buffer.last < buffer.first || buffer.last > kSumLimit)
-      fail(b, fmt::format("its times {} to {} are no lifetime", buffer.first, buffer.last));
+      fail(b, fmt::format("its lifetime {} to {} is not valid", buffer.first, buffer.last));
     if (buffer.size < 0) fail(b, fmt::format("its size {} is negative", buffer.size));
     if (buffer.size > kSumLimit) fail(b, "it has more than 2^62 bytes");
     check_rules(b, buffer, given.rules(b), alignment);
@@ -92,7 +92,7 @@ std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment)
 void add_rules(Block& block, std::int32_t buffer, const PlacementRules& rules) {
   block.alignment = std::lcm(block.alignment, rules.alignment);
   if (block.alignment > std::int64_t{1} << 40)
-    fail(buffer, "the alignments of what shares its offset have no small multiple");
+    fail(buffer, "the alignments of the buffers that share its offset have no common multiple up to 2^40");
   if (rules.offset && block.fixed && *block.fixed != *rules.offset)
     fail(buffer, fmt::format("it takes over a storage at offset {}, but is fixed at {}", *block.fixed, *rules.offset));
   if (rules.offset) block.fixed = rules.offset;
@@ -147,14 +147,15 @@ Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : for
     }
     block.count = static_cast<std::int32_t>(rectangles.size()) - block.first_rectangle;
     if (block.fixed && *block.fixed % block.alignment != 0)
-      fail(b, fmt::format("its fixed offset {} is no multiple of its alignment {}", *block.fixed, block.alignment));
+      fail(b, fmt::format("its fixed offset {} is not a multiple of its alignment {}", *block.fixed, block.alignment));
     if (block.fixed) add(*block.fixed);
     add(block.alignment - 1);  // an offset may have to be rounded up
     blocks.push_back(block);
   }
   for (const core::AddressRange& range : forbidden) {
     if (range.lower < 0 || range.upper < range.lower)
-      throw core::InputError(fmt::format("the forbidden range of bytes {} to {} is none", range.lower, range.upper));
+      throw core::InputError(
+          fmt::format("the forbidden range of bytes {} to {} is not valid", range.lower, range.upper));
     add(range.upper - range.lower);
   }
   unite(forbidden);

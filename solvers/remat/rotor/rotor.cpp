@@ -134,7 +134,8 @@ Solution rotor(const core::Graph& graph, const RotorOptions& options) {
     if (chains.empty() || chain.blocks.size() >= chains[0].blocks.size() * 9 / 8) chains.push_back(std::move(chain));
   }
   if (chains.back().blocks.size() < 2)
-    throw core::InputError("the graph is no chain of blocks: nowhere does a single value cross its forward part");
+    throw core::InputError(
+        "the graph is not a chain of blocks: more than one value crosses every boundary of its forward part");
 
   const std::int64_t baseline_peak = incumbent.offer(core::baseline_schedule(graph)).peak;
   for (const BlockChain& chain : chains) {

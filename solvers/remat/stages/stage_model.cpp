@@ -11,6 +11,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/text.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 
 namespace cairn::solvers {
@@ -29,8 +30,8 @@ StageModel::StageModel(const core::Graph& graph, const StageAim& aim, std::size_
     if (terms <= most_terms) return;
     throw core::InputError(
         fmt::format("the program of checkmate for this graph ({} nodes, {} inputs) and budget has more than the {} "
-                    "terms that memory is given for; solvers auto, tw, greedy and chen take it",
-                    n_, graph_.edge_count(), most_terms));
+                    "terms that fit into {}; use solver auto, tw, greedy or chen",
+                    n_, graph_.edge_count(), most_terms, core::option("memory")));
   };
   check_size(3 * pairs);
   for (Value& x : values_) {

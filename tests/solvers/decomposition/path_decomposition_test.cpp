@@ -126,7 +126,7 @@ TEST_CASE("path decompositions: the check names what is wrong") {
   CHECK(check_path_decomposition(graph, {{{0, 1}, {1, 2}}, 1}) == "node 'n3' is in no bag");
   CHECK(check_path_decomposition(graph, {{{0, 1}, {1, 2}, {0}, {2, 3}}, 1}) ==
         "the bags of node 'n0' are not consecutive");
-  CHECK(check_path_decomposition(graph, {{{0, 1}, {1, 2}, {2, 3, 4}}, 2}) == "bag 2 holds 4, which is no node");
+  CHECK(check_path_decomposition(graph, {{{0, 1}, {1, 2}, {2, 3, 4}}, 2}) == "bag 2 holds 4, which is not a node");
   CHECK(check_path_decomposition(graph, {{{1, 0}, {1, 2}, {2, 3}}, 1}) == "bag 0 is not ascending at node 0");
   CHECK(check_path_decomposition(graph, {good.bags, 2}) == "the width is 1, not 2");
   const std::vector<NodeId> spine{0, 2, 1, 3};

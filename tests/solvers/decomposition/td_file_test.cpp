@@ -53,7 +53,7 @@ TEST_CASE("what is wrong with a .td file is one line that says where") {
   CHECK(error_of("") == "g.td: has no line `s td BAGS LARGEST_BAG VERTICES`");
   CHECK(error_of(bags) == "g.td: line 1: the line `s td BAGS LARGEST_BAG VERTICES` must come first");
   CHECK(error_of("s td 3 2\n") == "g.td: line 1: must be `s td BAGS LARGEST_BAG VERTICES` with the three numbers");
-  CHECK(error_of("s td 3 2 4\ns td 3 2 4\n" + bags) == "g.td: line 2: the s line stands twice");
+  CHECK(error_of("s td 3 2 4\ns td 3 2 4\n" + bags) == "g.td: line 2: there is more than one s line");
   CHECK(error_of("s td 3 2 5\n" + bags) == "g.td: line 1: it is of a graph of 5 vertices, but this one has 4");
   CHECK(error_of("s td 4 2 4\n" + bags + "1 2\n2 3\n") == "g.td: its s line says 4 bags, but bag 4 is not given");
   CHECK(error_of("s td 2 2 4\n" + bags) == "g.td: line 4: a bag is 3, but must be from 1 to 2");
@@ -64,7 +64,7 @@ TEST_CASE("what is wrong with a .td file is one line that says where") {
   CHECK(error_of("s td 3 2 4\nb 1 0\n") == "g.td: line 2: a vertex is 0, but must be from 1 to 4");
   CHECK(error_of("s td 3 2 4\nb 1 x\n") == "g.td: line 2: a vertex must be a whole number, not 'x'");
   CHECK(error_of("s td 3 2 4\nb\n") == "g.td: line 2: must be `b BAG VERTEX...`");
-  CHECK(error_of("s td 3 2 4\nb 1 1 2\nb 1 2 3\n") == "g.td: line 3: bag 1 stands twice");
+  CHECK(error_of("s td 3 2 4\nb 1 1 2\nb 1 2 3\n") == "g.td: line 3: bag 1 occurs twice");
   CHECK(error_of("s td 3 2 4\n" + bags + "1 2 3\n") ==
         "g.td: line 5: must be `b BAG VERTEX...`, or two bags: an edge of the tree");
   CHECK(error_of("s td 3 2 4\n" + bags + "1 4\n") == "g.td: line 5: a bag is 4, but must be from 1 to 3");
@@ -75,11 +75,11 @@ TEST_CASE("what is wrong with a .td file is one line that says where") {
   CHECK(error_of("s td 3 2 4\n" + bags + "1 2\n") ==
         "g.td: bags 1 and 3 are not connected; join the parts to one tree by edges between bags");
   CHECK(error_of("s td 3 2 4\nb 1 1 2\nb 2 2 3\nb 3 3\n1 2\n2 3\n") ==
-        "g.td: is no tree decomposition of this graph: node 'd' is in no bag");
+        "g.td: is not a tree decomposition of this graph: node 'd' is in no bag");
   CHECK(error_of("s td 3 2 4\nb 1 1 2\nb 2 3\nb 3 3 4\n1 2\n2 3\n") ==
-        "g.td: is no tree decomposition of this graph: nodes 'b' and 'c' are joined by an edge but share no bag");
+        "g.td: is not a tree decomposition of this graph: nodes 'b' and 'c' are joined by an edge but share no bag");
   CHECK(error_of("s td 3 2 4\n" + bags + "1 3\n3 2\n") ==
-        "g.td: is no tree decomposition of this graph: the bags of node 'b' are not connected");
+        "g.td: is not a tree decomposition of this graph: the bags of node 'b' are not connected");
   CHECK(error_of("s td 999999999 2 4\n") == "g.td: line 1: the number of bags is 999999999, but must be from 0 to 5");
   CHECK(error_of("\x7f"
                  "ELF\x01\x01" +

@@ -73,7 +73,7 @@ TEST_CASE("the check says which node or edge a broken decomposition breaks") {
   CHECK(problem({{{0, 1}, {1, 2}, {2, 3}}, {{1}, {0, 3}, {1}}, 1}) == "bag 1 cannot have the neighbour 3");
   CHECK(problem({{{0, 1}, {1, 2}, {2, 3}}, {{1}, {0, 2}}, 1}) == "the tree is one of 2 bags, but there are 3");
   CHECK(problem({{{0, 1}, {2, 1}, {2, 3}}, {{1}, {0, 2}, {1}}, 1}) == "the nodes of bag 1 do not ascend");
-  CHECK(problem({{{0, 1}, {1, 2}, {2, 4}}, {{1}, {0, 2}, {1}}, 1}) == "bag 2 holds 4, which is no node");
+  CHECK(problem({{{0, 1}, {1, 2}, {2, 4}}, {{1}, {0, 2}, {1}}, 1}) == "bag 2 holds 4, which is not a node");
   CHECK(problem({{{0, 1}, {1, 2}, {2, 3}}, {{1}, {0, 2}, {1}}, 2}) ==
         "the width is 2, but the largest bag has 2 nodes");
   CHECK(problem({}) == "node 'a' is in no bag");

@@ -342,7 +342,7 @@ TEST_CASE("rotor says which graphs are no chains, and which marks contradict the
   CHECK(refusal(tests::build_graph({node("a", {}, false), node("a/grad", {0}, true), node("b/grad", {1}, true, 1)})) ==
         "backward node 'b/grad' names 'a/grad' as its forward node, but that is backward too");
   CHECK(refusal(tests::build_graph({node("a", {}, false), node("a/grad", {0}, true, 0)})) ==
-        "the graph is no chain of blocks: nowhere does a single value cross its forward part");
+        "the graph is not a chain of blocks: more than one value crosses every boundary of its forward part");
   CHECK(refusal(core::Graph()).empty());  // nothing to run
 }
 

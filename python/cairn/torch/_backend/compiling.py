@@ -124,7 +124,7 @@ class Compiling:
 
     def _tell_of_kernels(self):
         self.owner.tell(
-            f"{self.report.name}: switches of kernels (threads, mkldnn, precision, determinism) are others than when this was "
+            f"{self.report.name}: kernel settings (threads, mkldnn, precision, determinism) differ from those when this was "
             "planned: kernels may take more than was measured then; torch._dynamo.reset() has it planned anew")
 
     def inference(self, module, inputs):

@@ -53,7 +53,7 @@ class ReadAgain:
     def backward(self, run, module):
         names = input_names(module)
         if self.report.recomputed and _private.saved_by_compiled_hooks(names, self.saved):
-            self._tell_of_hooks("may give")
+            self._tell_of_hooks("may return")
 
         def call(args):
             made = self.alive.beginning()
@@ -78,9 +78,9 @@ class ReadAgain:
             size += new.untyped_storage().nbytes()
         if size:
             self.owner.tell(
-                f"{self.report.name}: an input shares memory with something else now, which it did not when the plan was made: a "
-                f"copy is kept until it was last read, {size_text(size)} beside what is promised; inputs='stable' if nobody "
-                "writes it before the backward pass has ended")
+                f"{self.report.name}: an input now shares memory with something else, which it did not when the plan was made; a "
+                f"copy ({size_text(size)}, not counted in what is promised) is kept until its last read; inputs='stable' if "
+                "nobody writes it before the backward pass has ended")
 
     def _lay_out(self, args, names, layouts):
         """If saved-tensor hooks have changed the layout or alignment of an argument, puts a copy with the old layout in
@@ -92,13 +92,12 @@ class ReadAgain:
 
     def _tell_of_hooks(self, give):
         self.owner.tell(
-            f"{self.report.name}: hooks on what is saved for the backward pass {give} other values back than they were given: what "
-            "is computed again is computed from these")
+            f"{self.report.name}: hooks on saved values {give} other values than they got; recomputation starts from these")
 
     def _check(self, before, given):
         name = before.changed(given)
         if name is not None and before.hooks and not before.in_place(name, given[name]):
-            self._tell_of_hooks("give")
+            self._tell_of_hooks("return")
         elif name is not None:
             known = {name: "an input" for name in self.report.read_again} | {
                 name: "a buffer" for name in self.report.buffers_read_again}
@@ -109,8 +108,8 @@ class ReadAgain:
                 "write it after the backward pass; backend(..., inputs='changing') computes what is made of inputs once")
         if before.kernels != _private.kernel_settings():
             self.owner.tell(
-                f"{self.report.name}: switches of kernels (threads, mkldnn, precision, determinism) are others in the backward "
-                "pass than they were in the forward pass: what is computed again may differ from what it was by rounding")
+                f"{self.report.name}: kernel settings (threads, mkldnn, precision, determinism) differ between forward and "
+                "backward pass: what is computed again may differ from what it was by rounding")
         if before.modes != _private.modes_of_user():
             self.owner.tell(
                 f"{self.report.name}: other modes that see operations ({', '.join(before.modes + _private.modes_of_user())}) are in "

@@ -88,7 +88,7 @@ class Fallback(Told):
             with torch.backends.mkldnn.flags(enabled=False):
                 _, told = self.told_by(step)
             self.assertEqual(len(chosen.report.graphs), 1)
-            self.assertIn("switches of kernels", told[0])
+            self.assertIn("kernel settings", told[0])
             self.assertGreater(chosen.report.measured, chosen.report.promised)
             self.assertFalse(chosen.report.kept)
 
@@ -109,7 +109,7 @@ class Fallback(Told):
             step(True)
             self.assertTrue(chosen.report.kept)
             _, told = self.told_by(lambda: step(False))
-            self.assertRegex(" ".join(told), "switches of kernels .* than when this was planned")
+            self.assertRegex(" ".join(told), "kernel settings .* differ from those when this was planned")
             self.assertIsNone(chosen.report.kept)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cairn.torch.CairnWarning)

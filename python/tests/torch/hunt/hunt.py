@@ -12,7 +12,7 @@ verdict for each budget:
 
     same            as aot_eager
     as_eager        as eager, where aot_eager is not
-    as_kept         as eager or aot_eager if memory that is overwritten before the backward pass were not
+    as_kept         as eager or aot_eager, if memory were not overwritten before the backward pass
     as_unscheduled  as AOTAutograd without recomputation, where eager and aot_eager are not; or, of a step that is planned as a
                     whole, as aot_eager of the whole step, which adds up gradients in another order
     mixed           each value is that of one of these three
@@ -21,7 +21,7 @@ verdict for each budget:
     loud            an error, or a warning that there is no budget
     impossible      aot_eager fails
 
-Apart from these ``promises`` has graphs that took more than promised, and ``warnings`` what Cairn warned of.
+``promises`` lists graphs that took more memory than promised; ``warnings`` lists Cairn's warnings.
 """
 
 import argparse
@@ -46,7 +46,7 @@ WORK = 5_000  # work limit; schedules need not be good, only different
 RECYCLE = 60  # number of seeds after which a process is replaced, because torch keeps compiled code
 # Position between the least peak (0) and the peak without a budget (1).
 BUDGETS = {"min": 0.0, "quarter": 0.25, "middle": 0.5}
-EXPECTED = "an input shares memory with something else now"  # a warning that is expected for inputs that share memory
+EXPECTED = "an input now shares memory with something else"  # a warning that is expected for inputs that share memory
 
 # --- What is run
 

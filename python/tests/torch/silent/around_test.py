@@ -50,7 +50,7 @@ class WhatIsAround(OfImages):
 
         step(lambda saved: saved.clone(memory_format=torch.contiguous_format))
         self.assertTrue(all(torch.equal(p.grad, e) for p, e in zip(model.parameters(), expected)))
-        with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks on what is saved .* give other values back"):
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks on saved values return other values than they got"):
             step(lambda saved: saved.to(torch.bfloat16).float())
         with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):  # the hook writes it in place
             step(lambda saved: saved.data.add_(1) if saved.data_ptr() == x.data_ptr() else saved)
@@ -118,7 +118,7 @@ class WhatIsAround(OfImages):
         pack, unpack = torch.fx.symbolic_trace(lambda x: x.to(torch.bfloat16)), torch.fx.symbolic_trace(lambda x: x.to(torch.float32))
         torch.manual_seed(0)
         torch._dynamo.reset()
-        with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks on what is saved"):
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks on saved values"):
             with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
                 loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
             loss.backward()
@@ -173,5 +173,5 @@ class WhatIsAround(OfImages):
             torch.manual_seed(0)
             torch._dynamo.reset()
             loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
-            with self.assertWarnsRegex(cairn.torch.CairnWarning, "switches of kernels"), turned:
+            with self.assertWarnsRegex(cairn.torch.CairnWarning, "kernel settings .* differ between forward and backward pass"), turned:
                 loss.backward()
