@@ -4,6 +4,7 @@ import dataclasses
 import re
 from typing import Optional
 
+from . import _private
 from ._graph.operators import operator_name
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -58,6 +59,8 @@ class GraphReport:
     seconds: dict
     approximate: bool = False  # whether the peak is only approximate, because Inductor fuses and reorders
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that calibration could not measure
+    # Names of operations whose results have a size that depends on data and has no upper bound.
+    sized_by_data: list = dataclasses.field(default_factory=list)
     elsewhere: dict = dataclasses.field(default_factory=dict)  # other device -> bytes there, not part of the budget
     saved: int = 0  # bytes that the forward pass saves for the backward pass
     trains: bool = False  # whether the graph has a backward pass and was not compiled for an evaluation
@@ -83,8 +86,11 @@ class GraphReport:
 
     @property
     def kept(self):
-        """Returns whether no measured peak was above the promise; None if nothing was measured yet."""
-        return None if self.measured is None else self.measured <= self.promised and not self.broken_by
+        """Returns whether no measured peak was above the promise. Returns None if nothing was measured yet, or if no
+        measured peak was above it, but data of other sizes may need more."""
+        if self.measured is not None and (self.broken_by or self.measured > self.promised):
+            return False
+        return None if self.measured is None or self.sized_by_data else True
 
     def __str__(self):
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""
@@ -110,6 +116,9 @@ class GraphReport:
         if self.estimated:
             lines.append(f"  estimated   {len(self.estimated)} operations that could not be measured, scratch as nothing: "
                          f"{', '.join(self.estimated[:3])}{', ...' if len(self.estimated) > 3 else ''}")
+        if self.sized_by_data:
+            lines.append(f"  from data   {len(self.sized_by_data)} sizes without an upper bound, of {', '.join(self.sized_by_data[:3])}"
+                         f"{', ...' if len(self.sized_by_data) > 3 else ''}: the plan is for {_private.DATA_SIZE}")
         again = sum(item.times for item in self.recomputed)
         lines.append(f"  recomputed  {again} operations, {100 * self.cost_increase:.1f}% more time as "
                      f"{'measured' if self.calibrated else 'estimated'} per operation")

@@ -157,11 +157,11 @@ class Backend:
 
     def is_differentiated(self, module):
         """Returns whether torch.compile will make a backward pass for the module."""
-        largest = _private.largest_differentiated(module)
-        if largest > 1:
-            self.tell(f"the loss of this step is computed outside of the graph, which ends in {largest:,} elements: what that "
+        sizes = _private.sizes_differentiated(module)
+        if sizes and 1 not in sizes:
+            self.tell(f"the loss of this step is computed outside of the graph, which ends in {max(sizes):,} elements: what that "
                       "takes is not in the budget (TORCH_LOGS=graph_breaks names what cannot be compiled)")
-        return largest > 0
+        return bool(sizes)
 
     def watched(self, run, unbounded):
         """Wraps ``run`` in a function that gives a warning in the first call in which one of the sizes ``unbounded`` is

@@ -40,6 +40,7 @@ class Compiling:
             static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
             or_least=self.share.or_least)
         self.share.planned(self.report, solved.unmet)
+        self._tell_of_data()
         results = _private.outputs(joint.graph)[:num_fwd_outputs]
         self.written = _private.written_inputs(joint.graph, num_fwd_outputs)
         self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, results),
@@ -100,6 +101,14 @@ class Compiling:
 
         return _private.called_boxed(call)
 
+    def _tell_of_data(self):
+        """Warns if sizes are known only when the graph runs."""
+        operations = self.report.sized_by_data
+        if operations:
+            self.owner.tell(
+                f"{self.report.name}: the data decide a size without an upper bound ({operations[0]}), and the plan is for "
+                f"{_private.DATA_SIZE}: with more, a step takes more than promised; torch._check(size <= most) bounds it")
+
     def _note_kernels(self):
         """Measures the graph again if settings of kernels have changed, or if there are saved-tensor hooks now and were
         none before, or the other way round. Torch.compile compiles again only for some settings. If others change, the
@@ -138,7 +147,9 @@ class Compiling:
         if solved.unmet is not None:
             tell_of_least(self.owner, report, "it has no backward pass")
         self.owner.report.graphs.append(report)
-        self.report, run = report, _private.boxed(rewrite_module(module, trace, solved.steps))
+        self.report = report
+        self._tell_of_data()
+        run = _private.boxed(rewrite_module(module, trace, solved.steps))
         if options.measure:
             self.measured = Measured(trace, solved, report, None, module)
             run = self.measured.alone(run)

@@ -18,11 +18,7 @@ class Call:
     def __init__(self, node, layouts=None):
         self.node = node
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), (layouts or Layouts()).value)
-        # Arguments 5 and 6 are the saved mean and deviation. The tracer assumes the type of the input for them, but the
-        # forward kernel makes them with at least 32 bits.
-        if node.target is torch.ops.aten.native_batch_norm_backward.default:
-            args = tuple(a.float() if i in (5, 6) and isinstance(a, torch.Tensor) and a.dtype.itemsize < 4 else a
-                         for i, a in enumerate(args))
+        args = _with_saved_statistics(node.target, args)
         self.text = f"{operator_name(node)}{pytree.tree_map(_describe, (args, kwargs))}"
         self.arguments = args, kwargs
 
@@ -30,6 +26,29 @@ class Call:
         """Returns a function without parameters that makes the call with newly allocated arguments."""
         args, kwargs = pytree.tree_map(_real, self.arguments)
         return lambda: self.node.target(*args, **kwargs)
+
+
+# Backward kernels of norms -> (positions of the saved mean and deviation, positions of weight, bias and running
+# statistics). Argument 1 is the input.
+_NORMS = {
+    torch.ops.aten.native_batch_norm_backward.default: ((5, 6), (2, 3, 4)),
+    torch.ops.aten.native_layer_norm_backward.default: ((3, 4), (5, 6)),
+    torch.ops.aten.native_group_norm_backward.default: ((2, 3), (4,)),
+}
+
+
+def _with_saved_statistics(target, args):
+    """Returns the arguments with saved statistics as the forward kernel of a norm makes them: with 32 bits for an input of
+    16 bits, although the tracer assumes the type of the input. On a GPU this is always so, on the CPU if the weight or
+    the running statistics have 32 bits."""
+    if target not in _NORMS:
+        return args
+    saved, parameters = _NORMS[target]
+    given = [args[i] for i in parameters if i < len(args) and isinstance(args[i], torch.Tensor)]
+    if args[1].device.type == "cpu" and all(t.dtype.itemsize < 4 for t in given):
+        return args
+    return tuple(a.float() if i in saved and isinstance(a, torch.Tensor) and a.dtype.itemsize < 4 else a
+                 for i, a in enumerate(args))
 
 
 def _describe(value):

@@ -45,6 +45,7 @@ class _Reader:
         self.accumulate = accumulate
         self.replay = replay
         self.trace = Trace(name)
+        self.trace.sized_by_data = [operators.operator_name(node) for node in _private.sized_by_data(graph)]
         self.forward_outputs = forward_outputs
         self.parameters = parameters
         self.of_input = {}  # storage address -> resident Storage

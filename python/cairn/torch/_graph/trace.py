@@ -76,6 +76,7 @@ class Trace:
         self.device = "cpu"  # the device that holds the most bytes; the budget is about this device
         self.elsewhere = {}  # other device -> bytes there, which are not in the budget
         self.sizes = []  # sizes of the storages according to the tracer; they may be symbolic
+        self.sized_by_data = []  # names of operations whose results have a size that nothing bounds before they run
         self.estimated = []  # operations whose cost or scratch could not be measured
         self.layouts = Layouts()  # the kernels' layouts; unknown before they are measured
         self.shared_name = None  # name that is the same on all ranks; None: there is one process

@@ -7,6 +7,8 @@ computed from such memory must not be computed again from it. So inputs that are
 again, and all other inputs must be unchanged (``read_again``).
 """
 
+import torch
+
 from .. import _private
 
 
@@ -20,6 +22,13 @@ def shared(tensors, running=False):
         if _private.is_plain(tensor):
             groups.setdefault(tensor.untyped_storage()._cdata, []).append(i)
     return [i for members in groups.values() if _written_unseen([tensors[i] for i in members], running) for i in members]
+
+
+def is_buffer_of_others(value):
+    """Returns whether a tensor of a module is a buffer in memory that torch has not allocated, such as that of a numpy
+    array."""
+    is_buffer = _private.is_plain(value) and not isinstance(value, torch.nn.Parameter) and not value.requires_grad
+    return is_buffer and not _private.owns_its_memory(value)
 
 
 def _written_unseen(tensors, running):

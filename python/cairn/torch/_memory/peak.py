@@ -19,12 +19,19 @@ def kept_results(trace, leaves):
         for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
 
 
+_MOST_SIZES = 8  # number of different symbolic sizes that are measured, because a measurement takes time
+
+
 class Measured:
     """Measures the first run of a graph's forward and backward pass, and compares the peak with the promise."""
 
     def __init__(self, trace, solved, report, num_fwd_outputs, joint):
         self.trace, self.solved, self.report = trace, solved, report
         self.done = solved.measured is not None
+        # The symbolic sizes of measured runs. Scratch can be larger for smaller sizes, so runs with the first
+        # _MOST_SIZES different sizes are measured.
+        self.sizes = set()
+        self.has_sizes = any(_private.is_sym(n.meta.get("val")) for n in joint.graph.find_nodes(op="placeholder"))
         # Number of runs that are not measured, because an optimizer allocates its state in them.
         self.passed_over = 1 if trace.updated else 0
         if self.done:
@@ -59,15 +66,30 @@ class Measured:
     def backward(self, run, module):
         names = input_names(module)
         tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
-        return self._boxed(run, lambda call, args: self._backward(call, args, names, tangents))
+        return self._boxed(run, lambda call, args: self._backward(call, args, names, tangents), begins=False)
 
-    def _boxed(self, run, measured):
+    def _boxed(self, run, measured, begins=True):
         def call(args):
-            if self.done or not MemoryTrace.available():
+            finds_sizes = begins and self.has_sizes
+            if (self.done and not finds_sizes) or not MemoryTrace.available():
+                return run(args)
+            if finds_sizes:
+                self._note_sizes(args)
+            if self.done:
                 return run(args)
             return measured(run, args)
 
         return _private.called_boxed(call)
+
+    def _note_sizes(self, args):
+        """Measures this run, too, if its symbolic sizes are new."""
+        sizes = tuple(arg for arg in args if type(arg) is int)
+        if sizes in self.sizes or len(self.sizes) == _MOST_SIZES:
+            return
+        if self.sizes and self.done:
+            self.done, self.forward_peak = False, None
+            self.inputs, self.outputs_held, self.outputs = set(), 0, set()
+        self.sizes.add(sizes)
 
     def _forward(self, run, args):
         if self.passed_over:
@@ -118,7 +140,7 @@ class Measured:
 
     def _compare(self, peak, operation):
         self.done = True
-        self.report.measured = peak
+        self.report.measured = peak = max(peak, self.report.measured or 0)
         solve.remember_measured(self.solved, peak)
         if peak > self.report.promised:
             self.report.broken_by = operation

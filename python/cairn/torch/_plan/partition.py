@@ -102,7 +102,8 @@ def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
         recomputed=_report.recomputed_items(trace, solved.steps),
         at_peak=[_report.item_at_peak(trace, s, n) for s, n in items],
         peak_operation=trace.operations[solved.steps[step]].name if solved.steps else "", calibrated=options.calibrate,
-        approximate=options.approximate, estimated=[op.name for op in trace.estimated], source=solved.source,
+        approximate=options.approximate, estimated=[op.name for op in trace.estimated],
+        sized_by_data=trace.sized_by_data, source=solved.source,
         seconds=seconds, saved=at_border, updated=len(trace.updated), promised_forward=parts[0], promised_backward=parts[1])
     return solved, report
 
@@ -139,6 +140,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     others = _other_inputs(primals, inputs, of_module)
     if options.inputs == "checked":
         shared = [n for n in (primals[i] for i in sorted(sharing.shared(given))) if n in others and n not in of_module]
+        shared += [n for n, value in zip(primals, given) if n in of_module and sharing.is_buffer_of_others(value)]
     else:
         shared = others if options.inputs == "changing" else []
     policies.split_recomputed(joint.graph, num_fwd_outputs, shared)

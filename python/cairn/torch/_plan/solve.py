@@ -162,7 +162,9 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     begin = time.monotonic()
     if goal is not None and goal >= graph.baseline.peak:
         return _solved(graph, in_time(list(map(int, graph.input_order))), goal, begin, "solved", key, "optimal", None, baseline)
-    least = Least(graph, _digest(*identity), in_time)
+    # With another solver than auto, the least budget is that of this solver alone.
+    own = [] if limits.solver == "auto" else [limits.solver]
+    least = Least(graph, _digest(*identity, *own), in_time)
     store = _private.collective_store() if shared_name is not None else None
     if store is None:
         entry, source = _find(graph, goal, limits, key, least)

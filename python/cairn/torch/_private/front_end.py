@@ -109,13 +109,12 @@ def compiled_frame():
     return None if compile_id is None else compile_id.frame_id
 
 
-def largest_differentiated(module):
-    """Returns the number of elements of the largest result of a captured module that AOTAutograd will differentiate; 0
-    if there is none."""
+def sizes_differentiated(module):
+    """Returns the numbers of elements of those results of a captured module that AOTAutograd will differentiate."""
     output = next(iter(reversed(module.graph.nodes)))
     values = [leaf.meta.get("example_value") for leaf in torch.utils._pytree.arg_tree_leaves(*output.args)
               if isinstance(leaf, torch.fx.Node)]
-    return max((max(1, hint(v.numel())) for v in values if isinstance(v, torch.Tensor) and v.requires_grad), default=0)
+    return [max(1, hint(v.numel())) for v in values if isinstance(v, torch.Tensor) and v.requires_grad]
 
 
 def evaluates():

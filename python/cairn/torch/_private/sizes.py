@@ -8,6 +8,8 @@ import torch
 from torch.fx.experimental import proxy_tensor, symbolic_shapes
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+DATA_SIZE = 4096  # assumed for a size that depends on data and has no upper bound
+_UNBOUNDED = 2**48  # torch's largest sizes, 2**63 - 1 and the like, bound nothing
 _LEAST_SYMBOLIC = 2  # sizes 0 and 1 are never symbolic
 _planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the size that plans are made for}
 
@@ -95,6 +97,26 @@ def pin_sizes(sizes, graph):
                 bool(known[symbol] == size)
 
 
+def sized_by_data(graph):
+    """Returns the nodes of a traced graph that introduce a size which depends on data and has no upper bound."""
+    found, known = [], set()
+    for node in graph.nodes:
+        values = torch.utils._pytree.tree_leaves(node.meta.get("val"))
+        sizes = [size for value in values for size in (value.shape if isinstance(value, torch.Tensor) else ())
+                 if isinstance(size, torch.SymInt)]
+        new = {(symbol, size.node.shape_env) for size in sizes
+               for symbol in symbolic_shapes.free_unbacked_symbols(size)} - known
+        known |= new
+        if any(not _is_bounded(environment, symbol) for symbol, environment in new):
+            found.append(node)
+    return found
+
+
+def _is_bounded(environment, symbol):
+    upper = environment.bound_sympy(symbol).upper
+    return bool(upper.is_Integer) and upper < _UNBOUNDED
+
+
 def _from_data(size):
     return bool(symbolic_shapes.free_unbacked_symbols(size))
 
@@ -104,7 +126,7 @@ def is_sym(value):
     return isinstance(value, proxy_tensor.py_sym_types)
 
 
-def hint(value, fallback=4096):
+def hint(value, fallback=DATA_SIZE):
     """Returns the integer for which a symbolic size is planned: its maximum if it was marked with one, otherwise its
     value when the graph was traced, or ``fallback`` if it depends on data. Other symbolic numbers are computed from
     such sizes. Adds no guards."""

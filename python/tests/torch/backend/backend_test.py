@@ -1,6 +1,7 @@
 """Tests that a step of torch.compile under a budget has the same results bit for bit and stays within the promised
 bytes, and that errors and warnings say what went wrong."""
 
+import copy
 import json
 import os
 import pathlib
@@ -118,6 +119,28 @@ class Budgets(unittest.TestCase):
     def test_autocast(self):
         torch.manual_seed(0)
         self.check(harness.Amp(harness.gpt()[0]), harness.gpt()[1], ["70%", "min"])
+
+    def test_norms_of_16_bits(self):
+        """The forward kernels save statistics with 32 bits or 16, as the types of input and weights are. So each backward
+        kernel can be measured, and the promise contains its scratch."""
+        kinds = [torch.nn.BatchNorm2d(16), torch.nn.BatchNorm2d(16, track_running_stats=False), torch.nn.GroupNorm(4, 16),
+                 torch.nn.InstanceNorm2d(16, affine=True), torch.nn.LayerNorm(14)]
+        for norm in kinds:
+            for of_weights in (torch.float32, torch.bfloat16):
+                with self.subTest(norm=norm, of_weights=of_weights):
+                    torch._dynamo.reset()
+                    torch.manual_seed(0)
+                    first, last = (torch.nn.Conv2d(*c, 3, dtype=torch.bfloat16) for c in ((3, 16), (16, 3)))
+                    norm = copy.deepcopy(norm).to(of_weights)
+                    chosen = cairn.torch.backend("min", work_limit=WORK)
+
+                    def loss(x):
+                        return last(norm(first(x)).bfloat16()).float().square().mean()
+
+                    torch.compile(loss, backend=chosen)(torch.randn(4, 3, 16, 16, dtype=torch.bfloat16)).backward()
+                    (graph,) = chosen.report.graphs
+                    self.assertEqual((graph.estimated, graph.broken_by), ([], ""))
+                    self.assertEqual(graph.measured, graph.promised)
 
     def test_dynamic_shapes(self):
         torch.manual_seed(0)
@@ -286,6 +309,16 @@ class Reports(unittest.TestCase):
                     del os.environ["CAIRN_CACHE"]
                 else:
                     os.environ["CAIRN_CACHE"] = before
+
+    def test_a_solver_that_is_named_takes_no_schedule_of_others(self):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(48, 48), torch.nn.GELU())])
+        for solver, recomputes in (("auto", True), ("order", False)):
+            torch._dynamo.reset()
+            model.zero_grad()
+            compiled = torch.compile(lambda x: model(x).square().mean(), backend=backend("min", solver=solver))
+            compiled(torch.randn(300, 48)).backward()
+            self.assertEqual(bool(cairn.torch.last_report().graphs[0].recomputed), recomputes)
 
     def test_what_an_earlier_process_measured_is_of_the_same_operations(self):
         for function, inherited in ((torch.sin, False), (torch.sin, True), (torch.cos, False)):

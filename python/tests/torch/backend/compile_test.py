@@ -441,8 +441,10 @@ class Sizes(Told):
             self.skipTest("torch up to 2.11 asks for max=, too")
         self.assertEqual(self.told_by(lambda: self.train(8, min=2))[1], [])
         told = self.told_by(lambda: [self.train(size, min=2) for size in (16, 32)])[1]
-        self.assertEqual(len(told), 1)
+        self.assertEqual(len(told), 3)
         self.assertRegex(told[0], "marked dynamic is 16 now, and the plan is for up to 8")
+        for text in told[1:]:  # each new size is measured
+            self.assertRegex(text, "promised a peak of .*, measured")
 
     def test_what_grows_when_a_marked_size_shrinks_is_not_planned(self):
         torch._dynamo.reset()
@@ -452,6 +454,46 @@ class Sizes(Told):
         _, told = self.told_by(lambda: compiled(x).backward())
         self.assertRegex(told[0], "without a budget.* marked dynamic makes something larger when it is smaller")
 
+
+    def test_smaller_sizes_that_need_more_scratch_are_measured(self):
+        """A resize to a fixed size needs its second pass, and the buffer of it, only for other sizes."""
+        weight = torch.nn.Parameter(torch.ones(16, 1, 1))
+        chosen = backend("min")
+        compiled = torch.compile(lambda x: torch.nn.functional.interpolate(
+            x * weight, size=(64, 64), mode="bilinear", antialias=True).mean(), backend=chosen)
+
+        def train(height):
+            x = torch.randn(4, 16, height, 32)
+            torch._dynamo.mark_dynamic(x, 2, min=8, max=64)
+            weight.grad = None
+            compiled(x).backward()
+
+        _, told = self.told_by(lambda: [train(64), train(64)])
+        self.assertEqual((told, chosen.report.kept), ([], True))
+        _, told = self.told_by(lambda: [train(60), train(60)])
+        self.assertEqual(len(told), 1)
+        self.assertRegex(told[0], "promised a peak of .*, measured .*_upsample_bilinear2d_aa ")
+        self.assertEqual((len(chosen.report.graphs), chosen.report.kept), (1, False))
+
+    def test_sizes_that_the_data_decide_are_told(self):
+        with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+            for bounded in (False, True):
+                def loss(x, times):
+                    rows = x.repeat_interleave(times, 0)
+                    if bounded:
+                        torch._check(rows.shape[0] <= 100)
+                    return (self.model(rows) ** 2).sum()
+
+                torch._dynamo.reset()
+                self.model.zero_grad()
+                chosen = backend("min")
+                compiled = torch.compile(loss, backend=chosen)
+                _, told = self.told_by(lambda: compiled(torch.randn(4, 16), torch.full((4,), 3)).backward())
+                (graph,) = chosen.report.graphs
+                self.assertEqual((len(told), chosen.report.kept), (0, True) if bounded else (1, None), told)
+                self.assertEqual(bool(graph.sized_by_data), not bounded)
+                if not bounded:
+                    self.assertRegex(told[0], "without an upper bound .*repeat_interleave.* plan is for 4096")
 
     def test_numbers_that_come_of_a_marked_size_by_division(self):
         """A variance divides by the size minus one. This must not make the size a constant."""

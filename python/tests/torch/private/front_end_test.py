@@ -56,13 +56,13 @@ class FrontEnd(unittest.TestCase):
         self.assertIs(Plain.step, step)
         torch.testing.assert_close(parameter.detach(), torch.full((3,), 0.9))
 
-    def test_largest_differentiated(self):
+    def test_sizes_differentiated(self):
         weight = torch.nn.Parameter(torch.ones(3))
         x = torch.ones(3)
         (with_gradient,) = self.graphs_of(lambda: weight * 2)
         (without,) = self.graphs_of(lambda: (weight * 2).detach())
         (alone,) = self.graphs_of(lambda: x * 2)
-        self.assertEqual([_private.largest_differentiated(m) for m in (with_gradient, without, alone)], [3, 0, 0])
+        self.assertEqual([_private.sizes_differentiated(m) for m in (with_gradient, without, alone)], [[3], [], []])
 
     def test_evaluates(self):
         class Model(torch.nn.Module):

@@ -40,6 +40,34 @@ class InputsThatAreWritten(OfImages):
         self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
         self.assertIn("share memory with something else", str(cairn.torch.last_report()))
 
+    def test_a_buffer_that_is_a_ring_of_numpy(self):
+        class Scaled(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.array = np.empty(64, np.float32)
+                self.layers = linears(6)
+                self.register_buffer("scale", torch.from_numpy(self.array))
+
+            def forward(self, x):
+                y = torch.tanh(x)
+                for layer in self.layers:
+                    y = torch.tanh(layer(y)) * (x * self.scale.sin()).cos()
+                return y.square().mean()
+
+        def gradients(chosen):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = Scaled()
+            compiled = torch.compile(model, backend=chosen) if chosen is not None else model
+            model.array.fill(1)
+            loss = compiled(torch.randn(256, 64))
+            model.array.fill(9)
+            loss.backward()
+            return [p.grad for p in model.parameters()]
+
+        self.assertTrue(all(map(torch.equal, gradients(None), gradients(backend("min")))))
+        self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
+
     def test_a_ring_of_numpy_that_is_said_to_be_stable(self):
         """Shows that the tests above would notice a write: with "stable", the plan reads the input again, and the
         result differs."""

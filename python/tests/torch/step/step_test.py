@@ -312,6 +312,25 @@ class Steps(unittest.TestCase):
         self.assertEqual(len(calls), 1)
         self.assertIsNotNone(model.weight.grad)
 
+    def test_results_beside_a_loss_are_not_told(self):
+        def body(model, optimizer, x, y):
+            out = model(x)
+            loss = (out - y).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss.detach(), out.detach()
+
+        make = self.net(body)
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        _, train_step, inputs, _ = make()
+        step = cairn.torch.step(train_step, fallback=False, work_limit=WORK)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            step(*inputs(0))
+        self.assertEqual([str(w.message) for w in told if "outside of the graph" in str(w.message)], [])
+
     def test_a_loss_outside_is_told(self):
         @torch.compiler.disable
         def loss_of(out, y):
