@@ -37,8 +37,9 @@ class OnlyProducts final : public StreamProducts {
 
 /// Time and scratch of an op that is computed by products alone.
 struct OpTrial {
-  double ms = 0;  ///< milliseconds; 0 if memory does not suffice for a measurement, or if cuBLASLt has no algorithm for
-                  ///< one of the products
+  /// Milliseconds. 0 if memory does not suffice for a measurement, or if cuBLASLt has no algorithm for one of the
+  /// products.
+  double ms = 0;
   std::int64_t scratch = 0;  ///< bytes
 };
 

@@ -57,12 +57,14 @@ struct Outline {
 
 inline constexpr std::int64_t kBelowAll = std::numeric_limits<std::int64_t>::min();
 
-inline constexpr int kLanes = 16;       ///< number of lanes of a signature, each with one level
-inline constexpr int kWords = 2;        ///< number of words of a signature, with eight lanes each
-inline constexpr int kThresholds = 12;  ///< number of lanes that hold a staircase's value at a fixed height (a
-                                        ///< threshold)
-inline constexpr int kCuts = 127;       ///< number of boundaries (cuts) between the levels 0 .. 127; levels leave the
-                                        ///< highest bit of a byte free
+inline constexpr int kLanes = 16;  ///< number of lanes of a signature, each with one level
+inline constexpr int kWords = 2;   ///< number of words of a signature, with eight lanes each
+/// Number of lanes of a signature that hold the value of a staircase at a fixed height. The heights are called
+/// thresholds.
+inline constexpr int kThresholds = 12;
+/// Number of boundaries, called cuts, between the levels 0 to 127. A level has seven bits, so the highest bit of its
+/// byte is 0.
+inline constexpr int kCuts = 127;
 
 /// The heights (thresholds) and the boundaries between levels (cuts) by which a profile is turned into a signature.
 struct Levels {
