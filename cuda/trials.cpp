@@ -1,5 +1,5 @@
 // Measures how long a convolution takes as matrix products, and whether a product is faster in tiles (Gemms::in_tiles()
-// in libraries.h). Also measures the speeds that the device reaches.
+// in libraries.h). Also measures how fast the device computes matrix products and copies memory (measure_ceilings()).
 #include <cuda_runtime_api.h>
 
 #include <array>

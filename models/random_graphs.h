@@ -10,7 +10,8 @@
 /// All functions throw InputError if no graph of the kind has the given numbers of nodes or edges.
 namespace cairn::models {
 
-/// The random sizes of nodes, and how many nodes have scratch, take over storage or are kept.
+/// The random sizes of nodes, and how many nodes have scratch, write their output into the storage of an input, or are
+/// kept.
 struct GeneratedSizes {
   std::int64_t least = 1, most = std::int64_t{1} << 20;  ///< the bytes of an output are uniform in [least, most]
   /// Fraction of nodes that have scratch. The bytes of scratch are uniform in [0, most].

@@ -170,13 +170,14 @@ class SideBySide {
   std::unique_ptr<Turns> baseline_;
 };
 
-/// A graph whose ops use memory that is free anyway, and a decision on it.
+/// The result of use_free_memory(): a graph in which some ops have more scratch, and the decision for this graph, which
+/// has the former schedule with a new plan.
 struct FreeMemoryUse {
   PreparedGraph graph;
   fit::Decision decision;
-  std::int64_t nodes = 0;  ///< number of nodes with other scratch than before
+  std::int64_t nodes = 0;  ///< number of nodes whose scratch was changed
 };
-/// Gives ops more scratch if that makes them faster and the memory is free under the task's budget
+/// Gives ops more scratch if that makes them faster and memory stays within the task's budget
 /// (runtime::use_free_memory). The schedule is not changed, but is planned again. Its plan stays within the budget, and
 /// the baseline's peak does not rise. The graph's costs are not changed, so that bounds proved for the task also hold
 /// for the new graph. Returns nothing if no op becomes faster, if the task's objective is not Objective::within_budget,

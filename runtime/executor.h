@@ -54,7 +54,7 @@ struct Output {
 };
 
 /// Digest of an output that is neither read nor kept. Its buffer is freed right after its node has run, so the digest
-/// takes the place of the bytes.
+/// stands for the bytes.
 struct SinkDigest {
   core::NodeId node = core::kNoNode;
   std::int32_t output = 0;

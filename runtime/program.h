@@ -83,7 +83,7 @@ using ScratchNeed = std::function<std::int64_t(const core::Graph&, core::NodeId)
 std::int64_t host_scratch(const core::Graph& graph, core::NodeId v);
 
 /// Returns whether the kernels of this kind can write the first output into the storage of argument `arg` without
-/// changing the result. This is the same for all backends. Other outputs never take over storage.
+/// changing the result. This is the same for all backends. Outputs other than the first never overwrite an argument.
 bool can_overwrite(core::OpKind kind, std::size_t arg);
 
 struct CompileOptions {

@@ -85,7 +85,7 @@ class Pool {
     try {
       while (static_cast<int>(threads_.size()) < threads - 1) threads_.emplace_back([this] { serve(); });
     } catch (const std::system_error&) {
-      // The system gives no more threads; the existing ones do the work.
+      // The system cannot start more threads. The existing threads do the work.
     }
     started_ = std::max(started_.load(), threads);
   }

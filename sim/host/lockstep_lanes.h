@@ -24,7 +24,8 @@ using device::Outcome;
 using device::TablesView;
 
 /// Evaluates candidates in lanes (sim/host/lockstep.h). Position is std::int16_t, or std::int32_t for schedules that
-/// are too long for std::int16_t. A plane is the set of k-th occurrences of all nodes, for one k.
+/// are too long for std::int16_t. Arrays about occurrences consist of planes: plane k has the entries of the k-th
+/// occurrence of each node, where k counts from 0.
 template <class Id, class Position, int kVectorBytes>
 class LockstepOf final : public Lockstep<Id> {
  public:
@@ -486,11 +487,12 @@ class LockstepOf final : public Lockstep<Id> {
   std::int32_t node_width_;  ///< number of nodes, rounded up to a multiple of kGroup
   std::int32_t width_;       ///< width of a plane: number of values, rounded up to a multiple of kGroup
   std::int32_t row_;         ///< number of entries of an array that has an entry for each step of a candidate
-  /// Number of planes in the arrays. It is 1 if no schedule has more steps than the graph has nodes.
+  /// Number of planes in the arrays, i.e. the number of occurrences per node for which they have room. It is 1 if no
+  /// schedule has more steps than the graph has nodes.
   int plane_count_;
   std::uint32_t per_width_ = 0x10000U / static_cast<std::uint32_t>(width_) + 1;
   bool has_scratch_ = false;
-  int planes_ = 1;
+  int planes_ = 1;  ///< number of planes that the current candidates use
   bool too_many_[kLanes] = {};
   /// - positions_: position of each occurrence of a node, indexed [plane][node][lane].
   /// - last_: position of the last read of each occurrence of a value, indexed [plane][value][lane].

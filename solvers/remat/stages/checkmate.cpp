@@ -56,7 +56,7 @@ class StageSearch {
   }
 
   /// Calls improve() in turn for the baseline and for the best known schedule, each time with different noise. Ends
-  /// when `rounds` calls in a row bring no improvement.
+  /// when `rounds` consecutive calls bring no improvement.
   void run(core::Stopwatch& watch, int rounds) {
     RuinRounds drawn(options_, incumbent_, rounds, true);
     while (const std::optional<RuinRound> round = drawn.next(watch, graph_.node_count())) {
