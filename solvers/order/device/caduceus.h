@@ -441,8 +441,9 @@ class CaduceusSolver {
     for (std::int32_t id = staff_at_; id-- > 0;) mirror_.add_staff(reversed(id));
     for (std::int32_t b = 0; b < graph.bend_count; ++b) {
       const auto& bend = graph.bends[b];
-      // If a segment leaves memory unchanged, it lies on the other side of the lowest valley when it is read backwards.
-      // So it can merge with the next segment.
+      // A segment that leaves memory unchanged is on one side of the lowest valley when the bend is read forwards, and
+      // on the other side when it is read backwards. On that side, it can belong together with the next segment;
+      // append() merges the two.
       MirroredSegment* chain = mirror_.begin_bend();
       std::int32_t length = 0;
       for (std::int32_t id = at_[b]; id-- > bend.begin;) {

@@ -263,7 +263,8 @@ class Checkmate {
   }
   void take_cost_bound(const StageModel& stages, const EngineAnswer& answer) {
     if (answer.status == EngineStatus::infeasible) {
-      // The engine has tolerances. So a known schedule within the budget is trusted more than this answer.
+      // The engine computes with tolerances, so this answer can be wrong. It is ignored if a schedule within the budget
+      // is known.
       if (!incumbent_.within_budget()) incumbent_.raise_lower_bound(*options_.budget + 1);
     } else if (answer.whole_bound() > 0) {
       const std::int64_t bound = stages.objective(answer.whole_bound());
