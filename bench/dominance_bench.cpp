@@ -2,8 +2,9 @@
 // core::dominates(). The profiles are the populations of bench/dominance_populations.h. Uses one core unless the name
 // says otherwise. `pairs_per_second` counts pairs of profiles. `true_pct` is the percentage of pairs in which the first
 // profile dominates the second. `full_pct` is the percentage of pairs that a quick test cannot decide, so that the
-// staircases of the two profiles are compared. (The staircase of a profile is the list of its segments.)
-// `bytes_per_second` counts what is read once per pair: signatures and, where they are read, stairs.
+// staircases of the two profiles are compared. The staircases of a profile, each a list of stairs, say exactly which
+// profiles it dominates (sim/device/dominance.h); its signature serves the quick test. `bytes_per_second` counts what
+// is read once per pair: signatures and, where they are read, stairs.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -221,8 +221,8 @@ std::function<void(const fit::CurveProgress&)> ProgressLine::of_curve(double lim
     std::string text = "the ends of the curve";
   };
   const auto latest = std::make_shared<Latest>();
-  // Before the first point of the curve, another search may show its progress on the line. So the line is taken over
-  // only at the first call.
+  // Before the first point of the curve, another search may show its progress on the line. So this object begins to
+  // write the line only at the first call.
   return [this, latest, limit_seconds, started = false](const fit::CurveProgress& progress) mutable {
     if (!std::exchange(started, true)) {
       keep_showing([latest, limit_seconds, before = progress.seconds](double seconds) {

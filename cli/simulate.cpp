@@ -24,8 +24,10 @@ namespace {
 struct SimulateArguments {
   Console console;
   GraphArguments graph;
-  std::string random, schedules;  ///< random: number of random schedules; schedules: file of schedules; exactly one of
-                                  ///< the two is empty
+  /// Exactly one of these two texts is empty:
+  /// - random: number of random schedules to simulate;
+  /// - schedules: path of a file of schedules to simulate.
+  std::string random, schedules;
   DeviceChoice device;
   std::string budget, time_limit, on_bad_line = "stop", checkpoint, checkpoint_every = "30s";
   std::string output, best, report;

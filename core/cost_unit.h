@@ -7,9 +7,9 @@ namespace cairn::core {
 
 /// The unit of a graph's costs, and where the costs come from.
 struct CostUnit {
-  std::string name;    ///< "ns", "steps", ...; empty: unknown
-  std::string source;  ///< where the costs come from, such as "measured on an EPYC" or the name of a cost model; empty:
-                       ///< unknown
+  std::string name;  ///< "ns", "steps", ...; empty: unknown
+  /// Where the costs come from, such as "measured on an EPYC" or the name of a cost model. Empty if unknown.
+  std::string source;
 
   bool operator==(const CostUnit&) const = default;
   bool known() const { return !name.empty(); }

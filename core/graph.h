@@ -38,30 +38,34 @@ struct OutputRef {
 struct Output {
   std::int64_t size = 0;  ///< bytes, >= 0
   bool keep = false;      ///< whether the output must be in memory after the last step
-  OutputRef inplace;      ///< the input whose storage this output takes over, provided that nothing reads this input
-                          ///< later
-  std::string name;       ///< may be empty; differs from the names of the node's other outputs
+  /// The input of the node whose storage this output takes over. The output does so only if nothing reads this input
+  /// later.
+  OutputRef inplace;
+  std::string name;  ///< may be empty; differs from the names of the node's other outputs
 };
 
 /// A node as the GraphBuilder takes it. Memory is in bytes. Costs are in ns or any other unit.
 struct Node {
   std::string name;
-  std::int64_t size = 0;     ///< bytes of its one output, >= 0
-  std::int64_t cost = 0;     ///< >= 0
-  std::int64_t scratch = 0;  ///< bytes that the node needs in addition while it runs; can be negative if an output
-                             ///< takes over the storage of an input, because that storage would otherwise count twice;
-                             ///< see build()
-  bool keep = false;         ///< whether its output must be in memory after the last step
+  std::int64_t size = 0;  ///< bytes of its one output, >= 0
+  std::int64_t cost = 0;  ///< >= 0
+  /// Bytes that the node needs in addition to inputs and outputs while it runs. The number can be negative if an output
+  /// takes over the storage of an input, because that storage would otherwise count twice. See build().
+  std::int64_t scratch = 0;
+  bool keep = false;  ///< whether its output must be in memory after the last step
   bool backward = false;
-  bool pinned = false;            ///< must run exactly once, for example because of random state, a collective or a
-                                  ///< side effect
-  NodeId forward = kNoNode;       ///< the forward node that a backward node belongs to
-  OutputRef inplace;              ///< the input whose storage its output takes over, provided that nothing reads this
-                                  ///< input later
-  std::vector<OutputRef> inputs;  ///< duplicates are dropped; an input of size 0 carries no data, so it only makes this
-                                  ///< node run after the node that it names
-  std::optional<Op> op;           ///< absent: the node has only sizes and a cost, and the runtime executes it with its
-                                  ///< synthetic kernel
+  /// Whether the node must run exactly once, for example because of random state, a collective or a side effect.
+  bool pinned = false;
+  NodeId forward = kNoNode;  ///< the forward node that a backward node belongs to
+  /// The input whose storage the output of the node takes over. The output does so only if nothing reads this input
+  /// later.
+  OutputRef inplace;
+  /// The outputs that the node reads. Duplicates are dropped. An input of size 0 carries no data; it only makes this
+  /// node run after the node that computes the input.
+  std::vector<OutputRef> inputs;
+  /// The operation of the node. If it is absent, the node has only sizes and a cost, and the runtime executes it with
+  /// its synthetic kernel.
+  std::optional<Op> op;
   /// The outputs of a node that has several outputs. In that case, build() ignores size, keep and inplace above. If
   /// `outputs` is empty, the node has one output, which size, keep and inplace describe. A node that produces nothing
   /// has one output of size 0.
@@ -78,15 +82,15 @@ void set_sizes(Node& node);
 struct GraphView {
   NodeId node_count;
   ValueId value_count;
-  bool single_output;  ///< whether every node has one output; if so, a value has the number of its node, and inputs
-                       ///< equal predecessors
+  /// Whether every node has one output. If so, a value has the number of its node, and `inputs` equals `predecessors`.
+  bool single_output;
   // Per node:
   const std::int64_t* cost;
   const std::int64_t* scratch;
   const std::int64_t* node_size;  ///< total size of each node's outputs
   const std::uint8_t* pinned;
-  const std::int32_t* value_begin;  ///< node_count + 1 offsets: the outputs of v are values value_begin[v] ..
-                                    ///< value_begin[v + 1] - 1
+  /// node_count + 1 offsets. The outputs of node v are the values value_begin[v] to value_begin[v + 1] - 1.
+  const std::int32_t* value_begin;
   const std::int32_t* input_begin;  ///< node_count + 1 offsets into inputs
   const ValueId* inputs;
   const std::int32_t* predecessor_begin;  ///< node_count + 1 offsets into predecessors

@@ -12,8 +12,8 @@ namespace cairn::core {
 struct Limit {
   double seconds = std::numeric_limits<double>::infinity();  ///< wall time
   static constexpr std::int64_t kAnyWork = std::numeric_limits<std::int64_t>::max();
-  std::int64_t work = kAnyWork;             ///< number of work units, mostly visits of nodes; it is the same on every
-                                            ///< machine
+  /// Number of work units, mostly visits of nodes. The same work takes the same number of units on every machine.
+  std::int64_t work = kAnyWork;
   const std::atomic<bool>* stop = nullptr;  ///< polled; once it is set, the solver returns the best result found so far
 
   bool counts_work() const { return work != kAnyWork; }

@@ -136,8 +136,8 @@ struct Op {
   Shape shape;                ///< shape of the first output; output_shape() returns the shape of any output
   std::vector<Operand> args;  ///< arguments in the order of the kind's comment; two arguments may be the same output
   OpAttrs attrs;
-  ElementType type = ElementType::f32;  ///< element type of the first output; it must be what output_type() returns for
-                                        ///< the graph's storage type
+  /// Element type of the first output. It must be the type that output_type() returns for the graph's storage type.
+  ElementType type = ElementType::f32;
   /// Index of the resident tensor into which the node writes, so that its output takes 0 bytes. -1: the output is in
   /// the arena, the block of memory that holds all scheduled tensors.
   std::int32_t writes = -1;
@@ -163,8 +163,8 @@ struct Resident {
   Type type = Type::f32;
   Init init = Init::zeros;
   double scale = 1.0;
-  std::int32_t gradient_of = -1;  ///< for the role weight_grad, index of the resident weight that the gradient belongs
-                                  ///< to; else -1
+  /// For the role weight_grad, index of the resident weight whose gradient the tensor is; else -1.
+  std::int32_t gradient_of = -1;
 
   std::int64_t bytes() const { return element_bytes(type) * element_count(shape); }
   bool operator==(const Resident&) const = default;

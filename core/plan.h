@@ -29,9 +29,9 @@ struct Buffer {
 /// The memory plan of one schedule: the position of every tensor in the arena, the one block of memory that holds them.
 /// A plan may leave a gap behind every buffer, called a guard, in which writes beyond the buffer can be detected.
 struct Plan {
-  std::int64_t bytes = 0;        ///< height of the arena, which is the maximum of offset + size over the buffers
-  std::int64_t lower_bound = 0;  ///< largest number of bytes that live buffers take at one step, with rounding and
-                                 ///< guards; no plan is lower than this
+  std::int64_t bytes = 0;  ///< height of the arena, which is the maximum of offset + size over the buffers
+  /// Largest number of bytes that live buffers take at one step, with rounding and guards. No plan is lower than this.
+  std::int64_t lower_bound = 0;
   std::int64_t alignment = 1;
   std::vector<Buffer> buffers;  ///< the plan of a schedule orders them by `first` and has none for outputs of size 0
 };

@@ -16,8 +16,8 @@ struct Defect {
   enum class Kind : std::uint8_t { none, unknown_node, missing_input, missing_node, pinned_again };
   Kind kind = Kind::none;
   std::int64_t step = -1;  ///< step of the defect; -1 for missing_node
-  NodeId node = kNoNode;   ///< for unknown_node, the number that is not a node; for missing_node, the required node
-                           ///< that never runs
+  /// For unknown_node, the number that is not a node. For missing_node, the required node that never runs.
+  NodeId node = kNoNode;
   NodeId input = kNoNode;  ///< for missing_input, the node that should have run before
   bool operator==(const Defect&) const = default;
 };
@@ -56,10 +56,10 @@ class Evaluator {
   Defect trace(std::span<const NodeId> steps);
 
   GraphView graph_;
-  bool pinned_;                          ///< whether any node is pinned
-  std::vector<std::int32_t> last_read_;  ///< for each value, the step that last reads the result of its latest
-                                         ///< computation; -1: the value was not computed
-  std::vector<std::int64_t> freed_;      ///< bytes freed after each step; the last entry is unused
+  bool pinned_;  ///< whether any node is pinned
+  /// For each value, the step that last reads the result of its latest computation. -1 if the value was not computed.
+  std::vector<std::int32_t> last_read_;
+  std::vector<std::int64_t> freed_;  ///< bytes freed after each step; the last entry is unused
   std::int64_t recomputed_ = 0;
 };
 
@@ -79,9 +79,9 @@ struct PeakBound {
     std::int64_t bytes = 0;    ///< size, not 0; negative for scratch of a node that takes over the storage of inputs
     bool operator==(const Part&) const = default;
   };
-  std::int64_t bytes = 0;   ///< peak_lower_bound(), the sum of the parts
-  NodeId node = kNoNode;    ///< first node whose working set is the bound; kNoNode if the bound is the total of all
-                            ///< kept outputs
+  std::int64_t bytes = 0;  ///< peak_lower_bound(), the sum of the parts
+  /// First node whose working set is the bound. kNoNode if the bound is the total size of all kept outputs.
+  NodeId node = kNoNode;
   std::vector<Part> parts;  ///< inputs, then outputs, then scratch; the largest first within a kind
 };
 std::string_view to_string(PeakBound::Kind kind);

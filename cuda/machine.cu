@@ -36,8 +36,9 @@ struct CountUp {
   }
 };
 
-/// Sorts the keys, and moves each place with its key, by CUB's radix sort. The sort is stable and, on a given device,
-/// gives the same result every time. If `workspace` is nullptr, only returns the bytes of workspace that a sort needs.
+/// Sorts the keys by CUB's radix sort, and brings places[] into the same order. The sort is stable and, on a given
+/// device, gives the same result every time. If `workspace` is nullptr, only returns the bytes of workspace that a sort
+/// needs.
 std::size_t radix_sort(void* workspace, std::size_t bytes, const std::int32_t* keys, std::int32_t* sorted_keys,
                        const std::int32_t* places, std::int32_t* sorted_places, std::int64_t count, int bits,
                        cudaStream_t stream) {

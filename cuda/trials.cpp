@@ -1,5 +1,5 @@
 // Measures how long a convolution takes as matrix products, and whether a product is faster in tiles (Gemms::in_tiles()
-// in libraries.h). Also measures the speeds that the device reaches.
+// in libraries.h). Also measures how fast the device computes matrix products and copies memory (measure_ceilings()).
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -37,8 +37,9 @@ class OnlyProducts final : public StreamProducts {
 
 /// Time and scratch of an op that is computed by products alone.
 struct OpTrial {
-  double ms = 0;  ///< milliseconds; 0 if memory does not suffice for a measurement, or if cuBLASLt has no algorithm for
-                  ///< one of the products
+  /// Milliseconds. 0 if memory does not suffice for a measurement, or if cuBLASLt has no algorithm for one of the
+  /// products.
+  double ms = 0;
   std::int64_t scratch = 0;  ///< bytes
 };
 

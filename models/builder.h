@@ -23,8 +23,9 @@ struct ProjectOptions {
   std::optional<Tensor> bias = std::nullopt;  ///< a tensor of n elements
   bool transposed = false;                    ///< whether w is stored [n, k]
   double alpha = 1.0;
-  core::Shape shape = {};  ///< shape of the output, which must have rows * n elements; if empty, the shape of x with n
-                           ///< as the last extent
+  /// Shape of the output, which must have rows * n elements. If this is empty, the output has the shape of x with n as
+  /// the last extent.
+  core::Shape shape = {};
 };
 
 struct BatchedOptions {

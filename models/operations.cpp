@@ -54,23 +54,24 @@ class Lowering {
  private:
   /// Values that the operations of a forward layer leave for the operations of its gradient, in addition to its output.
   struct Saved {
-    Value shape;                              ///< descriptor of the shape of the layer's input
-    std::array<Value, 2> factor_shape, flat;  ///< factor_shape: shapes of a product's factors as given; flat: their
-                                              ///< shapes as matrices
-    Value product_shape;                      ///< shape of a product before its rows are split into several axes
-    Value out_shape, bias_shape;              ///< out_shape: shape of the output, if a bias is added to it or if it is
-                                              ///< reshaped; bias_shape: shape of the bias
-    Value gradient, product_gradient;         ///< results of natural_gradient() and product_gradient(), which compute
-                                              ///< them when they are first needed
+    Value shape;  ///< descriptor of the shape of the layer's input
+    /// Shapes of the factors of a product. factor_shape: the shapes as given; flat: the shapes as matrices.
+    std::array<Value, 2> factor_shape, flat;
+    Value product_shape;  ///< shape of a product before its rows are split into several axes
+    /// out_shape: shape of the output, set if a bias is added to the output or if the output is reshaped; bias_shape:
+    /// shape of the bias.
+    Value out_shape, bias_shape;
+    /// Results of natural_gradient() and product_gradient(), which compute them when they are first needed.
+    Value gradient, product_gradient;
     Value count, centred, deviation, normal;  ///< intermediate values of a norm
-    Value axes;                               ///< axes over which a norm sums; set when the gradient of the norm's
-                                              ///< parameters is computed
-    Value weight_shape;                       ///< shape of a convolution's weight
-    Value squares;                            ///< for upsampling, the shape of pairs_of_pixels()
-    Value tanh, one_plus_tanh, half_input;    ///< intermediate values of a GELU
-    Value likelihood;                         ///< for cross entropy, the log likelihood of every class
-    Value difference;                         ///< for the mean squared error, the difference before it is squared
-    Value mask;                               ///< mask of a dropout
+    /// Axes over which a norm sums. Set when the gradient of the norm's parameters is computed.
+    Value axes;
+    Value weight_shape;                     ///< shape of a convolution's weight
+    Value squares;                          ///< for upsampling, the shape of pairs_of_pixels()
+    Value tanh, one_plus_tanh, half_input;  ///< intermediate values of a GELU
+    Value likelihood;                       ///< for cross entropy, the log likelihood of every class
+    Value difference;                       ///< for the mean squared error, the difference before it is squared
+    Value mask;                             ///< mask of a dropout
   };
 
   void lower(NodeId v) {
@@ -667,8 +668,8 @@ class Lowering {
   NodeId node_ = 0, forward_ = 0;
   const Op* op_ = nullptr;
   std::vector<NodeId> completed_;  ///< nodes that complete a gradient of the current layer's weights
-  std::vector<NodeId> gradients_;  ///< all gradients that operations of the current layer have computed, except those
-                                   ///< of biases
+  /// All gradients that operations of the current layer have computed, except those of biases.
+  std::vector<NodeId> gradients_;
 };
 
 }  // namespace

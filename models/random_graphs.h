@@ -10,14 +10,15 @@
 /// All functions throw InputError if no graph of the kind has the given numbers of nodes or edges.
 namespace cairn::models {
 
-/// The random sizes of nodes, and how many nodes have scratch, take over storage or are kept.
+/// The random sizes of nodes, and how many nodes have scratch, write their output into the storage of an input, or are
+/// kept.
 struct GeneratedSizes {
   std::int64_t least = 1, most = std::int64_t{1} << 20;  ///< the bytes of an output are uniform in [least, most]
-  double scratch = 0;                                    ///< fraction of nodes that have scratch; the bytes of scratch
-                                                         ///< are uniform in [0, most]
-  double in_place = 0;  ///< among the nodes that can take over an input's storage, the fraction that does so (negative
-                        ///< scratch)
-  double keep = 0;      ///< fraction of nodes that are kept
+  /// Fraction of nodes that have scratch. The bytes of scratch are uniform in [0, most].
+  double scratch = 0;
+  /// Fraction of nodes that take over an input's storage, among the nodes that can do so. Their scratch is negative.
+  double in_place = 0;
+  double keep = 0;  ///< fraction of nodes that are kept
 };
 
 /// Generates a pumpkin (Definition 8.1): a source, `branches` chains of `length` nodes each, and a sink.
@@ -41,13 +42,15 @@ core::Graph generate_random(core::NodeId nodes, std::int64_t edges, const Genera
 /// published graphs have width 0.27 (100 nodes), 0.43 (250) and 0.36 (500). Parameters that the published files do not
 /// state were measured in those files; see docs/remat/random_graphs.md.
 struct LayeredOptions {
-  core::NodeId nodes = 1000;      ///< source and sink included, at least 3
-  double width = 0.31;            ///< a layer has 2 * width * sqrt(nodes) nodes on average
-  double layers_variance = 0.75;  ///< layer sizes are uniform between (1 - layers_variance) and (1 + layers_variance)
-                                  ///< times the average; in [0, 1]
-  double edge_density = 0.2;      ///< each pair of nodes in neighbouring layers can be an edge; every node gets at
-                                  ///< least one edge, and of the other pairs, this fraction become edges; in [0, 1]
-  double skip_density = 0.14;     ///< fraction of edges that skip one or more layers; in [0, 0.9]
+  core::NodeId nodes = 1000;  ///< source and sink included, at least 3
+  double width = 0.31;        ///< a layer has 2 * width * sqrt(nodes) nodes on average
+  /// Variation of the sizes of layers, in [0, 1]. The sizes are uniform between (1 - layers_variance) and (1 +
+  /// layers_variance) times the average.
+  double layers_variance = 0.75;
+  /// Density of edges between neighbouring layers, in [0, 1]. Every node gets at least one edge. Of the other pairs of
+  /// nodes in neighbouring layers, this fraction has an edge.
+  double edge_density = 0.2;
+  double skip_density = 0.14;  ///< fraction of edges that skip one or more layers; in [0, 0.9]
   std::uint64_t seed = 0;
 };
 /// Generates a layered graph. Sizes in bytes are multiples of 10 from a mixture of four normal distributions with a
@@ -72,8 +75,9 @@ std::vector<std::int64_t> feasible_three_partition(int groups, std::int64_t sum,
 /// (core/dominance.h). This holds for any number of branches and valleys.
 enum class Valleys : std::uint8_t {
   falling,  ///< the shape in section 9 of Jin et al.: towards the end of a branch, valleys fall and peaks rise
-  rising    ///< valleys rise, peaks fall, and all peaks differ; so no segments can be joined when branches are merged,
-            ///< and the states of Theorem 8.2's table hold as many segments as possible
+  /// Towards the end of a branch, valleys rise and peaks fall, and all peaks differ. So no segments can be joined when
+  /// branches are merged, and the states in the table of Theorem 8.2 hold as many segments as possible.
+  rising
 };
 core::Graph generate_valley_pumpkin(core::NodeId branches, core::NodeId length, std::uint64_t seed,
                                     Valleys valleys = Valleys::falling);

@@ -30,8 +30,8 @@ Granularity granularity_from_string(std::string_view name);
 
 /// Options for building a model: the values of the model's own options, and options that all models share.
 struct BuildOptions {
-  std::map<std::string, std::int64_t, std::less<>> values;  ///< option name -> value; options that are not in the map
-                                                            ///< have their default
+  /// Values of options, by name. Options that are not in the map have their default value.
+  std::map<std::string, std::int64_t, std::less<>> values;
   /// Whether the weights' gradients are kept in the arena. If so, with granularity `layer`, they are outputs of kept
   /// nodes instead of resident tensors. With granularity `op`, they are kept instead of being freed once the
   /// optimizer's update has read them.

@@ -31,8 +31,9 @@ struct ExecuteRequest {
   const core::Plan& plan;
   core::Precision precision = core::Precision::fp32;
   std::uint64_t seed = 0;
-  std::int64_t guard_bytes = 0;  ///< bytes of unused memory (a guard) behind each buffer of the plan; if above 0, the
-                                 ///< executor fills guards with a pattern and checks that no op overwrites it
+  /// Bytes of unused memory (a guard) behind each buffer of the plan. If above 0, the executor fills the guards with a
+  /// pattern and checks that no op overwrites the pattern.
+  std::int64_t guard_bytes = 0;
   bool poison = false;
   std::int64_t reserved_bytes = 0;  ///< runtime::ExecuteOptions::reserved_bytes
   double rounding_noise = 0;        ///< runtime::ExecuteOptions::rounding_noise; on the host only
@@ -52,8 +53,8 @@ struct KeptBytes {
 
 /// The report, the timings and the outputs of one or more executions of the same program.
 struct Execution {
-  runtime::StepReport report;            ///< report of the execution; if there were several, that of the execution with
-                                         ///< the median time
+  /// Report of the execution. After several executions, this is the report of the one with the median time.
+  runtime::StepReport report;
   std::int64_t measured_peak_bytes = 0;  ///< runtime::Executor::measured_peak_bytes()
   std::vector<runtime::Timing> timings;  ///< timings of the timed executions, in order
   std::vector<KeptBytes> outputs;        ///< ascending by node and output
@@ -148,9 +149,9 @@ PreparedGraph prepare(Backend& backend, const GraphSource& source,
 std::string measured_on(const Backend& backend, core::Precision precision);
 
 struct MeasureProgress {
-  core::NodeId node = core::kNoNode;     ///< the first node with the op that comes next
-  std::int64_t measured = 0, ops = 0;    ///< measured: number of distinct ops measured so far; ops: number of all
-                                         ///< distinct ops
+  core::NodeId node = core::kNoNode;  ///< the first node with the op that comes next
+  /// Numbers of distinct ops. measured: ops measured so far; ops: all.
+  std::int64_t measured = 0, ops = 0;
   double seconds = 0;                    ///< duration so far
   std::optional<double> remaining = {};  ///< estimated remaining seconds; none before the first op
 };

@@ -23,8 +23,8 @@ struct GraphSource {
   models::BuildOptions options;  ///< options of a model; files have none
   bool forward = false;          ///< whether to leave out the backward nodes (core::forward_part)
   bool unit_cost = false;        ///< whether to set every node's cost to 1
-  core::ReadOptions reading;     ///< options for reading a file; the limit in these options is ignored, because load()
-                                 ///< takes a limit
+  /// Options for reading a file. The limit in these options is ignored, because load() has a parameter for the limit.
+  core::ReadOptions reading;
 
   bool is_model() const;
   /// Returns whether load() reads a file, because a file of that name exists or the name looks like a path.

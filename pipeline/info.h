@@ -23,12 +23,12 @@ struct BudgetVerdict {
   /// Whether the lower bound alone excludes the budget, so that nothing was searched.
   bool below_bound = false;
   solvers::Scope scope = solvers::kAnySchedule;  ///< if `fits` is false, the scope in which no schedule fits
-  std::string_view fits_with = {};               ///< name of another solver, whose schedule fits the budget; empty: no
-                                                 ///< such solver is known
-  std::optional<Means> means = {};               ///< how `by` meets the budget
-  std::optional<fit::LeastBudget> by = {};       ///< the cheapest schedule known within the budget
-  solvers::Bound cost_bound = {};  ///< lower bound on the cost of the schedules in `scope` that fit; meaningless if
-                                   ///< none fits
+  /// Name of another solver, whose schedule fits the budget. Empty if no such solver is known.
+  std::string_view fits_with = {};
+  std::optional<Means> means = {};          ///< how `by` meets the budget
+  std::optional<fit::LeastBudget> by = {};  ///< the cheapest schedule known within the budget
+  /// Lower bound on the cost of the schedules in `scope` that fit. It has no meaning if none fits.
+  solvers::Bound cost_bound = {};
 };
 
 struct Info {

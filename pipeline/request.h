@@ -20,11 +20,12 @@ struct Request {
   std::string max_cost;  ///< largest cost, as parse_max_cost() reads it; empty: none
   /// Whether the budget limits the peak of the schedule instead of the height of its plan.
   bool peak_only = false;
-  std::int64_t alignment = 0;   ///< alignment of plans, in bytes; 0: default_alignment
-  std::string solver = "auto";  ///< name of the solver; without budget and max_cost, `auto` finds the knee, and other
-                                ///< solvers find the least peak
-  std::optional<DeviceMemory> device = {};  ///< device that replaces `budget`: the budget is the memory that the device
-                                            ///< has left for the arena
+  std::int64_t alignment = 0;  ///< alignment of plans, in bytes; 0: default_alignment
+  /// Name of the solver. Without budget and max_cost, `auto` finds the knee of the tradeoff, and other solvers find the
+  /// least peak.
+  std::string solver = "auto";
+  /// Device that replaces `budget`. The budget is the memory that the device has left for the arena.
+  std::optional<DeviceMemory> device = {};
 };
 
 /// Thrown if the resident tensors, workspace and context already fill the device, so that no memory is left for an

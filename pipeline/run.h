@@ -42,10 +42,10 @@ Comparison compare(const core::Graph& graph, const Execution& a, const Execution
 /// is that of one rounding in the precision. The allowed error is 16 times the sum of this relative size and of the
 /// error that the noise causes.
 struct Closeness {
-  std::int64_t outputs = 0;    ///< number of outputs compared
-  std::int64_t undecided = 0;  ///< number of outputs that cannot be judged, because rounding alone can change them by
-                               ///< more than half of their norm
-  double worst_error = 0;      ///< error of the output with the largest error relative to what is allowed
+  std::int64_t outputs = 0;  ///< number of outputs compared
+  /// Number of outputs that cannot be judged, because rounding alone can change them by more than half of their norm.
+  std::int64_t undecided = 0;
+  double worst_error = 0;  ///< error of the output with the largest error relative to what is allowed
   double worst_allowed = 0;
   std::string worst_output;  ///< name of that output; empty: all outputs are the same bits as the host's
   bool close = true;         ///< whether no output that can be judged has more than the allowed error
@@ -67,10 +67,10 @@ std::int64_t synthetic_nodes(const core::Graph& graph);
 std::string_view kernels_of(const core::Graph& graph);
 /// Progress of a run.
 struct RunProgress {
-  bool baseline = false;             ///< whether the current execution is of the baseline
-  std::int64_t step = 0, steps = 0;  ///< step: number of steps done in the current execution; steps: number of all its
-                                     ///< steps
-  std::int64_t execution = 0;        ///< number of the current execution; 0 is the warm-up, the others are timed
+  bool baseline = false;  ///< whether the current execution is of the baseline
+  /// step: number of steps done in the current execution; steps: number of all steps of an execution.
+  std::int64_t step = 0, steps = 0;
+  std::int64_t execution = 0;  ///< number of the current execution; 0 is the warm-up, the others are timed
 };
 
 struct RunOptions {
@@ -96,8 +96,8 @@ struct RunResult {
   /// Whether executions of baseline and schedule alternated. False if memory does not suffice for both at the same
   /// time.
   bool interleaved = false;
-  bool warmed_up = false;  ///< whether baseline and schedule were executed once before the timed executions; false if
-                           ///< there was no time for that
+  /// Whether baseline and schedule were executed once before the timed executions. False if there was no time for it.
+  bool warmed_up = false;
   Comparison comparison;
   /// Returns whether every output of the schedule has the same bits as that of the baseline; none if nothing was
   /// compared.
@@ -170,13 +170,14 @@ class SideBySide {
   std::unique_ptr<Turns> baseline_;
 };
 
-/// A graph whose ops use memory that is free anyway, and a decision on it.
+/// The result of use_free_memory(): a graph in which some ops have more scratch, and the decision for this graph, which
+/// has the former schedule with a new plan.
 struct FreeMemoryUse {
   PreparedGraph graph;
   fit::Decision decision;
-  std::int64_t nodes = 0;  ///< number of nodes with other scratch than before
+  std::int64_t nodes = 0;  ///< number of nodes whose scratch was changed
 };
-/// Gives ops more scratch if that makes them faster and the memory is free under the task's budget
+/// Gives ops more scratch if that makes them faster and memory stays within the task's budget
 /// (runtime::use_free_memory). The schedule is not changed, but is planned again. Its plan stays within the budget, and
 /// the baseline's peak does not rise. The graph's costs are not changed, so that bounds proved for the task also hold
 /// for the new graph. Returns nothing if no op becomes faster, if the task's objective is not Objective::within_budget,

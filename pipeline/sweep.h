@@ -22,8 +22,9 @@ using Remark = std::pair<std::int64_t, std::string>;
 
 /// The results of a sweep. If several ranks share the sweep, only rank 0 has the complete results.
 struct Swept {
-  sim::Tally tally;     ///< measures of the candidates; the index of a candidate is its number, or the number of its
-                        ///< line in the file
+  /// Measures of the candidates. The index of a candidate is its number or, if it comes from a file, the number of its
+  /// line in the file.
+  sim::Tally tally;
   core::Schedule best;  ///< the best candidate; empty if no candidate is valid
   sim::SweepResult result;
   bool interrupted = false, timed_out = false;
@@ -42,9 +43,9 @@ struct Swept {
 struct SweepOrigin {
   std::optional<sim::Generator> random;  ///< generator of random candidates; none: the schedules were given
   std::string file;                      ///< file with the given schedules; empty: they come from no file
-  std::string backend, device;           ///< backend: name of the simulator's backend; device: description of its
-                                         ///< device
-  int ranks = 1;                         ///< number of processes that share the sweep
+  /// backend: name of the simulator's backend; device: description of the device on which the backend runs.
+  std::string backend, device;
+  int ranks = 1;  ///< number of processes that share the sweep
 
   /// Returns "random", the path of the file, or "given".
   std::string source() const;
@@ -97,8 +98,9 @@ std::string random_csv(const fit::Problem& problem, const sim::Generator& genera
 /// A tally's histogram in the form in which it is shown: from the first to the last non-empty bin. Neighbouring bins
 /// are merged so that at most 64 remain.
 struct Histogram {
-  std::int64_t from = 0, width = 1;  ///< from: lower end of bin 0; width: width of a bin; both in bytes; bin b counts
-                                     ///< the peaks in [from + b * width, from + (b + 1) * width)
+  /// from: lower end of bin 0, in bytes; width: width of each bin, in bytes. Bin b counts the peaks in [from + b *
+  /// width, from + (b + 1) * width).
+  std::int64_t from = 0, width = 1;
   std::vector<std::int64_t> counts;  ///< number of candidates in each bin; empty if no candidate is valid
 };
 Histogram shown_histogram(const sim::Tally& tally);

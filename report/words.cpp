@@ -395,8 +395,8 @@ fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer
 std::string best_so_far_text(const fit::Task& task, const fit::Answer& answer, const std::string& output) {
   const fit::Problem problem = problem_of_failure(task, answer);
   const std::int64_t peak = core::evaluate(problem.graph, answer.found.solution.schedule).peak;
-  // The text is about the plan if the plan and the peak are on different sides of the budget. If the plan does not fit,
-  // this says more than that the peak fits. If the plan fits, it is what was asked for.
+  // The text is about the plan if only one of plan and peak is within the budget. If the plan does not fit, this says
+  // more than that the peak fits. If the plan fits, it is what was asked for.
   const bool by_plan = task.plans_fit() && problem.budget && answer.found.plan &&
                        (answer.found.plan->bytes > *problem.budget) != (peak > *problem.budget);
   const std::int64_t bytes = by_plan ? answer.found.plan->bytes : peak;

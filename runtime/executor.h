@@ -13,8 +13,9 @@ namespace cairn::runtime {
 
 struct ExecuteOptions {
   std::uint64_t seed = 1;  ///< seed of the initial values of resident tensors
-  bool poison = false;     ///< fills a buffer with 0xFF bytes (NaN) once it is freed, so that a later read shows in the
-                           ///< result
+  /// Whether to fill each buffer with bytes 0xFF (NaN) once it is freed, so that a read of freed memory shows in the
+  /// result.
+  bool poison = false;
   bool sentinels = false;  ///< checks the gap behind every buffer after each step; needs a program with guard_bytes > 0
   /// Multiplies every element that an op computes, and every initial element of a resident tensor, by 1 +
   /// rounding_noise * u. u is a number in [-1, 1) that is computed from a hash of node and element. This shows how
@@ -23,8 +24,9 @@ struct ExecuteOptions {
   /// Called before every step, for example to record a trace. An empty function costs nothing.
   std::function<void(const Instruction&)> before_step;
   std::int64_t reserved_bytes = 0;  ///< bytes of host memory that the caller itself needs during execution
-  bool op_delays = false;  ///< if run() is called with time_ops, fills StepReport::op_delays; takes some microseconds
-                           ///< per op, which are not in the op's time
+  /// Whether to fill StepReport::op_delays if run() is called with time_ops. This takes some microseconds per op, which
+  /// are not part of the op's measured time.
+  bool op_delays = false;
 };
 
 /// How long other work on the machine delayed an execution. All fields are 0 on a GPU and where the system does not
@@ -52,7 +54,7 @@ struct Output {
 };
 
 /// Digest of an output that is neither read nor kept. Its buffer is freed right after its node has run, so the digest
-/// takes the place of the bytes.
+/// stands for the bytes.
 struct SinkDigest {
   core::NodeId node = core::kNoNode;
   std::int32_t output = 0;

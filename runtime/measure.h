@@ -50,12 +50,14 @@ std::vector<bool> disturbed(std::span<const Timing> timings);
 
 /// How often work is timed.
 struct TimingOptions {
-  int least = 5, most = 1000;          ///< smallest and largest number of undisturbed timings; `most` is large, so that
-                                       ///< short timings do not all fall into one time slice of the system
-  double seconds = 0.02;               ///< `least` timings suffice if all undisturbed timings together take at least
-                                       ///< this long
-  double most_effort = 2;              ///< disturbed timings are no longer repeated once all timings together took this
-                                       ///< many times what undisturbed ones would have taken
+  /// least, most: smallest and largest number of undisturbed timings. `most` is large, so that short timings do not all
+  /// fall into one time slice of the system.
+  int least = 5, most = 1000;
+  /// Seconds. `least` timings suffice if the undisturbed timings together take at least this long.
+  double seconds = 0.02;
+  /// Limit on repetitions. Disturbed timings are no longer repeated once all timings together took `most_effort` times
+  /// as long as the undisturbed ones would have taken.
+  double most_effort = 2;
   std::function<bool()> expired = {};  ///< called after every timing; returns whether to stop; empty: never
 };
 

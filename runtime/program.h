@@ -32,9 +32,9 @@ struct OutputLocation : Location {
 struct Instruction {
   core::NodeId node = core::kNoNode;
   std::int64_t step = 0;
-  bool recomputation = false;     ///< whether the node ran before in the schedule
-  std::uint32_t input_begin = 0;  ///< index in Program::inputs of the op's first argument, or of the node's first input
-                                  ///< if the node has no op
+  bool recomputation = false;  ///< whether the node ran before in the schedule
+  /// Index in Program::inputs of the op's first argument or, if the node has no op, of the node's first input.
+  std::uint32_t input_begin = 0;
   std::uint32_t input_count = 0;
   std::uint32_t output_begin = 0;  ///< index in Program::outputs of the node's first output; the others follow in order
   std::uint32_t output_count = 0;
@@ -83,7 +83,7 @@ using ScratchNeed = std::function<std::int64_t(const core::Graph&, core::NodeId)
 std::int64_t host_scratch(const core::Graph& graph, core::NodeId v);
 
 /// Returns whether the kernels of this kind can write the first output into the storage of argument `arg` without
-/// changing the result. This is the same for all backends. Other outputs never take over storage.
+/// changing the result. This is the same for all backends. Outputs other than the first never overwrite an argument.
 bool can_overwrite(core::OpKind kind, std::size_t arg);
 
 struct CompileOptions {

@@ -24,11 +24,11 @@ struct MemoryLimit {
   std::int64_t bytes = 0;
 };
 
-/// Gives nodes more scratch if that makes them faster and if the memory is free anyway. Each node gets the fastest of
-/// its variants with which no step of the given schedules exceeds the schedule's limit. A node keeps its scratch if no
-/// such variant is faster than the usual one. The result is the best possible, because a node's scratch takes memory
-/// only while the node itself is executed. So in the result, the peak of a schedule is at most the larger of its former
-/// peak and its limit, and its cost is the same.
+/// Gives nodes more scratch if that makes them faster and if this memory would otherwise be unused while they run. Each
+/// node gets the fastest of its variants with which no step of the given schedules exceeds the schedule's limit. A node
+/// keeps its scratch if no such variant is faster than the usual one. The result is the best possible, because a node's
+/// scratch takes memory only while the node itself is executed. So in the result, the peak of a schedule is at most the
+/// larger of its former peak and its limit, and its cost is the same.
 ///
 /// `variants` returns the variants of a node. If it returns none, the node's scratch stays. Otherwise, the node's
 /// scratch in `graph` must be that of the usual variant. `variants` is not called for nodes with negative scratch.

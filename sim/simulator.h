@@ -17,8 +17,9 @@ namespace cairn::sim {
 /// - 1]. It is empty if the candidate is invalid.
 struct Profiles {
   std::vector<std::int64_t> begin{0};
-  std::vector<std::int64_t> value;  ///< in bytes; for a candidate of T steps: (0, during(1), after(1), .., during(T),
-                                    ///< after(T)), as in core::Evaluator::profile
+  /// Bytes. For a candidate of T steps, these are 0, during(1), after(1), ..., during(T), after(T), as in
+  /// core::Evaluator::profile.
+  std::vector<std::int64_t> value;
 };
 
 /// Evaluates many schedules of one graph at once. Every backend gives exactly the same results. A batch that exceeds

@@ -62,14 +62,15 @@ struct SweepProgress {
 
 /// Options of a sweep. None of them changes the tally of a given number of candidates.
 struct SweepOptions {
-  std::int64_t at_once = 0;     ///< largest number of candidates that a simulator gets in one call; 0: no such limit
-  double round_seconds = 0.25;  ///< approximate duration of a round; after each round, the sweep checks the clock and
-                                ///< the stop flag, and waits for all ranks
-  const std::atomic<bool>* stop = nullptr;                   ///< once it is set, the sweep ends after the current round
-  double seconds = std::numeric_limits<double>::infinity();  ///< time limit; once it has passed, the sweep ends after
-                                                             ///< the current round
-  std::function<void(const SweepProgress&)> progress;        ///< called after every round, on rank 0
-  std::function<void(const Sweep&)> checkpoint;              ///< called on rank 0 at intervals, and at the end
+  std::int64_t at_once = 0;  ///< largest number of candidates that a simulator gets in one call; 0: no such limit
+  /// Approximate duration of a round. After each round, the sweep checks the clock and the stop flag, and waits for all
+  /// ranks.
+  double round_seconds = 0.25;
+  const std::atomic<bool>* stop = nullptr;  ///< once it is set, the sweep ends after the current round
+  /// Time limit. Once it has passed, the sweep ends after the current round.
+  double seconds = std::numeric_limits<double>::infinity();
+  std::function<void(const SweepProgress&)> progress;  ///< called after every round, on rank 0
+  std::function<void(const Sweep&)> checkpoint;        ///< called on rank 0 at intervals, and at the end
   double checkpoint_seconds = 30;
 };
 

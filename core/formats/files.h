@@ -140,8 +140,8 @@ struct ScheduleFile {
   Schedule schedule;
   std::int64_t peak_bytes = 0;
   std::int64_t cost = 0;
-  std::vector<std::int64_t> offsets;  ///< offsets of the plan's buffers (offsets_of()), not checked; empty if the file
-                                      ///< has none
+  /// Offsets of the plan's buffers (offsets_of()), not checked. Empty if the file has none.
+  std::vector<std::int64_t> offsets;
 };
 /// Writes a schedule as JSON. If `plan` is given, also writes the size of its arena, its alignment and the offsets of
 /// its buffers, so that a reader of the file need not search for a plan again. `plan` must be a plan of this schedule,

@@ -31,7 +31,8 @@ void check_inputs_exist(const std::vector<Node>& nodes);
 [[noreturn]] void refuse_cycle(const std::vector<Node>& nodes, const std::vector<std::int32_t>& missing);
 /// Checks that `order` is a topological order of all nodes.
 void check_order(const std::vector<Node>& nodes, const std::vector<NodeId>& order);
-/// Checks that each in-place output takes over an input of its node, and that no two outputs take over the same input.
+/// Checks that each in-place output names an input of its node whose storage it reuses, and that no two outputs reuse
+/// the storage of the same input.
 void check_inplace(const std::vector<Node>& nodes);
 /// Checks ops and residents against each other, and ops against the sizes of the outputs.
 void check_ops(const std::vector<Node>& nodes, const std::vector<Resident>& residents);

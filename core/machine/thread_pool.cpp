@@ -45,8 +45,8 @@ struct Loop {
   std::int64_t n, block;
   LoopBody body;
   const void* context;
-  int places;                          ///< number of helpers (other threads of the pool) that may still join; guarded
-                                       ///< by the pool's mutex
+  /// Number of helpers (other threads of the pool) that may still join. The pool's mutex guards it.
+  int places;
   int core;                            ///< core on which the loop was started
   int joined = 1;                      ///< number of threads that have joined so far; guarded by the pool's mutex
   Loop* next_loop = nullptr;           ///< the next loop that helpers may join; guarded by the pool's mutex
@@ -85,7 +85,7 @@ class Pool {
     try {
       while (static_cast<int>(threads_.size()) < threads - 1) threads_.emplace_back([this] { serve(); });
     } catch (const std::system_error&) {
-      // The system gives no more threads; the existing ones do the work.
+      // The system cannot start more threads. The existing threads do the work.
     }
     started_ = std::max(started_.load(), threads);
   }
@@ -148,8 +148,8 @@ class Pool {
 
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  std::atomic<Loop*> open_ = nullptr;  ///< list of the loops that helpers may join, the latest first; written under the
-                                       ///< mutex
+  /// List of the loops that helpers may join, the latest first. It is written only while the mutex is locked.
+  std::atomic<Loop*> open_ = nullptr;
   std::vector<std::thread> threads_;
   std::atomic<int> started_ = 1;  ///< largest number of threads that was asked for, including the caller
 };

@@ -16,11 +16,12 @@ namespace cairn::core {
 /// How running a node with one output changes memory, in bytes. For a node of a Graph, `rise` is size + scratch, `drop`
 /// is scratch, and `output` is size.
 struct MemoryEffect {
-  std::int64_t rise = 0;    ///< bytes added when the node starts, >= 0
-  std::int64_t drop = 0;    ///< bytes subtracted when the node ends
-  std::int64_t output = 0;  ///< bytes subtracted when the last reader of the output ends, or when the node ends if
-                            ///< nothing reads the output; >= 0
-  bool keep = false;        ///< whether the output of the last occurrence is never freed
+  std::int64_t rise = 0;  ///< bytes added when the node starts, >= 0
+  std::int64_t drop = 0;  ///< bytes subtracted when the node ends
+  /// Bytes subtracted when the last reader of the output ends, or when the node ends if nothing reads the output. At
+  /// least 0.
+  std::int64_t output = 0;
+  bool keep = false;  ///< whether the output of the last occurrence is never freed
 };
 
 /// A valid schedule that can be edited step by step and that always knows its lifetimes and its memory profile. It may

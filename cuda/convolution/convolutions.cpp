@@ -198,7 +198,7 @@ struct Convolutions::Impl {
       } catch (const CudnnFailure&) {
         // cuDNN does not support the convolution.
       }
-      cudaGetLastError();  // clears an error that a refused engine may have left
+      cudaGetLastError();  // clears an error that an engine may have left when it failed
       return chosen;
     });
   }

@@ -49,8 +49,8 @@ std::string_view refusal(const runtime::device::ConvShape& shape, EngineNotes no
 struct ConvProposal {
   std::int64_t engine = 0;  ///< cuDNN's index of the engine
   EngineNotes notes;
-  std::string_view refusal;    ///< why the engine is not used; empty if it may be used
-  std::int64_t workspace = 0;  ///< in bytes; 0 if the engine is refused
+  std::string_view refusal;    ///< why the engine must not be used (refusal()); empty if it may be used
+  std::int64_t workspace = 0;  ///< in bytes; 0 if the engine must not be used
 };
 
 /// Asks cuDNN which engines it would use on a device that need not be installed.
@@ -64,9 +64,9 @@ class CardPlanner {
   /// Returns a line that says why this build or this machine cannot plan. The text is empty if it can.
   static std::string why_not();
 
-  /// Returns the engines that cuDNN proposes for a shape, refused ones included. Those of CUDNN_HEUR_MODE_A come before
-  /// those of CUDNN_HEUR_MODE_FALLBACK. Within each of these heuristics, the engine that cuDNN expects to be fastest
-  /// comes first. Takes milliseconds, and more if cuDNN compiles a kernel.
+  /// Returns the engines that cuDNN proposes for a shape, including those that refusal() excludes. Those of
+  /// CUDNN_HEUR_MODE_A come before those of CUDNN_HEUR_MODE_FALLBACK. Within each of these heuristics, the engine that
+  /// cuDNN expects to be fastest comes first. Takes milliseconds, and more if cuDNN compiles a kernel.
   std::vector<ConvProposal> proposals(const runtime::device::ConvShape& shape) const;
 
  private:

@@ -35,8 +35,8 @@ class ConvTrials {
   virtual std::size_t engines() const = 0;  ///< number of engines
   /// Returns the engine's bytes of workspace, or nullopt if it must not or cannot compute the shape.
   virtual std::optional<std::int64_t> workspace(std::size_t engine) = 0;
-  /// Returns the engine's milliseconds, 0 if memory does not suffice to measure them, or nullopt if the engine refuses
-  /// to run, which can happen although it was planned.
+  /// Returns the engine's milliseconds, 0 if memory does not suffice to measure them, or nullopt if the engine fails to
+  /// run, which can happen although it was planned.
   virtual std::optional<double> engine_ms(std::size_t engine) = 0;
   /// Returns time and scratch of im2col. The time is 0 if it is not known.
   virtual ConvVariant lowered() = 0;

@@ -70,7 +70,7 @@ class Plans {
 /// Returns the time in milliseconds of execute(buffers, stream). Allocates buffers of the given sizes for this and
 /// frees them afterwards. The first run is a warm-up. The result is the least time of a few further runs, or the time
 /// of one run if that takes longer than a millisecond. Returns 0 if there is not enough memory for the buffers. Returns
-/// nullopt if execute() returns false or leaves a CUDA error, because a library can refuse to run what it has planned.
+/// nullopt if execute() returns false or leaves a CUDA error, because a library can fail to run what it has planned.
 /// Throws DeviceError if the enqueued work fails.
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
                                const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute);

@@ -22,10 +22,11 @@ struct ExecutorOptions {
   bool poison = false;     ///< fills freed buffers with NaN, as runtime::ExecuteOptions::poison does
   bool sentinels = false;  ///< checks the gap behind every buffer, as runtime::ExecuteOptions::sentinels does
   Launch launch = Launch::graph;
-  void* stream = nullptr;        ///< a cudaStream_t that outlives the executor; must not be the default stream;
-                                 ///< nullptr: a new stream is created
-  std::byte* arena = nullptr;    ///< device memory of the caller, aligned to 256 bytes; nullptr: allocated by
-                                 ///< cudaMalloc
+  /// A cudaStream_t that outlives the executor. It must not be the default stream. If it is nullptr, the executor
+  /// creates a stream.
+  void* stream = nullptr;
+  /// Device memory of the caller, aligned to 256 bytes. If it is nullptr, the executor allocates memory by cudaMalloc.
+  std::byte* arena = nullptr;
   std::int64_t arena_bytes = 0;  ///< size of the caller's memory
 };
 

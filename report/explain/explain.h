@@ -90,8 +90,8 @@ struct MemoryAt {
   std::int64_t step = -1;             ///< -1: the schedule is empty
   core::NodeId node = core::kNoNode;  ///< the node that runs at the step
   std::int64_t bytes = 0;             ///< during(step) of Evaluator::profile
-  std::vector<LiveTensor> tensors;    ///< in descending order of size; tensors of equal size are ordered by first step,
-                                      ///< then by value
+  /// The tensors in descending order of size. Tensors of equal size are ordered by first step, then by value.
+  std::vector<LiveTensor> tensors;
   std::vector<MemoryShare> by_kind;   ///< the largest first
   std::vector<MemoryShare> by_layer;  ///< the largest first
 };

@@ -67,8 +67,8 @@ std::string picture_begin(std::string_view label) {
 /// The range that the picture shows, in bytes of memory and in percent of cost above the baseline's.
 struct Frame {
   const ReportTradeoff& tradeoff;
-  std::vector<ReportPoint> front;  ///< points that are not worse than another point in both measures, by ascending
-                                   ///< memory
+  /// The points that are not worse than any other point in both memory and cost, by ascending memory.
+  std::vector<ReportPoint> front;
   double x_min = 0, x_max = 1;
   double y_max = 1;
   std::int64_t above = 0;  ///< number of points higher than y_max

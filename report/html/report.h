@@ -60,8 +60,8 @@ struct ReportTradeoff {
   /// Schedules in any order. The line through the points skips a point that is worse than another point in both
   /// measures.
   std::vector<ReportPoint> found;
-  std::vector<ReportPoint> proved;  ///< lower bounds; a point says that no schedule within `bytes` costs less than
-                                    ///< `cost`
+  /// Proved lower bounds. A point says that no schedule within `bytes` costs less than `cost`.
+  std::vector<ReportPoint> proved;
   ReportPoint baseline;
   std::int64_t lower_bound_bytes = 0;  ///< lower bound in bytes, which holds for every schedule
 };

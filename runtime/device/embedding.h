@@ -57,10 +57,12 @@ struct SortedIds {
 
   const std::int32_t* ids;     ///< sorted ids, ascending
   const std::int32_t* places;  ///< row of dy for each sorted id, ascending among equal ids
-  float* heads;                ///< for each segment, the sum over the segment's part of a run that began in an earlier
-                               ///< one: [segments, channels]
-  float* tails;                ///< for each segment, the sum over the segment's part of a run that begins here and
-                               ///< continues in the next one
+  /// For each segment, the sum over the segment's part of a run that began in an earlier segment. The shape is
+  /// [segments, channels].
+  float* heads;
+  /// For each segment, the sum over the segment's part of a run that begins in this segment and continues in the next
+  /// one. The shape is [segments, channels].
+  float* tails;
   T* table;
   std::int64_t count, chunks;
   /// The places that the teams handle, one per team. The axes are segment and block of chunks. A block has as many

@@ -271,7 +271,8 @@ void with_move(core::ElementType type, bool packed, const F& body) {
   }
 }
 
-/// Number of places that a thread copies at once. Chunks of one element need more accesses in flight than wider ones.
+/// Number of chunks that a thread copies at once. With chunks of one element, a thread needs more accesses in flight to
+/// keep memory busy than with larger chunks.
 template <int W>
 inline constexpr int kCopyUnroll = W == 1 ? 8 : 4;
 

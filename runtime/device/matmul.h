@@ -50,8 +50,9 @@ inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limi
 template <class T, int W>
 struct PadRows : StoreInOrder<T, W> {
   const T* x;
-  std::int64_t stride, elements;  ///< stride: number of elements from one row to the next; elements: number of elements
-                                  ///< in a row
+  /// stride: number of elements from the beginning of a row of x to the beginning of the next row; elements: number of
+  /// elements in a row.
+  std::int64_t stride, elements;
   CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
     const T* const from = x + place.at[0] * stride + place.at[1] * W;
     const std::int64_t left = elements - place.at[1] * W;
@@ -69,8 +70,8 @@ template <class T, int W>
 struct UnpadRows {
   T* out;
   const T* padded;
-  std::int64_t chunks, elements;  ///< chunks: number of chunks of a padded row; elements: number of elements of a row
-                                  ///< of `out`
+  /// Chunks: number of chunks of a padded row; elements: number of elements of a row of `out`.
+  std::int64_t chunks, elements;
   CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
     return load_chunk<W>(padded, place.at[0] * chunks + place.at[1]);
   }

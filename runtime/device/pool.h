@@ -156,11 +156,12 @@ struct MiddleSums {
   T* means;         ///< means [images, channels], if there is one part
   float* partials;  ///< sums [images, parts, channels], if there are several parts
   std::int64_t middle, chunks;
-  std::int64_t parts, length;  ///< parts: number of parts; length: number of rows of a part; the last part may have
-                               ///< fewer
-  std::int32_t across;         ///< number of chunks in a block
-  Grid<3> teams;               ///< the places that the teams handle, one per team; axes are image, part and block;
-                               ///< there are fewer than 2^31 places, because a launch has fewer teams than that
+  /// parts: number of parts; length: number of rows of a part. The last part may have fewer rows.
+  std::int64_t parts, length;
+  std::int32_t across;  ///< number of chunks in a block
+  /// One place per team. Its axes are image, part of the middle axis, and block of channels. There are fewer than 2^31
+  /// places, because a launch has fewer teams than that.
+  Grid<3> teams;
 
   static std::int32_t across_of(std::int64_t chunks) {
     return static_cast<std::int32_t>(std::min<std::int64_t>(chunks, kMaxAcross));

@@ -354,9 +354,9 @@ inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int
 struct TileThread {
   std::int64_t chunk, block;
   std::int64_t first, last;  ///< range of rows, [first, last)
-  int across, down;          ///< across: number of threads that share a row of the tile; down: number of rows that are
-                             ///< handled at once
-  int lane, row;             ///< position of the thread in this arrangement; a thread with row >= down handles nothing
+  /// across: number of threads that share a row of the tile; down: number of rows that the threads handle at once.
+  int across, down;
+  int lane, row;  ///< position of the thread in this arrangement; a thread with row >= down handles nothing
 
   template <class Team>
   CAIRN_HD TileThread(const Team& team, const ColumnTiles& tiles, std::int64_t rows, std::int64_t index) {

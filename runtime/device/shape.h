@@ -91,16 +91,16 @@ struct Permutation {
 
 /// Transposes one tile per team in shared memory, so that both x and the output are accessed along their last axes. A
 /// tile has 2^log_wide elements along x's last axis and 2^log_high elements along the output's last axis, in all kTile.
-/// One access reads or writes kSide neighbouring elements, which are called a side. A thread transposes squares of
-/// kSide x kSide elements in its registers.
+/// One access reads or writes one value of type Side, which holds kSide neighbouring elements. A thread transposes
+/// squares of kSide x kSide elements in its registers.
 template <class T, int kSide>
 struct Transpose {
   static constexpr int kThreads = 256;
   static constexpr int kTile = 4096;
   using Side = Chunk<T, kSide>;
   static constexpr int kBank = 4;  ///< number of bytes of a bank of shared memory
-  /// Number of sides by which a column of the tile in shared memory is padded, so that columns begin in different
-  /// banks.
+  /// Padding between two columns of the tile in shared memory, as a number of values of type Side. With it, columns
+  /// begin in different banks.
   static constexpr int kPadding = sizeof(Side) < kBank ? kBank / static_cast<int>(sizeof(Side)) : 1;
 
   const T* x;
@@ -144,11 +144,13 @@ struct Transpose {
   static constexpr int kLogSide = kSide == 1 ? 0 : 1;
   static_assert(kSide == 1 << kLogSide);
 
-  /// The position of a side among the tile's sides in row-major order, if a row has 2^log sides.
+  /// Row and column of an item of the tile. Items are the squares when the tile is read from x, and the values of type
+  /// Side when it is written to the output.
   struct Position {
     int row, column;
   };
-  /// Returns the position of side thread + k kThreads. Only the first term differs between threads.
+  /// Returns row and column of the item with index `thread + k * kThreads` in row-major order, if a row has 2^log
+  /// items.
   CAIRN_HD static Position position(int thread, int k, int log) {
     const int mask = (1 << log) - 1, step = k * kThreads;
     return {(thread >> log) + (step >> log), (thread & mask) + (step & mask)};
@@ -160,7 +162,7 @@ struct Transpose {
   CAIRN_HD void turn(const Team& team, const T* in, T* to, int width, int height) const {
     constexpr int kSquares = kTile / (kSide * kSide) / kThreads, kColumns = kTile / kSide / kThreads;
     Side* tile = team.template shared<Side>();
-    const int pitch = (1 << (log_high - kLogSide)) + kPadding;  // number of sides of a column in shared memory
+    const int pitch = (1 << (log_high - kLogSide)) + kPadding;  // from one column to the next, in Sides
     for (int thread = team.rank(); thread < kThreads; thread += team.size()) {
       Side held[kSquares][kSide];
       CAIRN_UNROLL

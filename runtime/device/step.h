@@ -83,8 +83,8 @@ struct StepMemory {
   HashMemory* hash = nullptr;
   std::uint64_t* sink_digests = nullptr;        ///< digests of the outputs of sinks_of(graph), in that order
   const std::int64_t* guard_offsets = nullptr;  ///< offsets of the guards of lives.all_checked(), in that order
-  std::uint8_t* broken_guards = nullptr;        ///< a mark per guard, in the same order; a step sets the marks of
-                                                ///< broken guards
+  /// One byte per guard, in the same order. A step sets the bytes of the guards that are broken.
+  std::uint8_t* broken_guards = nullptr;
 };
 
 /// Issues a program's instructions to a Machine one by one: the kernels, and the fills and checks of memory before and

@@ -244,8 +244,8 @@ class HostExecutor final : public Executor {
   Liveness lives_;
   Residents residents_;
   Arena arena_;
-  std::vector<core::Shape> shapes_;                      ///< shapes of Program::inputs; empty shapes for inputs of
-                                                         ///< nodes without an op
+  /// Shapes of Program::inputs. The shapes of inputs of nodes without an op are empty.
+  std::vector<core::Shape> shapes_;
   std::vector<TensorRef<float>> tensors_;                ///< for the current step: arguments of its op
   std::vector<std::span<const std::byte>> byte_inputs_;  ///< for the current step: inputs, if its node has no op
   std::vector<std::span<std::byte>> byte_outputs_;

@@ -8,8 +8,8 @@
 /// Formulas on single elements, which the kernels of all machines share. T is float or double.
 namespace cairn::runtime {
 
-inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;  ///< 2^64 / golden ratio; its multiples are spread
-                                                                 ///< evenly over all 64-bit words
+/// 2^64 / golden ratio. Its multiples are spread evenly over all 64-bit words.
+inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;
 
 /// Maps 64-bit words to 64-bit words one to one, so that each output bit depends on every input bit (SplitMix64's
 /// finalizer).

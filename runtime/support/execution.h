@@ -12,11 +12,12 @@
 namespace cairn::runtime {
 
 // Bytes with which memory is filled. They are the same on every machine.
-inline constexpr int kArenaPaint = 0xA5;    ///< a new arena; bytes that differ later were written
-inline constexpr int kPoison = 0xFF;        ///< freed memory; every fp32 and bf16 value of such bytes is NaN
-inline constexpr int kSentinel = 0xC5;      ///< the gaps behind buffers
-inline constexpr int kDirtyScratch = 0x5A;  ///< scratch of a synthetic node; differs from the sentinel, so that guards
-                                            ///< notice scratch that overlaps them
+inline constexpr int kArenaPaint = 0xA5;  ///< a new arena; bytes that differ later were written
+inline constexpr int kPoison = 0xFF;      ///< freed memory; every fp32 and bf16 value of such bytes is NaN
+inline constexpr int kSentinel = 0xC5;    ///< the gaps behind buffers
+/// Scratch of a synthetic node. The byte differs from kSentinel, so that the check of a guard notices scratch that
+/// overlaps the guard.
+inline constexpr int kDirtyScratch = 0x5A;
 
 /// The gap of program.guard_bytes bytes behind a live buffer.
 struct Guard {
@@ -45,8 +46,8 @@ struct Liveness {
   friend Liveness liveness(const Program& program, bool guards);
   struct Lists {
     std::vector<Guard> guards;
-    std::vector<std::int64_t> begin{0};  ///< for each step, the index in `guards` of its first guard; the last entry is
-                                         ///< the number of guards
+    /// For each step, the index in `guards` of its first guard. The last entry is the number of guards.
+    std::vector<std::int64_t> begin{0};
     void end_step() { begin.push_back(static_cast<std::int64_t>(guards.size())); }
   };
   static std::span<const Guard> range(const Lists& lists, std::int64_t step) {

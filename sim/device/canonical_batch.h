@@ -71,8 +71,8 @@ struct FindSegments {
   std::int64_t* left_counts;
   std::int64_t* counts;
 
-  /// Returns where the part of profile i begins. The parts are long enough, because a profile of k values has at most
-  /// (k + 1) / 2 segments.
+  /// Returns the index in `found` at which the part of profile i begins. The parts are long enough, because a profile
+  /// of k values has at most (k + 1) / 2 segments.
   CAIRN_HD static std::int64_t part(const std::int64_t* offsets, std::int64_t i) { return offsets[i] / 2 + i; }
 
   template <class Team>

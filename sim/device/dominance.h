@@ -22,11 +22,12 @@
 ///   b's;
 /// - the same holds from the beginnings of the profiles to these moments.
 ///
-/// Consider the part of a profile to the right of its lowest valley (local minimum), and a moment that moves away from
-/// the valley. The highest value from this moment on falls, and the lowest value from this moment on rises. Together
-/// they define a staircase. This is a function that gives, for each height, the lowest value after the last moment at
-/// which that height is reached. It is defined for heights up to the highest value. The part to the left of the valley
-/// defines another staircase in the same way, in the other direction. Hence `a` dominates `b` exactly if
+/// Consider the part of a profile to the right of its lowest valley (local minimum). Its staircase is a function of a
+/// height, which is a number of bytes. The function gives the lowest value after the last moment at which the part
+/// reaches that height. It is defined for heights up to the highest value. The lower the height, the later that moment,
+/// and the higher the lowest value after it. The function is constant on several ranges of heights. Each of these
+/// ranges, with its value, is a stair. The part to the left of the valley defines another staircase in the same way, in
+/// the other direction. Hence `a` dominates `b` exactly if
 ///   - a's lowest value is at most b's, and
 ///   - each staircase of a is nowhere above the same staircase of b. Where only one of the two is defined, it counts as
 ///     the one above.
@@ -39,8 +40,8 @@
 /// the choice of heights and levels changes only the time, never the answer.
 namespace cairn::sim::device {
 
-/// One step of a staircase, in bytes. Height `height` is reached for the last time at some moment, and `floor` is the
-/// lowest value after that moment. From the lowest valley outwards, heights strictly fall and floors strictly rise.
+/// A stair: the largest height of its range, and the value of the staircase for all heights of the range, both in
+/// bytes. From the lowest valley outwards, heights strictly fall and floors strictly rise.
 struct alignas(16) Stair {
   std::int64_t height;
   std::int64_t floor;
@@ -57,12 +58,14 @@ struct Outline {
 
 inline constexpr std::int64_t kBelowAll = std::numeric_limits<std::int64_t>::min();
 
-inline constexpr int kLanes = 16;       ///< number of lanes of a signature, each with one level
-inline constexpr int kWords = 2;        ///< number of words of a signature, with eight lanes each
-inline constexpr int kThresholds = 12;  ///< number of lanes that hold a staircase's value at a fixed height (a
-                                        ///< threshold)
-inline constexpr int kCuts = 127;       ///< number of boundaries (cuts) between the levels 0 .. 127; levels leave the
-                                        ///< highest bit of a byte free
+inline constexpr int kLanes = 16;  ///< number of lanes of a signature, each with one level
+inline constexpr int kWords = 2;   ///< number of words of a signature, with eight lanes each
+/// Number of lanes of a signature that hold the value of a staircase at a fixed height. The heights are called
+/// thresholds.
+inline constexpr int kThresholds = 12;
+/// Number of boundaries, called cuts, between the levels 0 to 127. A level has seven bits, so the highest bit of its
+/// byte is 0.
+inline constexpr int kCuts = 127;
 
 /// The heights (thresholds) and the boundaries between levels (cuts) by which a profile is turned into a signature.
 struct Levels {
@@ -123,7 +126,7 @@ CAIRN_HD inline bool dominates(const Profiles& a, std::int64_t i, const Profiles
   return may_dominate(a, i, b, j) && dominates_by_stairs(a, i, b, j);
 }
 
-/// Writes a staircase. Omits stairs without which the staircase has the same value at every height.
+/// Writes the stairs of a staircase, from the lowest valley outwards. Merges neighbouring stairs with equal values.
 class StairWriter {
  public:
   CAIRN_HD StairWriter(Stair* stairs, std::int64_t highest, std::int64_t lowest) : stairs_(stairs) {

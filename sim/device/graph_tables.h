@@ -47,27 +47,26 @@ struct TablesView {
   const std::int32_t* predecessor_begin = nullptr;
   const Id* predecessors = nullptr;
   const Id* edge_reader = nullptr;  ///< for each entry of `predecessors`, the node that has this predecessor
-  const Id* by_level = nullptr;     ///< nodes sorted by level, then by number; the level of a node is the length of the
-                                    ///< longest path to it
+  /// Nodes sorted by level, then by number. The level of a node is the length of the longest path to it.
+  const Id* by_level = nullptr;
   const std::int32_t* level_begin = nullptr;
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
   // Per value:
-  const std::uint64_t* at_end = nullptr;  ///< for each value, its entry of rewind()'s `pending` at the end of a
-                                          ///< schedule: 0 if the value counts as in memory at the end, else its bytes
-                                          ///< plus kMark; a value counts if it is kept, or if it is the first output of
-                                          ///< a node that every schedule must run although its outputs are neither read
-                                          ///< nor kept
+  /// For each value, its entry of rewind()'s `pending` at the end of a schedule. The entry is 0 if the value counts as
+  /// in memory at the end, else the value's bytes plus kMark. A value counts in two cases: if it is kept, or if it is
+  /// the first output of a node that every schedule must run although its outputs are neither read nor kept.
+  const std::uint64_t* at_end = nullptr;
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
   const std::uint8_t* keep = nullptr;
   // The next three are set only if some node has further outputs. Otherwise value v is the output of node v.
   const std::int32_t* further_begin = nullptr;  ///< for each node, the first of its further outputs
   const Id* producer = nullptr;                 ///< node that makes each value
-  const std::int32_t* inputs = nullptr;         ///< values that nodes read; NodeRecord says which of them belong to a
-                                                ///< node
-  std::int64_t unit = 0;  ///< common divisor in bytes of all sizes and scratch, if sums of them in this unit fit into
-                          ///< 31 bits; else 0
+  /// The values that nodes read. A NodeRecord says which of these entries belong to the node.
+  const std::int32_t* inputs = nullptr;
+  /// Common divisor, in bytes, of all sizes and scratch. 0 if sums of them in this unit do not fit into 31 bits.
+  std::int64_t unit = 0;
   Amounts<std::int32_t> in_units;
   Amounts<std::int64_t> in_bytes;
   std::uint32_t wait_shift = 0;  ///< `shift` of waiting_time()

@@ -107,10 +107,10 @@ struct Lanes {
 template <class Lanes, class Sum>
 struct OrderSpace {
   typename Lanes::Record* position = nullptr;  ///< position of each node, node_count records
-  typename Lanes::Record* last = nullptr;      ///< position of each value's last read, 0 if it is kept; value_count
-                                               ///< records
-  Sum* change = nullptr;                       ///< for each lane, memory after step i minus memory after step i - 1;
-                                               ///< one record for each of node_count steps
+  /// Position of each value's last read, or 0 if the value is kept. Has value_count records.
+  typename Lanes::Record* last = nullptr;
+  /// For each step i and each lane, memory after step i minus memory after step i - 1. Has node_count records.
+  Sum* change = nullptr;
 
   static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t values) {
     return records(nodes) + records(values) + aligned(static_cast<std::int64_t>(sizeof(Sum)) * Lanes::kCount * nodes);
@@ -274,9 +274,9 @@ class OrderLanes {
   const Amounts<Sum> amounts_;
   const Sum* const outputs_;
   const std::int32_t n_;
-  const Id* rows_[kCandidates];  ///< steps of each lane's candidate; nullptr if it does not have as many steps as there
-                                 ///< are nodes
-  std::uint32_t bad_ = 0;        ///< one bit per lane
+  /// Steps of each lane's candidate. nullptr if the number of steps is not the number of nodes.
+  const Id* rows_[kCandidates];
+  std::uint32_t bad_ = 0;  ///< one bit per lane
 };
 
 template <bool kSingle, class Lanes, class Sum, class Id, class Team, class Put>

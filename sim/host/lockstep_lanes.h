@@ -24,7 +24,8 @@ using device::Outcome;
 using device::TablesView;
 
 /// Evaluates candidates in lanes (sim/host/lockstep.h). Position is std::int16_t, or std::int32_t for schedules that
-/// are too long for std::int16_t. A plane is the set of k-th occurrences of all nodes, for one k.
+/// are too long for std::int16_t. Arrays about occurrences consist of planes: plane k has the entries of the k-th
+/// occurrence of each node, where k counts from 0.
 template <class Id, class Position, int kVectorBytes>
 class LockstepOf final : public Lockstep<Id> {
  public:
@@ -100,8 +101,8 @@ class LockstepOf final : public Lockstep<Id> {
   static constexpr int kPlanes = Lockstep<Id>::kMostOccurrences;
   static constexpr int kGroup = 8;  ///< number of lanes that are transposed at once, called a group
   static constexpr Position kNever = std::numeric_limits<Position>::max();
-  using Positions = typename VectorOf<Position, kLanes>::Type;  ///< one position per lane: a step's number plus 1, or 0
-                                                                ///< if the node does not occur
+  /// One entry per lane: the number of a node's step plus 1, or 0 if the node does not occur.
+  using Positions = typename VectorOf<Position, kLanes>::Type;
   using Eight = typename VectorOf<Position, kGroup>::Type;
   /// Index of an occurrence of a node in one candidate: plane * width_ + node. The first output of the occurrence has
   /// the same index.
@@ -486,25 +487,26 @@ class LockstepOf final : public Lockstep<Id> {
   std::int32_t node_width_;  ///< number of nodes, rounded up to a multiple of kGroup
   std::int32_t width_;       ///< width of a plane: number of values, rounded up to a multiple of kGroup
   std::int32_t row_;         ///< number of entries of an array that has an entry for each step of a candidate
-  /// Number of planes in the arrays. It is 1 if no schedule has more steps than the graph has nodes.
+  /// Number of planes in the arrays, i.e. the number of occurrences per node for which they have room. It is 1 if no
+  /// schedule has more steps than the graph has nodes.
   int plane_count_;
   std::uint32_t per_width_ = 0x10000U / static_cast<std::uint32_t>(width_) + 1;
   bool has_scratch_ = false;
-  int planes_ = 1;
+  int planes_ = 1;  ///< number of planes that the current candidates use
   bool too_many_[kLanes] = {};
-  Aligned<Position> positions_, last_;          ///< positions_: position of each occurrence of a node, indexed
-                                                ///< [plane][node][lane]; last_: position of the last read of each
-                                                ///< occurrence of a value, indexed [plane][value][lane]
-  Aligned<Position> rows_;                      ///< the entries of positions_ or last_ for a group, in the order [lane
-                                                ///< of the group][plane][node or value]
-  Aligned<std::uint8_t> counts_;                ///< numbers of occurrences, indexed [lane][node]
-  Aligned<std::uint8_t> most_, most_of_eight_;  ///< most_: for each value, the largest number of occurrences in any
-                                                ///< lane; most_of_eight_: the largest of these numbers for each group
-                                                ///< of eight values
-  Aligned<Slot> next_;                          ///< for one lane, the slot of the next occurrence of each node
-  Aligned<Slot> slots_;                         ///< slot of each step, indexed [lane][step]
-  Aligned<std::int32_t> again_;                 ///< for one candidate, the steps at which a node with several outputs
-                                                ///< runs again
+  /// - positions_: position of each occurrence of a node, indexed [plane][node][lane].
+  /// - last_: position of the last read of each occurrence of a value, indexed [plane][value][lane].
+  Aligned<Position> positions_, last_;
+  /// The entries of positions_ or last_ for one group of lanes, indexed [lane of the group][plane][node or value].
+  Aligned<Position> rows_;
+  Aligned<std::uint8_t> counts_;  ///< numbers of occurrences, indexed [lane][node]
+  /// - most_: for each value, the largest number of its occurrences in any lane.
+  /// - most_of_eight_: for each group of eight values, the largest of their entries in most_.
+  Aligned<std::uint8_t> most_, most_of_eight_;
+  Aligned<Slot> next_;   ///< for one lane, the slot of the next occurrence of each node
+  Aligned<Slot> slots_;  ///< slot of each step, indexed [lane][step]
+  /// For one candidate, the steps that run a node with several outputs again.
+  Aligned<std::int32_t> again_;
   /// Bytes for one candidate, indexed by position of the step: taken_ has the bytes of the step's outputs, freed_ the
   /// bytes that are freed after the step, and extra_ the step's scratch. The elements have the type Sum that is in use.
   Aligned<std::int64_t> taken_, freed_, extra_;

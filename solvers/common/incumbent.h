@@ -11,7 +11,7 @@ namespace cairn::solvers {
 
 /// Returns whether planners accept the schedule. A planner adds up the sizes of all buffers in a 64-bit integer, which
 /// a long schedule could overflow. The function returns true for every schedule that has at most as many steps as the
-/// graph has nodes, because planners themselves refuse a graph that is too large. O(T) for T steps.
+/// graph has nodes, because planners throw an exception if the graph itself is too large. O(T) for T steps.
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule);
 
 /// The best schedule that a solver has found so far within a scope. The options decide which schedule is best:
@@ -33,8 +33,8 @@ class Incumbent {
   /// in-degrees) for T steps.
   core::Evaluation offer(const core::Schedule& schedule);
 
-  /// Records the peak and cost of a schedule that another solver found within the scope. The schedule itself is not
-  /// kept.
+  /// Records the peak and cost of a schedule that another solver found. scope() must allow the schedule. The schedule
+  /// itself is not kept.
   void note(const Tradeoff& tradeoff);
 
   /// Returns whether a schedule within the budget is known. Without a budget, returns whether a schedule that costs at
@@ -57,9 +57,10 @@ class Incumbent {
   std::int64_t cost() const { return cost_; }
   std::int64_t least_peak() const;  ///< lowest peak of all schedules found, in bytes; 0 before the first offer
   const Scope& scope() const { return scope_; }
-  /// Returns the proved lower bound on the peak within the scope, in bytes.
+  /// Returns the proved lower bound, in bytes, on the peaks of all schedules that scope() allows.
   std::int64_t lower_bound() const { return peak_bound_.value; }
-  /// Raises the lower bound on the peak to `peak` bytes, which must be proved for every schedule within the scope.
+  /// Raises the lower bound on the peak to `peak` bytes. The bound must be proved for every schedule that scope()
+  /// allows.
   void raise_lower_bound(std::int64_t peak) { raise_peak_bound({peak, scope_}); }
   /// Replaces the lower bound on the peak by `bound`, if `bound` is higher and holds for all schedules in scope().
   void raise_peak_bound(const Bound& bound) { raise(peak_bound_, bound); }

@@ -199,8 +199,8 @@ void Eliminator::find_missing_edges() {
   }
 }
 
-/// Records in adjacent_ the neighbours of touched_[member], which is one of the members. Under min-fill, records all
-/// its neighbours, otherwise only those that are in touched_, too.
+/// Records the neighbours of the node touched_[member] in adjacent_. Under min-fill, records all its neighbours;
+/// otherwise only those that are in touched_ already.
 void Eliminator::walk(std::size_t member) {
   walked_[member] = 1;
   for (const NodeId w : sets_.neighbours(touched_[member])) {

@@ -1,5 +1,6 @@
-// Adds a spine to a path decomposition (spine.h). The bags of the decomposition are sets of nodes in a row, and each
-// node is in an interval of consecutive bags. In the interval graph, two nodes are joined if they share a bag.
+// Adds a spine to a path decomposition (spine.h). A path decomposition is a sequence of bags, which are sets of nodes.
+// Each node is in an interval of consecutive bags. A spine is a topological order of all nodes in which any two
+// consecutive nodes share a bag. In the interval graph of the decomposition, two nodes are joined if they share a bag.
 
 #include "cairn/solvers/decomposition/spine.h"
 

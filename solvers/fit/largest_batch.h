@@ -17,8 +17,8 @@ struct LargestBatch {
   std::int64_t batch = 0;     ///< largest batch known to fit; 0: no batch is known to fit
   std::int64_t as_it_is = 0;  ///< largest batch whose baseline, which recomputes nothing, fits
   std::int64_t refused = 0;   ///< smallest batch that was tried and did not fit; 0: none
-  /// Whether it is proved that no batch of `refused` or more fits. The proof assumes that a larger batch needs no less
-  /// memory.
+  /// Whether it is proved that no batch of `refused` or more samples fits. The proof assumes that a larger batch needs
+  /// at least as much memory.
   bool refusal_proved = false;
   std::vector<std::int64_t> tried;
   bool timed_out = false;

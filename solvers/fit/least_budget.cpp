@@ -339,8 +339,8 @@ class LeastBudgetSearch {
   bool ended_ = false;  ///< whether further calls without a budget find nothing new
   /// Whether the last budget of cheapen() was the middle of the lowest peak and the lowest plan.
   bool between_ = false;
-  int barren_ = 0;  ///< number of rounds in a row in which lower() found no lower peak
-  int idle_ = 0;    ///< number of rounds in a row that found no lower peak or plan
+  int barren_ = 0;  ///< number of consecutive rounds in which lower() found no lower peak
+  int idle_ = 0;    ///< number of consecutive rounds that found no lower peak or plan
 };
 
 }  // namespace

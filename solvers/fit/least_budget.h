@@ -48,8 +48,9 @@ class KnownStart {
   std::vector<std::int64_t> offsets_;
 };
 
-/// Finds the least budget within which a schedule exists, or a budget near it. The search runs in rounds, each at least
-/// three times as long as the previous one. A round consists of these parts:
+/// Searches for the least budget within which a schedule exists. Returns the schedule of the lowest plan found, which
+/// may need more than the least budget. The search runs in rounds, each at least three times as long as the previous
+/// one. A round consists of these parts:
 /// - A call of the solver without a budget.
 /// - Calls of the solver under budgets below the lowest peak found, because solvers reach lower peaks under a budget
 /// than without one. The distance of the budget to the lowest peak grows after a success and shrinks after a failure.

@@ -18,8 +18,8 @@ namespace cairn::solvers {
 namespace {
 
 /// The step graph that stands for the steps of a cut read backwards. All edges are reversed, and the rise and the drop
-/// of each step are exchanged. If an output is freed within the cut, a separate step, which must run before all readers
-/// of the output, adds its bytes again.
+/// of each step are exchanged. If the cut contains all readers of an output, the output is freed within the cut. In
+/// reverse, a separate step therefore adds the bytes of the output before any reader of the output runs.
 struct Reversed {
   StepGraph graph;
   std::vector<StepId> original;  ///< original step of each step; the last steps, which add outputs, have none
@@ -69,8 +69,8 @@ class StepCuts {
   bool pass_peak() {
     const auto bytes = profile(*graph_, found_, at_);
     const auto highest = std::max_element(bytes.begin(), bytes.end()) - bytes.begin();
-    // If the peak is reached during a step, pass this step, too. The next cut of least memory contains it, because
-    // memory after the step is no higher than during the step.
+    // If memory is highest during a step, not between two steps, add this step to the cut, too. The next cut of least
+    // memory contains the step, because memory after the step is no higher than during the step.
     for (std::ptrdiff_t i = 0; i < (highest + 1) / 2; ++i) at_.insert(found_[i]);
     return highest > 0;
   }

@@ -110,8 +110,8 @@ class Finder {
   }
 
  private:
-  /// Collects the nodes after `from` and before `to` on the paths along `next` from `from`. Returns an empty list if
-  /// there are more than `most` such nodes.
+  /// Collects the nodes, without `from` and `to`, that paths from `from` along the edges of `next` reach before they
+  /// reach `to`. Returns an empty list if there are more than `most` such nodes.
   std::vector<NodeId> between(NodeId from, NodeId to, const Adjacency& next, std::size_t most) {
     std::vector<NodeId> inner;
     ++round_;

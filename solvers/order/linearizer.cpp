@@ -52,8 +52,8 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
   cut_short_ = false;
   if (forest.released || released == 0 || forest.branches.empty()) return merge_branches(forest.branches);
   if (forest.branches.size() == 1) {
-    // All paths meet at the key of the only branch. So what comes before the key is a forest by itself, and the rest of
-    // the branch follows it.
+    // All paths of the forest meet at the key of its only branch. So the branches that end at the key are a forest of
+    // their own. Its path is followed by the key and by the rest of the branch.
     const TreeBranch& branch = branches_[forest.branches.front()];
     Chain chain = branch.before;
     ChainSegment key = branch.key;

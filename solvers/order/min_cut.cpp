@@ -29,8 +29,9 @@ class FlowNetwork {
     arcs_.push_back({to, from, 0});
   }
 
-  /// Computes a maximum flow, and returns the largest source side of a minimum cut. Entry v of the result is 1 if node
-  /// v is on this side, because no path of the residual network leads from v to `sink`.
+  /// Computes a maximum flow. Of all minimum cuts, returns the one with most nodes on the side of `source`: entry v of
+  /// the result is 1 if node v is on this side. These are the nodes from which no path of the residual network leads to
+  /// `sink`.
   std::vector<std::uint8_t> largest_source_side(std::int32_t source, std::int32_t sink) {
     sort_arcs();
     const CsrGraph graph(boost::edges_are_sorted, pairs_.begin(), pairs_.end(), static_cast<std::size_t>(node_count_));
@@ -63,7 +64,7 @@ class FlowNetwork {
     std::int64_t capacity;
   };
 
-  /// Sorts the arcs by tail by counting sort. Arc a of arcs_ gets the index place_[a].
+  /// Sorts the arcs by Arc::from, by counting sort. Arc a of arcs_ gets the index place_[a] in the sorted order.
   void sort_arcs() {
     begin_.assign(static_cast<std::size_t>(node_count_) + 1, 0);
     for (const Arc& arc : arcs_) ++begin_[arc.from + 1];
@@ -98,7 +99,8 @@ class FlowNetwork {
   std::int32_t node_count_ = 0;
   std::vector<Arc> arcs_;  ///< all arcs; the opposite of arc a is arc a ^ 1
   std::vector<std::size_t> begin_, next_, place_;
-  /// Tail and head of each arc, sorted by tail. The arrays capacity_, residual_ and opposite_ have the same order.
+  /// Arc::from and Arc::to of each arc, sorted by Arc::from. The arrays capacity_, residual_ and opposite_ have the
+  /// same order.
   std::vector<std::pair<std::size_t, std::size_t>> pairs_;
   std::vector<std::int64_t> capacity_, residual_;
   std::vector<Edge> opposite_, parent_;

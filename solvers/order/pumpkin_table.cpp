@@ -62,8 +62,8 @@ PumpkinAnswer::End PumpkinTable::solve_on(Accelerator& device, core::Stopwatch& 
 }
 
 Chain PumpkinTable::chain(Ropes& ropes) const {
-  // Build the chain from the last branch to the first. The key of a branch comes first; the rest of the branch is
-  // merged with the chain built so far.
+  // Build the chain from the last branch to the first. In each round, the new chain begins with the key (first step) of
+  // a branch. After the key, it has the other steps of the branch, merged with the chain of all later branches.
   std::vector<std::size_t> unused;
   for (const auto& equal : branches_of_kind_) unused.push_back(equal.size());
   Chain result;

@@ -147,7 +147,7 @@ class Worker {
   Annealing annealing_;
   std::int64_t schedule_;  ///< work of the next run of annealing
   int schedules_ = 0;
-  bool hot_;  ///< whether the next run of annealing starts hot
+  bool hot_;  ///< whether the next annealing run starts at a high temperature
 };
 
 /// Advances all workers in parallel, each by `work` units or until `watch` expires.

@@ -9,8 +9,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// Makes a problem of the given buffers of `problem`. If a buffer that has taken over storage in place is left out, the
-/// buffer that takes over from it no longer shares an offset with earlier buffers.
+/// Makes a problem of the given buffers of `problem`. If a buffer reuses the storage of a buffer that is not among the
+/// given ones, it no longer has to share an offset with any earlier buffer.
 PlanProblem part_of(const PlanProblem& problem, const std::vector<std::int32_t>& buffers) {
   PlanProblem part;
   part.forbidden = problem.forbidden;

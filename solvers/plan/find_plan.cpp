@@ -105,7 +105,7 @@ class Finder {
     constexpr int kFewFruitless = 2;
     constexpr std::int64_t kLess = 4;
     const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
-    // The exact search solves most small problems immediately, so it comes first for them.
+    // The exact search solves most small problems immediately, so for small problems it runs before the other searches.
     constexpr std::size_t kSmall = 200;  // largest number of blocks of a small problem
     const bool at_once = sections_ && instance_.blocks.size() <= kSmall;
     std::int64_t effort = kFirst, before = -1;

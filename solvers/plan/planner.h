@@ -43,7 +43,7 @@ struct PlanProblem {
 };
 
 struct PlanOptions {
-  /// all offsets and rounded sizes are multiples of it; bytes, up to 2^30. Execution needs 256
+  /// Alignment in bytes, 1 to 2^30. All offsets and rounded sizes are multiples of it. Execution needs 256.
   std::int64_t alignment = 1;
   std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, to detect writes beyond the buffer
   /// Number of bytes that the buffers have to fit into. The search ends as soon as they fit. Absent: the search looks

@@ -244,7 +244,7 @@ TEST_CASE("long schedules, across many blocks of places") {
     for (int k = 0; k < 100; ++k) {
       if (editor.edit()) check_fast(edited, graph);
     }
-    // Many at one spot: places run out there.
+    // Inserts many steps at one position, so that no empty place is left there.
     const Occurrence spot = random.pick(occurrences(edited));
     for (int k = 0; k < 200; ++k) {
       if (editor.insert(static_cast<NodeId>(random.below(graph.node_count())), spot)) check_fast(edited, graph);

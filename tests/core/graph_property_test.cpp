@@ -249,7 +249,8 @@ TEST_CASE("the empty graph") {
   CHECK(graph.fingerprint() == GraphBuilder().build().fingerprint());
 }
 
-/// The one line with which the graph is refused; it must say every one of `words`.
+/// Returns the message with which the graph is rejected, which must be one line. Checks that it contains each of
+/// `words`.
 std::string check_refused(GraphBuilder& builder, const std::vector<std::string>& words) {
   const std::string message = tests::error_of([&] { builder.build(); });
   tests::check_line(message, words);

@@ -22,7 +22,7 @@ namespace {
 
 struct Engine {
   std::optional<std::int64_t> workspace;  ///< none: the engine must not be used
-  std::optional<double> ms;               ///< none: it refuses to run
+  std::optional<double> ms;               ///< none: the engine fails to run
 };
 
 class InventedTrials final : public ConvTrials {

@@ -1,5 +1,5 @@
-// The command with --backend cuda, on the fake device: what it answers when all goes well, and for everything that a
-// device may refuse.
+// The command with --backend cuda, on the fake device: its answers when all goes well, and for each way in which a
+// device can fail.
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>

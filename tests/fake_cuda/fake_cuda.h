@@ -96,7 +96,7 @@ void set_worthless_fills(std::vector<int> values);
 cudaError_t call(const std::string& function);
 /// Enqueues a kernel; for the fake libraries.
 cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel);
-/// Does the same. Throws DeviceError, which names `what` the kernel is.
+/// Enqueues a kernel, for the fake libraries. Throws DeviceError, which names the kernel as `what`, if that fails.
 void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what);
 /// Records a fault where a kernel, identified by an address, gets more shared memory than it was allowed so far.
 void require_shared(const void* kernel, std::int64_t of_block);

@@ -1,4 +1,4 @@
-// Launches of ops of random sizes, which no card may refuse. Nothing runs.
+// Launches of ops of random sizes, which must be valid on every card. No kernel runs.
 #include "cairn/cuda/internal/launch_shape.h"
 
 #include <algorithm>

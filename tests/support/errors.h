@@ -7,7 +7,7 @@
 #include "cairn/core/error.h"
 #include "cairn/tests/catch.h"
 
-/// What is refused, and whether the message says what it should.
+/// Checks that input is rejected, and that the message says what it should.
 namespace cairn::tests {
 
 inline bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }

@@ -139,7 +139,10 @@ void measure(int folds, int nodes, int percent) {
 
 }  // namespace
 
-/// Usage: cairn_pathwidth FOLDS NODES PERCENT
+/// Usage: cairn_pathwidth FOLDS NODES PERCENT. Measures one folded chain (tests/support/folded_chain.h):
+/// - FOLDS: number of times that the chain runs over the columns, alternately in one direction and in the other;
+/// - NODES: number of nodes, rounded down to a multiple of FOLDS; there are NODES / FOLDS columns;
+/// - PERCENT: probability in percent that a node reads the node of its column in an earlier fold.
 int main(int argc, char** argv) {
   if (argc != 4) {
     fmt::print(stderr, "usage: {} FOLDS NODES PERCENT\n", argv[0]);

@@ -97,7 +97,7 @@ class ReadWatch {
 Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options = {},
                 Notices* notices = nullptr);
 /// Parses one line of a file, without a limit. Returns a discarded value if the line is not JSON. Errors and notices
-/// name `place`.
+/// begin with the text `place`.
 Json parse_json_line(std::string_view line, const Place& place);
 
 /// Returns the value as one line of JSON. Replaces bytes that are not valid UTF-8.

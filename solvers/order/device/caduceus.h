@@ -148,7 +148,8 @@ class CaduceusSolver {
         cut_(allocator.take<std::int32_t>(size.bends)) {}
 
   /// Finds an order of least peak by Algorithm 6 and returns this peak. Makes O(s p) moves if the bends have s segments
-  /// and the staff has p. A move takes O(p + segments in two gaps).
+  /// and the staff has p segments. A move takes a segment from one gap to a neighbouring gap, in O(p + number of
+  /// segments in these two gaps) time.
   CAIRN_HD std::int64_t least_peak(const SegmentCaduceus& graph) {
     start(graph);
     return optimal(graph);
@@ -189,8 +190,9 @@ class CaduceusSolver {
     return graph.bends[bend].first > staff_at_ ? graph.bends[bend].first : staff_at_;
   }
 
-  /// Distributes the segments beyond the cut over the gaps. Each segment goes to the gap where it adds least to memory.
-  /// This is the earliest possible gap if the segment lowers memory, and the latest if it raises memory.
+  /// Distributes the segments beyond the cut, i.e. those that have not run, over the gaps. Each segment goes to the gap
+  /// where it adds least to memory. This is the earliest possible gap if the segment lowers memory, and the latest if
+  /// it raises memory.
   template <class Graph>
   CAIRN_HD void lay_out(const Graph& graph) {
     const std::int32_t segments = graph.count - graph.staff;
@@ -320,10 +322,10 @@ class CaduceusSolver {
     }
   }
 
-  /// Moves the cut on to a cut of least memory. Among equal cuts, takes the one farthest along the staff. Tries every
-  /// position on the staff. At each position, the cut contains every bend up to the bend's lowest valley. There are two
-  /// exceptions: a bend that must not start yet stays where the cut already is, and a bend that must be complete is
-  /// contained as a whole.
+  /// Extends the cut to a cut of least memory. Among cuts of equal memory, takes the one farthest along the staff.
+  /// Tries every position on the staff. At each position, the cut contains the segments of every bend up to the bend's
+  /// lowest valley. There are two exceptions: a bend that must not start yet stays where the cut already is, and a bend
+  /// that must be complete is contained as a whole.
   template <class Graph>
   CAIRN_HD void least_cut(const Graph& graph) {
     for (std::int32_t g = staff_at_; g <= graph.staff; ++g) change_[g] = 0;
@@ -393,8 +395,8 @@ class CaduceusSolver {
     CAIRN_HD void append_reversed(const Cuts<MirroredCaduceus>&) { solver.end_mirror(graph); }
   };
 
-  /// Moves the cut to just after the first segment of order_ that reaches the peak. If no segment exceeds the memory at
-  /// the cut, returns false and leaves the cut unchanged.
+  /// Extends the cut up to and including the first segment of order_ that reaches the peak. If no segment exceeds the
+  /// memory at the cut, returns false and leaves the cut unchanged.
   template <class Graph>
   CAIRN_HD bool pass(const Graph& graph, std::int64_t peak) {
     if (peak == 0) return false;
@@ -439,8 +441,9 @@ class CaduceusSolver {
     for (std::int32_t id = staff_at_; id-- > 0;) mirror_.add_staff(reversed(id));
     for (std::int32_t b = 0; b < graph.bend_count; ++b) {
       const auto& bend = graph.bends[b];
-      // If a segment leaves memory unchanged, it lies on the other side of the lowest valley when it is read backwards.
-      // So it can merge with the next segment.
+      // A segment that leaves memory unchanged is on one side of the lowest valley when the bend is read forwards, and
+      // on the other side when it is read backwards. On that side, it can belong together with the next segment;
+      // append() merges the two.
       MirroredSegment* chain = mirror_.begin_bend();
       std::int32_t length = 0;
       for (std::int32_t id = at_[b]; id-- > bend.begin;) {

@@ -8,9 +8,9 @@
 ///
 ///   done()                   returns whether every step to be ordered was appended
 ///   bool find_optimal()      finds an order of least peak for the steps beyond the cut; returns false if it gave up
-///   bool pass_peak()         moves the cut on to the first place at which that order is highest; returns false if the
-///                            order is nowhere higher than at the cut
-///   move_to_least_cut()      moves the cut on to a cut of least memory; of several, to the largest
+///   bool pass_peak()         extends the cut along that order to the first moment of highest memory; returns false if
+///                            memory is nowhere higher than at the cut
+///   move_to_least_cut()      extends the cut to a cut of least memory; if there are several, to the largest
 ///   append_passed()          appends the steps that the cut has passed since find_optimal(), in the order found
 ///   append_found()           appends the whole order found
 ///   reversed()               returns the Cuts of the part before the cut, backwards in time

@@ -69,7 +69,7 @@ struct Groups {
 /// Orders read backwards are the orders of another problem of this form, in which rise and drop, predecessors and
 /// successors, and `first` and `last` groups are exchanged.
 struct CutProblem {
-  std::int32_t count = 0, words = 0;  ///< number of steps, and of words in a row of bits
+  std::int32_t count = 0, words = 0;  ///< count: number of steps; words: number of words per row of a BitRows
   std::int64_t start = 0;             ///< memory before the first step
   std::vector<std::int64_t> rise, drop;
   BitRows needs;  ///< predecessors of each step, as a row of bits

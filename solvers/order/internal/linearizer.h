@@ -49,8 +49,8 @@ struct InForest {
 class Linearizer {
  public:
   /// Makes an object without branches. All work keeps to the limit of `watch`. `memory_bytes` and `threads` limit the
-  /// work on the host. `tick`, if given, is called several times during long work. `accelerator`, if given, solves
-  /// large tables and searches over key orders.
+  /// work on the host. If `tick` is given, it is called several times during long work, so that the caller can report
+  /// progress. If `accelerator` is given, it solves large tables and searches over key orders.
   Linearizer(std::int64_t memory_bytes, int threads, core::Stopwatch& watch, std::function<void()> tick,
              Accelerator* accelerator)
       : memory_bytes_(memory_bytes),

@@ -33,8 +33,8 @@ class PumpkinTable {
   /// states to be counted.
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
-  /// Solves the table on the host. Returns false if `watch` expired before the end. `tick`, if given, is called several
-  /// times.
+  /// Solves the table on the host. Returns false if `watch` expired before the end. If `tick` is given, it is called
+  /// several times, so that the caller can report progress.
   bool solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick = {});
   /// Solves the table on a device. Returns PumpkinAnswer::End::too_large if the device has too little memory, and
   /// End::stopped if `watch` expired. Throws DeviceError if the device fails.

@@ -80,7 +80,8 @@ class Reduction {
 
   using Reducer = SeriesParallelReducer<InForest>;
   using EdgeId = Reducer::EdgeId;
-  /// The effect of a vertex on memory, as in StepGraph::Step, and the nodes that it runs.
+  /// A vertex of the reduced graph. Rise, drop and output are as in StepGraph::Step. `nodes` lists the nodes of the
+  /// original graph that run when the vertex runs.
   struct Vertex : ChainSegment {
     std::int64_t output = 0;
   };

@@ -180,9 +180,10 @@ Search::Key Search::key(std::size_t begin, std::size_t end) const {
   return key;
 }
 
-/// Returns whether block b, placed as far as possible towards a side, would leave no byte unused there in any of its
-/// sections. For Side::bottom, its least offset least_[b] must be the `low` of each of its sections. For Side::top, its
-/// end at the largest offset most_[b] must be the `high` of each of its sections.
+/// Returns whether block b, placed at its lowest possible offset (Side::bottom) or its highest (Side::top), would leave
+/// no byte unused below it or above it, in any of its sections. For Side::bottom, its least offset least_[b] must be
+/// the `low` of each of its sections. For Side::top, its end at the largest offset most_[b] must be the `high` of each
+/// of its sections.
 bool Search::level(std::int32_t b, Side side) const {
   for (const auto& part : sections_.parts(b)) {
     if (side == Side::bottom ? low_[part.section] != least_[b] : high_[part.section] != most_[b] + part.size)
@@ -366,8 +367,8 @@ Search::Result Search::search_part(std::size_t begin, std::size_t end) {
   }
 }
 
-/// Picks the section and the side with the fewest blocks that can use the byte at `low` (or the byte just below
-/// `high`).
+/// Picks a section and a side. Side::bottom stands for the byte at the section's `low`, Side::top for the byte just
+/// below its `high`. Picks the byte that the fewest blocks can use.
 Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
   std::int32_t l = first_[open_[begin]], r = l;
   for (std::size_t i = begin; i < end; ++i) r = std::max(r, last_[open_[i]]);

@@ -35,8 +35,8 @@ namespace cairn::solvers::plan {
 /// are searched one after the other. If a part has no solution, its blocks and their ranges of offsets are remembered,
 /// so that it is not searched again, not even after a restart.
 ///
-/// Sections in which few blocks can use the byte come first; sections with much slack come last. Among the blocks,
-/// those that begin or end together with their valley come first. A valley is a range of sections with equal `low`
+/// The search prefers sections in which few blocks can use the byte, and sections with little slack. Of the blocks, it
+/// first tries those that begin or end together with their valley. A valley is a range of sections with equal `low`
 /// between sections with higher `low`. After a number of steps without a solution, the search restarts, and other
 /// random noise changes the choices of sections and blocks.
 class Search {
@@ -123,8 +123,8 @@ class Search {
   std::vector<std::int64_t> offset_;
   std::vector<Change> changes_;
   std::vector<std::int32_t> open_;      ///< lists of open blocks, one per recursive call, each ordered by first section
-  std::vector<std::int32_t> dirty_[2];  ///< for each side, the sections that settle() must look at
-  std::vector<char> is_dirty_[2];       ///< for each side and section, whether the section is in dirty_
+  std::vector<std::int32_t> dirty_[2];  ///< for each Side, the sections that settle() must look at
+  std::vector<char> is_dirty_[2];       ///< for each Side and section, whether the section is in dirty_
   std::vector<Key> failed_;             ///< hash table of the parts that have no solution
 
   // Scratch memory of pick_cell().

@@ -37,9 +37,9 @@ void for_each_change(std::span<const Rectangle> rectangles, const Change& change
 }
 
 /// Buffers that share one offset. Usually a block is a single buffer, with one rectangle, or more if the buffer has
-/// gaps. Buffers that take over storage from one another in place also form one block. The rectangles of a block are
-/// consecutive in Instance::rectangles and ordered by time. Consecutive rectangles of a block share at most one step:
-/// the step at which the later buffer takes over.
+/// gaps. A buffer that reuses the storage of another buffer in place is in the same block as that buffer. The
+/// rectangles of a block are consecutive in Instance::rectangles and ordered by time. Consecutive rectangles of a block
+/// share at most one step: the step at which the later buffer takes over.
 struct Block {
   std::int32_t first_rectangle = 0;
   std::int32_t count = 0;

@@ -47,7 +47,7 @@ std::vector<Event> events_of(const Instance& instance) {
 }
 
 /// Returns the blocks of the live rectangles, by index in the instance, with their sizes. If two rectangles of a block
-/// are live, because one takes over from the other at this step, the larger size counts.
+/// are live, because one buffer reuses the storage of the other from this step on, the larger size counts.
 std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::int32_t>& live) {
   std::vector<Cover> covers;
   for (const std::int32_t r : live) {

@@ -194,7 +194,8 @@ std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::v
     offsets[b] = core::align_up(part.level, block.alignment);
     std::int64_t done = part.first;  // first step of the part that has no new level yet
     for (const Rectangle* p = instance.begin(block); p != instance.end(block); ++p) {
-      // If the next rectangle takes over at the last step of this one, the larger of the two counts at that step.
+      // If the next rectangle begins at the last step of this one, because its buffer reuses the storage, the larger of
+      // the two counts at that step.
       const bool taken = p + 1 != instance.end(block) && (p + 1)->first == p->last && (p + 1)->size > p->size;
       const std::int64_t first = std::max(p->first, done), last = taken ? p->last - 1 : p->last;
       skyline.add(done, first - 1, part.level);

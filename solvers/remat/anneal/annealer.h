@@ -35,12 +35,12 @@ class Annealer {
   using Occurrence = core::EditableSchedule::Occurrence;
   using Place = core::EditableSchedule::Place;
 
-  /// Prepares a search within the scope, whose order rule must be `free` or `input`. If Scope::max_occurrences is 1,
-  /// there are only shifts. The graph must outlive the annealer.
+  /// Prepares a search among the schedules that `scope` allows. Its order rule must be `free` or `input`. If
+  /// Scope::max_occurrences is 1, there are only shifts. The graph must outlive the annealer.
   Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t seed);
 
-  /// Continues from the given schedule, which must be valid and within the scope, but may exceed the budget. Forgets
-  /// the best schedule so far.
+  /// Continues from the given schedule, which must be valid and allowed by the scope of the search, but may exceed the
+  /// budget. Forgets the best schedule so far.
   void start(const std::vector<core::NodeId>& steps, std::int64_t budget);
   /// Continues from a valid schedule with addresses, given as for Placement::assign(). From now on, moves change
   /// addresses too, and a schedule counts as within the budget if no two of its values are in conflict (see Placement).

@@ -77,8 +77,8 @@ class PlacedIsland {
       annealer_.begin_run(next_work(), kHot * (0.5 + random_.uniform()), kCold, best_ ? kCheap : kDear);
       annealer_.advance(watch_);
       take();
-      // Without a work limit, this island takes over a cheaper schedule of another island. Under a work limit it does
-      // not, because it would depend on the speed of threads which schedules arrive in time.
+      // Without a work limit, this island continues from another island's schedule if that is cheaper. Under a work
+      // limit it does not, because the result would depend on the speed of the threads.
       if (!counts_work_) meet(all_.get());
       from = best_ ? *best_ : PlacedSchedule{{annealer_.current()}, placement_.offsets(annealer_.schedule()), 0};
     }
@@ -89,8 +89,8 @@ class PlacedIsland {
   bool timed_out() { return watch_.expired_now(); }
 
  private:
-  /// Returns whether several runs in a row have brought no improvement. Always returns false if time or work is
-  /// limited.
+  /// Returns whether more than kPatience annealing runs have been made since the last improvement. Always returns false
+  /// if time or work is limited.
   bool stagnated() const {
     constexpr int kPatience = 2;  // number of runs without an improvement that are accepted
     return !counts_work_ && !std::isfinite(watch_.rest().seconds) && runs_ - improved_run_ > kPatience;

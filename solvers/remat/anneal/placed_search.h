@@ -50,10 +50,10 @@ bool can_search_placed(const core::Graph& graph);
 /// can pass through schedules that do not fit. Afterwards it rises until no bytes are shared. If sizes, budget and the
 /// given offsets are multiples of an alignment, the offsets of the result are too.
 ///
-/// `starts` are one or more valid schedules within the scope, with any offsets. They need not fit. If one of them fits,
-/// the result costs no more than it. Without a limit, the search ends when two long annealing runs in a row have not
-/// improved the best schedule. For the same seed and work limit the answer is the same on every machine. Throws
-/// std::logic_error if there is no start or the graph is not accepted.
+/// `starts` are one or more valid schedules that options.scope allows, with any offsets. They need not fit. The result
+/// costs no more than the cheapest start that fits. Without a limit, the search ends when two consecutive long
+/// annealing runs have not improved the best schedule. For the same seed and work limit the answer is the same on every
+/// machine. Throws std::logic_error if there is no start or the graph is not accepted.
 PlacedSolution search_placed(const core::Graph& graph, const std::vector<PlacedSchedule>& starts,
                              const PlacedSearchOptions& options);
 

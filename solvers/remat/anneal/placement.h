@@ -46,7 +46,7 @@ class Placement {
   /// Returns the current addresses, in the order of assign(). O(T) for T steps.
   std::vector<std::int64_t> offsets(const core::EditableSchedule& schedule) const;
 
-  /// Records that occurrence o was inserted. If `like` is an occurrence of the same node, o takes over the addresses of
+  /// Records that occurrence o was inserted. If `like` is an occurrence of the same node, o gets the addresses of
   /// `like`, which the caller must drop before settle(). If `like` is kNone, settle() looks for free addresses.
   void inserted(const core::EditableSchedule& schedule, Occurrence o, Occurrence like);
   /// Records that occurrence o is about to be dropped. Must be called before the schedule drops o.

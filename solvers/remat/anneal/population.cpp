@@ -361,7 +361,7 @@ class Population {
   std::int64_t budget_;
   const PopulationOptions& options_;
   sim::Simulator& simulator_;
-  /// The host's simulator, which takes over after the device of simulator_ has failed.
+  /// The host's simulator, which is used once the device of simulator_ has failed.
   std::unique_ptr<sim::Simulator> instead_;
   std::vector<std::int32_t> rank_;
   std::vector<Editor> editors_;  ///< one editor for each thread

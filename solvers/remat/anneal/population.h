@@ -42,11 +42,11 @@ struct Individual {
 /// - Shift a step to another position.
 /// - Join the beginning of one schedule and the rest of another schedule of the same island.
 ///
-/// Returns the best schedule of each island, best first. All are valid and within the scope. For a given seed the
-/// answer is the same on every backend and for any number of threads, unless the watch ends the search early. If a
-/// device fails, the host's simulator takes over. Charges the watch one unit for each step of a candidate. Takes O(c *
-/// T) time for each generation of c candidates with T steps each, not counting the evaluation. Throws std::logic_error
-/// if a start is invalid or outside the scope.
+/// Returns the best schedule of each island, best first. All are valid and allowed by the scope in the options. For a
+/// given seed the answer is the same on every backend and for any number of threads, unless the watch ends the search
+/// early. If a device fails, the host's simulator is used instead. Charges the watch one unit for each step of a
+/// candidate. Takes O(c * T) time for each generation of c candidates with T steps each, not counting the evaluation.
+/// Throws std::logic_error if a start is invalid or outside the scope.
 std::vector<Individual> evolve(const core::Graph& graph, std::span<const core::Schedule> starts, std::int64_t budget,
                                const PopulationOptions& options, sim::Simulator& simulator, core::Stopwatch& watch);
 

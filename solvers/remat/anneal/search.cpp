@@ -57,7 +57,7 @@ class Island {
     running_ = false;
     polish_left_ = 0;
     mending_ = false;
-    if (!cost) runs_ = 0;  // short runs at first: a lower peak is usually found near the schedule
+    if (!cost) runs_ = 0;  // begins with short runs, as few changes often give a lower peak
   }
   /// Replaces the island's best schedule by that of another island if the other one is cheaper.
   void meet(const std::vector<NodeId>& steps, std::int64_t cost) {
@@ -311,7 +311,8 @@ class Search {
       auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
       // If the user gave a budget, the goal is at least 1/500 of the lowest known peak below this peak.
       if (options_.budget) lower = std::max(lower, incumbent_.peak() / 500);
-      // On large graphs, a run takes most of the limit. So if the user's budget is near, it becomes the goal at once.
+      // On large graphs, one annealing run takes most of the limit. So if the user's budget is less than 1/25 below the
+      // lowest known peak, the budget becomes the goal at once.
       if (options_.budget && graph_.node_count() > kLarge && incumbent_.peak() / 25 * 24 < *options_.budget)
         lower = incumbent_.peak();
       goal_ = {std::max(incumbent_.peak() - lower, options_.budget.value_or(0)),

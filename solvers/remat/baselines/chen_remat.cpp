@@ -48,8 +48,9 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
 
   std::vector<std::int32_t> segment_of(graph.node_count(), kTail);
   for (std::int32_t i = 0; i < length; ++i) segment_of[order[i]] = segment[i];
-  // The tail is the steps after the forward part. A value is dropped at the end of its segment if no other segment
-  // reads it. Values of the last segment are not dropped, because the tail follows directly.
+  // Nodes whose steps come after the forward part belong to no segment; they have kTail. A value is dropped at the end
+  // of its segment if no other segment reads it. Values of the last segment are not dropped, because the steps that
+  // come after the forward part follow directly.
   std::vector<std::uint8_t> dropped(graph.node_count(), 0);
   for (std::int32_t i = 0; i < length; ++i) {
     const NodeId v = order[i];
@@ -57,8 +58,9 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
                  std::all_of(graph.successors(v).begin(), graph.successors(v).end(),
                              [&](NodeId w) { return segment_of[w] == kTail || segment_of[w] == segment[i]; });
   }
-  // When a segment runs again, only some of its nodes run. These are the nodes with dropped values that the tail reads,
-  // and the nodes from whose dropped values these are computed. `again` lists them by segment, in reverse order.
+  // When a segment runs again, only two kinds of its nodes run: nodes whose dropped values are read after the forward
+  // part, and nodes whose dropped values are needed to compute those values. `again` lists the nodes that run, by
+  // segment, in reverse order.
   std::vector<std::uint8_t> wanted(graph.node_count(), 0);
   std::vector<std::vector<NodeId>> again(count);
   for (std::int32_t i = length; i-- > 0;) {

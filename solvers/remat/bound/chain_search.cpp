@@ -403,8 +403,8 @@ class ChainSearch {
     });
   }
 
-  /// Removes each state of the next layer that another state dominates, because that one holds at least the same values
-  /// at no higher cost. Returns false if the watch expired.
+  /// Removes each state of the next layer for which another state holds at least the same values at no higher cost.
+  /// Returns false if the watch expired.
   bool leave_out_dominated() {
     constexpr std::size_t kCompared = 64;
     Layer& layer = next();

@@ -115,8 +115,8 @@ struct LiveSetLimits {
 ///
 /// An anytime search (LiveSetLimits::anytime) has one queue for each number of nodes that must still run. It takes
 /// turns between the queues, and takes the state of the lowest bound from each (cyclic best-first search, Morrison et
-/// al. 2017). States near the end are therefore expanded early, and the search soon finds a solution. From then on, it
-/// looks only for cheaper solutions.
+/// al. 2017). States in which few nodes must still run are therefore expanded early, and the search soon finds a
+/// solution. From then on, it looks only for cheaper solutions.
 ///
 /// The object reuses its memory from run to run. Results are deterministic.
 template <class Set>

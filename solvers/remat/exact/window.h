@@ -19,8 +19,8 @@ namespace cairn::solvers {
 /// the budget that lead from the values before the window to the values after it. These steps can run two kinds of
 /// nodes. The first kind is the nodes of the window. The second kind is a few other nodes that might be worth running
 /// again: they make values that are in memory before the window, or inputs for making these values again. With
-/// OrderRule::input, first runs stay in the input order. If the schedule is within the scope (bound.h), so is the
-/// result. Pinned nodes run once.
+/// OrderRule::input, first runs stay in the input order. If the Scope of the search (bound.h) allows the schedule, it
+/// allows the result, too. Pinned nodes run once.
 ///
 /// The object reuses its memory from call to call. Results are deterministic for a seed. It is not thread-safe: use one
 /// object for each thread.
@@ -41,12 +41,12 @@ class WindowSearch {
     cut_short,  ///< the window is unchanged, because the search was ended before it found or proved anything
   };
 
-  /// Picks one window of the schedule and improves it. The schedule must be valid and within the scope. The window lies
-  /// around a step of high memory, around a recomputation, or anywhere. Its length is chosen so that the search is
-  /// likely to finish. Returns true if the window was improved: it is cheaper or, if it exceeded the budget, has a
-  /// lower peak. If the function returns false, it may still have replaced the window by other steps of the same cost.
-  /// In that case, there are no more steps than before, and their peak is within the budget. Takes O(T + sum of
-  /// in-degrees) time for T steps, plus the search.
+  /// Picks one window of the schedule and improves it. The Scope of the search must allow the schedule, and the
+  /// schedule must be valid. The window lies around a step of high memory, around a recomputation, or anywhere. Its
+  /// length is chosen so that the search is likely to finish. Returns true if the window was improved: it is cheaper
+  /// or, if it exceeded the budget, has a lower peak. If the function returns false, it may still have replaced the
+  /// window by other steps of the same cost. In that case, there are no more steps than before, and their peak is
+  /// within the budget. Takes O(T + sum of in-degrees) time for T steps, plus the search.
   bool improve(std::vector<core::NodeId>& steps, core::Stopwatch& watch);
 
   /// Improves the window of the steps [begin, end) of the schedule. The search may reach at most `most_states` states.

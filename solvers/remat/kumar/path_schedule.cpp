@@ -1,6 +1,7 @@
-// Algorithm 3 (PWRemat) of Kumar et al. (path_schedule.h). The bags of a path decomposition are sets of nodes in a row,
-// and each node is in an interval of consecutive bags. An interleaved schedule says for each of its items (nodes of a
-// set X) which nodes have to run before this item. A side is the range of bags on one side of the bag that contains X.
+// Algorithm 3 (PWRemat) of Kumar et al. (path_schedule.h). A path decomposition is a sequence of bags, which are sets
+// of nodes. Each node is in an interval of consecutive bags. An interleaved schedule says for each of its items (nodes
+// of a set X) which nodes have to run before this item. A side is the range of bags on one side of the bag that
+// contains X.
 
 #include "cairn/solvers/remat/kumar/path_schedule.h"
 

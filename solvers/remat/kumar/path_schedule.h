@@ -59,9 +59,10 @@ struct PathScheduleMeasures {
 };
 
 /// Builds schedules by Algorithm 3 (PWRemat) of Kumar et al. 2019 on a path decomposition with a spine (spine.h). A
-/// path decomposition is a row of bags, which are sets of nodes; each node is in an interval of consecutive bags. A
-/// spine is a path through all nodes of the graph. The algorithm divides the row of bags at a middle bag and recurses
-/// on both sides. docs/treewidth.md says how Cairn reads the algorithm.
+/// path decomposition is a sequence of bags, which are sets of nodes. Each node is in an interval of consecutive bags.
+/// A spine is a topological order of all nodes in which consecutive nodes share a bag. The algorithm divides the
+/// sequence of bags at a middle bag and recurses on the bags before it and on the bags after it. docs/treewidth.md says
+/// how Cairn reads the algorithm.
 ///
 /// A call computes the values of some nodes, its targets. It runs only nodes that the targets need and whose values are
 /// not in memory. In this class, a node is given by its index on the spine. Uses one thread.
@@ -110,8 +111,8 @@ class PathScheduler {
     Side inner(std::int32_t middle) const { return right ? Side{lo, middle, true} : Side{middle, hi, false}; }
     Side outer(std::int32_t middle) const { return right ? Side{middle, hi, true} : Side{lo, middle, false}; }
   };
-  /// The decomposition restricted to some nodes. A bag is left out if it is then a subset of another bag. `places` are
-  /// the indices of the other bags, ascending.
+  /// The decomposition with only some of the nodes in its bags. A bag is left out if its remaining nodes are a subset
+  /// of another bag. `places` has the indices of the remaining bags, ascending.
   struct Bags {
     std::vector<std::int32_t> places;
     std::vector<std::int64_t> bytes;  ///< total bytes of the nodes of each bag

@@ -1,5 +1,5 @@
-// The solver pw (pw_remat.h). PWRemat(k) recurses on a path decomposition, which is a row of bags (sets of nodes), and
-// stops at fewer than k bags. A small k leads to long schedules that need little memory.
+// The solver pw (pw_remat.h). PWRemat(k) recurses on a path decomposition, which is a sequence of bags (sets of nodes),
+// and stops at fewer than k bags. A small k leads to long schedules that need little memory.
 
 #include "cairn/solvers/remat/kumar/pw_remat.h"
 

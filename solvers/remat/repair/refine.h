@@ -31,8 +31,8 @@ struct RuinRound {
 /// Draws random rounds for the incumbent as it is at the time of the call. Deterministic for SolveOptions::seed.
 class RuinRounds {
  public:
-  /// Prepares the draws. After `most_idle` rounds in a row without a better schedule, next() draws no more rounds. If
-  /// `plain_first`, the first round has no noise. Options and incumbent must outlive the object.
+  /// Prepares the draws. After `most_idle` consecutive rounds without a better schedule, next() draws no more rounds.
+  /// If `plain_first`, the first round has no noise. Options and incumbent must outlive the object.
   RuinRounds(const SolveOptions& options, const Incumbent& incumbent, int most_idle, bool plain_first)
       : options_(options),
         incumbent_(incumbent),
@@ -48,7 +48,7 @@ class RuinRounds {
   const SolveOptions& options_;
   const Incumbent& incumbent_;
   core::Random random_;
-  int most_idle_, idle_ = -1;  // idle_: number of rounds in a row without a better schedule; -1: no round was drawn yet
+  int most_idle_, idle_ = -1;  // idle_: number of rounds since the last better schedule; -1: no round was drawn yet
   bool plain_;
   std::int64_t cost_ = 0, peak_ = 0;  // cost and peak of the incumbent before the latest round
   bool met_ = false;                  // whether the incumbent was within the user's budget before the latest round
@@ -62,8 +62,8 @@ void ruin_and_recreate(const core::Graph& graph, const RuinRound& round, std::in
 
 /// Improves the incumbent by rounds of ruin and recreate. A round evicts values until the schedule is within a budget
 /// that can be tighter than the given one (evict.h). Afterwards it retains values up to the given budget (retain.h).
-/// Ends when the watch expires or after `rounds` rounds in a row without a better schedule. If there is no budget, aims
-/// slightly below the incumbent's peak instead. Deterministic for a seed and a work limit.
+/// Ends when the watch expires or after `rounds` consecutive rounds without a better schedule. If there is no budget,
+/// aims slightly below the incumbent's peak instead. Deterministic for a seed and a work limit.
 void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
             int rounds);
 

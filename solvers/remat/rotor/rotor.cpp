@@ -1,5 +1,5 @@
-// The solver rotor (rotor.h). The graph is divided into a chain of blocks. A level is an amount of memory for which the
-// dynamic program has a least time (ChainTable). A resident is a value that is never recomputed.
+// The solver rotor (rotor.h). The graph is divided into a chain of blocks. The dynamic program computes the least time
+// for several amounts of memory, which are called levels (ChainTable). A resident is a value that is never recomputed.
 
 #include "cairn/solvers/remat/rotor/rotor.h"
 

@@ -56,7 +56,7 @@ class StageSearch {
   }
 
   /// Calls improve() in turn for the baseline and for the best known schedule, each time with different noise. Ends
-  /// when `rounds` calls in a row bring no improvement.
+  /// when `rounds` consecutive calls bring no improvement.
   void run(core::Stopwatch& watch, int rounds) {
     RuinRounds drawn(options_, incumbent_, rounds, true);
     while (const std::optional<RuinRound> round = drawn.next(watch, graph_.node_count())) {
@@ -263,7 +263,8 @@ class Checkmate {
   }
   void take_cost_bound(const StageModel& stages, const EngineAnswer& answer) {
     if (answer.status == EngineStatus::infeasible) {
-      // The engine has tolerances. So a known schedule within the budget is trusted more than this answer.
+      // The engine computes with tolerances, so this answer can be wrong. It is ignored if a schedule within the budget
+      // is known.
       if (!incumbent_.within_budget()) incumbent_.raise_lower_bound(*options_.budget + 1);
     } else if (answer.whole_bound() > 0) {
       const std::int64_t bound = stages.objective(answer.whole_bound());

@@ -104,12 +104,13 @@ struct Instruction {
   Space space = Space::generic;
   std::uint8_t bytes = 0, count = 1;  ///< bytes: size of an element; count: number of elements
   bool is_signed = false, strong = false, acquires = false, releases = false;
-  bool whole_device = true;       ///< false: a strong access or a fence that only threads of its block must see (.cta)
-  std::int64_t offset = 0;        ///< number of bytes to add to the address in `a`
-  std::array<Place, 4> elements;  ///< registers of the elements; if a place is not given, the element is dropped; in a
-                                  ///< collective instruction, elements[0] is the mask
-  std::uint8_t operation = 0;     ///< variant of the instruction, such as the kind of an atomic; its meaning
-                                  ///< depends on the opcode
+  bool whole_device = true;  ///< false: a strong access or a fence that only threads of its block must see (.cta)
+  std::int64_t offset = 0;   ///< number of bytes to add to the address in `a`
+  /// Registers of the elements. If an element has no Place, the element is dropped. In a collective instruction,
+  /// elements[0] is the mask.
+  std::array<Place, 4> elements;
+  /// Variant of the instruction, such as the kind of an atomic. Its meaning depends on the opcode.
+  std::uint8_t operation = 0;
   Reduction reduction = Reduction::none;
   bool saturates = false, flushes = false;  ///< for conversions: .sat and .ftz
 
@@ -123,9 +124,9 @@ struct Program {
   std::vector<std::size_t> param_offsets, param_sizes;
   std::size_t param_bytes = 0;
   std::uint32_t predicates = 0;
-  std::size_t register_bytes = 0, local_bytes = 0, shared_bytes = 0;  ///< register_bytes: per warp; local_bytes: per
-                                                                      ///< thread; shared_bytes: per block
-  std::vector<std::byte> constants;                                   ///< for each constant, 32 equal values
+  /// Bytes of memory. register_bytes: per warp; local_bytes: per thread; shared_bytes: per block.
+  std::size_t register_bytes = 0, local_bytes = 0, shared_bytes = 0;
+  std::vector<std::byte> constants;  ///< for each constant, 32 equal values
   const Module* module = nullptr;
 
   std::string where(const Instruction& instruction) const;  ///< such as "PTX line 12, simulator.cu:30"

@@ -36,15 +36,16 @@ struct Counts {
   std::array<std::uint64_t, static_cast<std::size_t>(Class::count)> warp_instructions{}, lane_instructions{};
   std::uint64_t launches = 0, blocks = 0, threads = 0;
   std::uint64_t divergent_branches = 0;
-  std::uint64_t global_requests = 0, global_sectors = 0;     ///< global_sectors: units of 32 bytes that requests touch
-  std::uint64_t read_sectors = 0, written_sectors = 0;       ///< different sectors that a launch reads before it writes
-                                                             ///< them, and those that it writes
-  std::uint64_t global_bytes = 0;                            ///< bytes that the lanes of requests ask for
-  std::uint64_t shared_requests = 0, shared_wavefronts = 0;  ///< shared_wavefronts: passes over the memory banks; bank
-                                                             ///< conflicts need additional passes
+  std::uint64_t global_requests = 0, global_sectors = 0;  ///< global_sectors: units of 32 bytes that requests touch
+  /// read_sectors: different sectors that a launch reads before it writes them; written_sectors: different sectors that
+  /// it writes.
+  std::uint64_t read_sectors = 0, written_sectors = 0;
+  std::uint64_t global_bytes = 0;  ///< bytes that the lanes of requests ask for
+  /// shared_wavefronts: passes over the memory banks. Bank conflicts need additional passes.
+  std::uint64_t shared_requests = 0, shared_wavefronts = 0;
   std::uint64_t local_requests = 0;
-  std::uint64_t atomic_lanes = 0, atomic_same_address = 0;  ///< atomic_same_address: for each address of a request,
-                                                            ///< the number of lanes beyond the first
+  /// atomic_same_address: for each address of a request, the number of lanes beyond the first that use this address.
+  std::uint64_t atomic_lanes = 0, atomic_same_address = 0;
 
   void add(const Counts& other);
   std::uint64_t lanes() const;
@@ -53,9 +54,9 @@ struct Counts {
 struct LaunchOptions {
   std::uint64_t seed = 0;
   std::uint32_t resident_blocks = 6;  ///< largest number of blocks that run at the same time
-  bool count_memory = false;          ///< whether to count sectors, wavefronts and atomics at one address, which
-                                      ///< takes long
-  bool reads_unwritten = false;       ///< whether the kernel may read memory that was never written
+  /// Whether to count sectors, wavefronts and atomics at one address. Counting takes long.
+  bool count_memory = false;
+  bool reads_unwritten = false;  ///< whether the kernel may read memory that was never written
 };
 
 struct Launch {
@@ -151,9 +152,10 @@ class Warp {
   std::uint32_t first_;  ///< number in the block of the thread in lane 0
   Mask all_, alive_, waiting_ = 0;
   std::array<std::int32_t, kLanes> pc_{};
-  Mask current_ = 0;                 ///< lanes that run now, all at the same instruction
-  std::int32_t at_ = 0, limit_ = 0;  ///< at_: instruction of the running lanes; limit_: next instruction behind it at
-                                     ///< which other lanes are ready to run
+  Mask current_ = 0;  ///< lanes that run now, all at the same instruction
+  /// at_: index of the instruction of the running lanes; limit_: index of the next instruction behind it at which other
+  /// lanes are ready to run.
+  std::int32_t at_ = 0, limit_ = 0;
   std::vector<std::byte> registers_, specials_;
   std::vector<Mask> predicates_;
   std::byte* banks_[3];

@@ -70,10 +70,10 @@ struct Variable {
 struct Function {
   std::string name;
   std::vector<Variable> params;
-  std::vector<Variable> variables;            ///< variables in shared and in local memory
-  std::map<std::string, Register> registers;  ///< registers by name; those of inner scopes have been renamed,
-                                              ///< so that all names are unique
-  std::int32_t slots[3] = {0, 0, 0};          ///< number of registers of each Slot
+  std::vector<Variable> variables;  ///< variables in shared and in local memory
+  /// Registers by name. Those of inner scopes have been renamed, so that all names are unique.
+  std::map<std::string, Register> registers;
+  std::int32_t slots[3] = {0, 0, 0};  ///< number of registers of each Slot
   std::vector<Statement> statements;
   std::map<std::string, std::int32_t> labels;  ///< for each label, the index of the statement behind it
 };

@@ -172,7 +172,7 @@ TEST_CASE("a budget below what one node needs is proved too small without a sear
 }
 
 TEST_CASE("plans of in-place nodes may be below the peak, and a budget is of plans") {
-  // Each takes over its input, and says nothing of that in its scratch.
+  // Each node writes its output into the storage of its input, but its scratch does not say so.
   core::GraphBuilder builder("in place");
   const core::NodeId a = builder.add({.name = "a", .size = 100, .cost = 1});
   const core::NodeId b = builder.add({.name = "b", .size = 100, .cost = 1, .inplace = a, .inputs = {a}});

@@ -83,10 +83,11 @@ Graph random_chain(Random& random, const ChainShape& shape) {
   return builder.build();
 }
 
-/// Every persistent schedule of a chain. The definition: forward nodes between two backward ones are one sweep, each
-/// reading what the step before it made, but the first. What a run of f makes is given up after the step behind it or
-/// stays until its backward node has run, a checkpoint that of the stage it enters, an inside that of its own; while it
-/// stays, f does not run again, nor does that of an earlier stage. The loss is computed once.
+/// Every persistent schedule of a chain, by this definition: The forward nodes between two backward nodes are
+/// consecutive nodes of the chain. Each of them, except the first, reads what the step before it made. What a run of f
+/// makes is either freed after the next step, or stays until a backward node has run. For a checkpoint, this is the b
+/// of the stage that the checkpoint enters. For a value inside the stage, it is the b of the stage itself. As long as
+/// the value stays, neither this f nor the f of an earlier stage runs again. The loss is computed once.
 class PersistentSchedules {
  public:
   explicit PersistentSchedules(const ChainShape& shape) : shape_(shape), last_(shape.n, -1), final_(shape.n, false) {

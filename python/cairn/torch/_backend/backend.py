@@ -107,8 +107,8 @@ class Backend:
         self.frames.clear()
 
     def gave_up(self, frame, limit, value, function):
-        """Warns that a function runs without a budget from now on. Called if torch.compile refuses to compile a further
-        variant of the function."""
+        """Warns that a function runs without a budget from now on. Called if torch.compile has reached its limit and
+        compiles no further variant of the function."""
         if frame in self.frames:
             self.tell(f"{function} runs without a budget where it is called in another way than before, as torch.compile has "
                       f"made {value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more, dynamic=True "

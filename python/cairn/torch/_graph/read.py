@@ -373,8 +373,8 @@ class _Reader:
 
     def _add_updates(self, updated):
         """Adds the updates of parameters. An update runs after all operations that read the parameter. It also runs
-        after the operations that read their results, because otherwise these results could be computed again from the
-        updated parameter. Trace.in_time ensures what this order does not express."""
+        after all operations that read the results of these operations, because otherwise the results could be computed
+        again from the updated parameter. Trace.in_time ensures what this order does not express."""
         trace = self.trace
         readers, consumers = {}, {}
         for op in trace.operations:

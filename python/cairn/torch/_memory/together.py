@@ -87,7 +87,7 @@ class Alive:
         return call
 
     def alone(self, run):
-        """Does the same for a graph without a backward pass."""
+        """Wraps a graph that has no backward pass, so that what other graphs hold is counted when it runs."""
         def call(args):
             if not _are_real(args):
                 return run(args)

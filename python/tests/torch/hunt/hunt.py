@@ -171,7 +171,7 @@ def between(case, mode, compiled):
 
 
 def train_whole(case, mode, wrap, model=None):
-    """Does the same for a training step that is wrapped as a whole."""
+    """Trains a model whose training step is wrapped as a whole, and returns the records of its steps."""
     recorder, optimizer = Recorder(case), optimizer_of(case.model)
     model = case.model if model is None else model
     overwrite = torch._dynamo.disable(case.overwrite)

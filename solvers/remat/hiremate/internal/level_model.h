@@ -137,8 +137,8 @@ struct Model {
   std::int32_t size() const { return static_cast<std::int32_t>(nodes.size()); }
   bool pairs(std::int32_t part) const { return backward_of[part] != kAbsent; }
 
-  /// Selects from consecutive forward nodes those whose values are read outside, and those that they need. If `level`,
-  /// "outside" means outside the whole level, otherwise outside the part.
+  /// Selects, from consecutive forward nodes of a part, those whose values are read outside the part, and those that
+  /// are needed to compute these values. If `level`, only readers outside the whole level count.
   std::vector<NodeId> needed_outside(const std::vector<NodeId>& forward, bool level = false) const;
 
  private:
