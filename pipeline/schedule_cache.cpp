@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -19,13 +20,16 @@ namespace cairn::pipeline {
 namespace fs = std::filesystem;
 
 std::string ScheduleCache::default_folder() {
-  for (const auto& [variable, below] : {std::pair<const char*, const char*>{"CAIRN_CACHE", "schedules"},
+  constexpr std::string_view kHome = "HOME";
+  for (const auto& [variable, below] : {std::pair<std::string_view, const char*>{"CAIRN_CACHE", "schedules"},
                                         {"XDG_CACHE_HOME", "cairn/schedules"},
-                                        {"HOME", ".cache/cairn/schedules"}}) {
-    const char* const value = std::getenv(variable);
+                                        {kHome, ".cache/cairn/schedules"}}) {
+    const char* const value = std::getenv(variable.data());
     if (value == nullptr || *value == '\0') continue;
-    // A relative path would make files in the current folder.
-    return fs::path(value).is_absolute() ? (fs::path(value) / below).string() : std::string();
+    // A relative path would make files in the current folder. Users of services often have a home that does not exist.
+    std::error_code ignored;
+    const bool usable = fs::path(value).is_absolute() && (variable != kHome || fs::is_directory(value, ignored));
+    return usable ? (fs::path(value) / below).string() : std::string();
   }
   return {};
 }

@@ -20,7 +20,8 @@ class ScheduleCache {
   explicit ScheduleCache(std::string folder = default_folder()) : folder_(std::move(folder)) {}
 
   /// Returns `$CAIRN_CACHE/schedules` or, if that variable is not set, `$XDG_CACHE_HOME/cairn/schedules` or
-  /// `$HOME/.cache/cairn/schedules`. Returns an empty text if the first of these that is set is not absolute.
+  /// `$HOME/.cache/cairn/schedules`. Returns an empty text if the first of these that is set is not absolute, or if it
+  /// is a home that does not exist.
   static std::string default_folder();
 
   /// Returns the stored schedule of the task's graph, with its plan for the task's alignment, among the schedules of a

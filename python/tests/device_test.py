@@ -66,7 +66,7 @@ class Devices(unittest.TestCase):
     def test_bad_arguments(self):
         for words, arguments in {"drop one": dict(budget="60%", device_memory="1GiB"),
                                  "part of device_memory=": dict(context_memory=0),
-                                 "no size": dict(device_memory="80%"), "above 0": dict(device_memory=0),
+                                 "not a size": dict(device_memory="80%"), "above 0": dict(device_memory=0),
                                  "context_memory": dict(device_memory="1GiB", context_memory="some")}.items():
             for call in (cairn.info, cairn.solve, cairn.run):
                 with self.subTest(words=words), self.assertRaisesRegex(cairn.InputError, words):

@@ -79,7 +79,7 @@ class Answers(unittest.TestCase):
                 "threads": dict(budget="50%", threads=0),
                 "start= is not a valid schedule": dict(budget="50%", start=[3]),
                 "no option": dict(budget="50%", solver="tw", options={"q": 1}),
-                "no size": dict(budget="50%", memory="80%"),
+                "not a size": dict(budget="50%", memory="80%"),
         }.items():
             with self.subTest(words=words), self.assertRaises(cairn.InputError) as caught:
                 cairn.solve(graph, **arguments)

@@ -116,7 +116,7 @@ TEST_CASE("a schedule file must be valid and made for the graph", "[formats]") {
   CHECK(schedule_error(schedule_file(R"("steps":[0,1,2,3])")).empty());
   CHECK(contains(schedule_error(""), "s.json: is empty"));
   CHECK(contains(schedule_error("{"), "s.json: line 1, column 2"));
-  CHECK(contains(schedule_error("[]"), "no cairn.schedule file"));
+  CHECK(contains(schedule_error("[]"), "not a cairn.schedule file"));
   CHECK(contains(schedule_error(plan_file(R"("bytes":1)")), "'cairn.plan'"));
   CHECK(contains(schedule_error(schedule_to_json(chain(5), kSchedule, "x")), "another graph"));
   CHECK(contains(schedule_error(schedule_file(R"("x":1)")), "\"steps\" is missing"));

@@ -119,7 +119,7 @@ TEST_CASE("text that is no graph file is refused with its place", "[formats]") {
   check_error("[1,2]", {"is not a graph", "a list"});
   check_error("17", {"is not a graph"});
   check_error("{}", {"is not a graph"});
-  check_error(R"({"format":"cairn.schedule","version":1})", {"cairn.schedule", "no cairn.graph"});
+  check_error(R"({"format":"cairn.schedule","version":1})", {"cairn.schedule", "not a cairn.graph"});
   check_error(R"({"format":3,"version":1})", {"format", "string"});
   check_error(R"({"format":"cairn.graph","nodes":[]})", {"version", "missing"});
   check_error(R"({"format":"cairn.graph","version":3,"nodes":[]})", {"version 3"});

@@ -52,7 +52,7 @@ TEST_CASE("what is wrong with a plan of a free-standing problem is named") {
   CHECK(says(spoiled([](Plan& p) { p.bytes = 17; }), {"need 16 bytes, not 17"}));
   CHECK(says(spoiled([](Plan& p) { p.buffers.pop_back(); }), {"2 buffers, but the problem has 3"}));
   CHECK(says(spoiled([](Plan& p) { p.buffers[1].node = 0; }), {"occurs twice"}));
-  CHECK(says(spoiled([](Plan& p) { p.buffers[1].node = 3; }), {"is not there"}));
+  CHECK(says(spoiled([](Plan& p) { p.buffers[1].node = 3; }), {"is unknown"}));
   CHECK(says(spoiled([](Plan& p) { p.buffers[1].last = 3; }), {"'b' lives from 3 to 3"}));
   CHECK(says(spoiled([](Plan& p) { p.buffers[1].size = 3; }), {"'b' has 3 bytes, but needs 4"}));
   CHECK(says(spoiled([](Plan& p) { p.alignment = 16; }), {"'c'", "is not aligned to 16"}));

@@ -1,5 +1,6 @@
 #include "cairn/pipeline/schedule_cache.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -78,6 +79,29 @@ TEST_CASE("files of the cache that are spoiled, and folders that cannot be writt
   CHECK(!cache.find(task, kAny));
   CHECK(cache.keep(task, kAny, one).memory() == one.memory());
   CHECK(cache.find(task, kAny));
+}
+
+TEST_CASE("the folder of the cache is that of the first variable that is set, if it can be used") {
+  struct Case {
+    const char *cache, *xdg, *home, *folder;
+  };
+  const tests::Folder home;
+  const std::string at_home = home.path() + "/.cache/cairn/schedules";
+  for (const Case& one : {Case{"/a", "/b", "/c", "/a/schedules"}, Case{"", "/b", "/c", "/b/cairn/schedules"},
+                          Case{"a", "/b", "/c", ""}, Case{"", "b", "/c", ""}, Case{"", "", "/none/such", ""},
+                          Case{"", "", "home", ""}, Case{"", "", home.path().c_str(), at_home.c_str()}}) {
+    INFO(one.cache << ", " << one.xdg << ", " << one.home);
+    std::vector<std::string> before;
+    const std::pair<const char*, const char*> given[] = {
+        {"CAIRN_CACHE", one.cache}, {"XDG_CACHE_HOME", one.xdg}, {"HOME", one.home}};
+    for (const auto& [name, value] : given) {
+      const char* const old = std::getenv(name);
+      before.emplace_back(old != nullptr ? old : "");
+      setenv(name, value, 1);
+    }
+    CHECK(ScheduleCache::default_folder() == one.folder);
+    for (std::size_t i = 0; i < before.size(); ++i) setenv(given[i].first, before[i].c_str(), 1);
+  }
 }
 
 TEST_CASE("the cache keeps the files that were written last") {
