@@ -67,10 +67,9 @@ fit::LeastBudget remember(const fit::Task& task, const SolverArguments& search, 
 
 fit::Answer search(const fit::Task& task, const SolverArguments& arguments, const solvers::SolveOptions& search,
                    const std::function<void(const fit::CurveProgress&)>& progress) {
-  std::optional<fit::LeastBudget> known = remembered(task, arguments);
-  // A schedule above the budget does not replace the search for the least budget.
-  if (known && task.problem.budget && known->memory() > *task.problem.budget) known.reset();
-  return fit::search(task, arguments.find(), search, progress, known ? &*known : nullptr);
+  std::optional<fit::LeastBudget> stored;
+  if (task.objective != fit::Objective::knee) stored = remembered(task, arguments);
+  return fit::search(task, arguments.find(), search, progress, {.stored = stored ? &*stored : nullptr});
 }
 
 Failure failure_of(const fit::Task& task, const SolverArguments& search, const fit::Answer& answer,

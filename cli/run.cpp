@@ -127,7 +127,7 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
     answer = cli::search(task, arguments.search, search);
   }
   const core::Schedule& schedule = answer.found.solution.schedule;
-  if (catch_interrupt()) {
+  if (catch_interrupt() && answer.has_schedule()) {
     write_schedule(given, arguments, schedule, arguments.search.solver, answer.found.plan);
     throw Failure(kInterrupted,
                   "interrupted during the search, nothing was executed\n" +
@@ -135,6 +135,7 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
                   describe(task.problem));
   }
   if (!answer.success) explain_no_answer(task, arguments, answer);
+  remember(task, arguments.search, fit::least_budget_after(task, answer, arguments.search.find(), search));
   auto decision =
       fit::decide_on(graph, arguments.search.solver, schedule, arguments.plan_options(graph), answer.found.plan);
   return {std::move(decision), std::move(answer)};

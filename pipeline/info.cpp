@@ -35,13 +35,16 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
     return verdict_of(*std::move(baseline), every_node_once);
   solvers::SolveOptions options = search;
   options.limit = watch.share(1 - kShareOfBound);
-  const fit::Answer answer = fit::search(task, solver, options, {}, &least);
+  const fit::Answer answer = fit::search(task, solver, options, {}, {.just_found = &least});
   const solvers::Solution& solution = answer.found.solution;
   solvers::Bound bound = every_node_once;
   if (solution.cost_bound.value > bound.value && solution.cost_bound.scope.contains(search.scope))
     bound = solution.cost_bound;
   if (answer.success) {
-    fit::LeastBudget by = fit::least_budget_after(task, answer, solver, options);
+    fit::LeastBudget by;  // the cheapest schedule, and not the lowest
+    static_cast<fit::PlannedSchedule&>(by) = fit::PlannedSchedule(problem.graph, solution.schedule, answer.found.plan);
+    by.solver = solver.name;
+    by.bound = {task.rounded.plan_bound(), solvers::kAnySchedule};
     if (by.memory() < least.memory()) least = by;
     return verdict_of(std::move(by), bound);
   }

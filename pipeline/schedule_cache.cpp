@@ -62,7 +62,8 @@ fit::LeastBudget ScheduleCache::keep(const fit::Task& task, const solvers::Scope
   const core::Graph& graph = task.problem.graph;
   if (folder_.empty()) return least;
   std::optional<fit::LeastBudget> stored = find(task, scope);
-  if (stored && (!least.plan || stored->memory() <= least.memory())) {
+  const auto measure = [](const fit::LeastBudget& one) { return std::pair(one.memory(), one.evaluation.cost); };
+  if (stored && (!least.plan || measure(*stored) <= measure(least))) {
     static_cast<fit::PlannedSchedule&>(least) = std::move(*stored);
     least.solver = stored->solver;
     return least;
@@ -81,8 +82,8 @@ fit::LeastBudget ScheduleCache::keep(const fit::Task& task, const solvers::Scope
 void ScheduleCache::drop_old_files() const {
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, ignored))
-    files.emplace_back(entry.last_write_time(ignored), entry.path());
+  for (fs::directory_iterator entry(folder_, ignored), end; !ignored && entry != end; entry.increment(ignored))
+    files.emplace_back(entry->last_write_time(ignored), entry->path());
   if (files.size() <= kMostFiles) return;
   std::sort(files.begin(), files.end());
   for (std::size_t i = 0; i + kMostFiles < files.size(); ++i) fs::remove(files[i].second, ignored);

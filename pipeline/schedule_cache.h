@@ -28,8 +28,9 @@ class ScheduleCache {
   /// scope. O(file size + steps * log steps).
   std::optional<fit::LeastBudget> find(const fit::Task& task, const solvers::Scope& scope) const;
 
-  /// Stores a schedule if its plan is lower than that of find(). Returns the one of the two with the lower plan. Keeps
-  /// at most kMostFiles files in the folder, those that were written last.
+  /// Stores a schedule if its plan is lower than that of find(). If both are of the same height, the cheaper one counts
+  /// as lower. Returns the one of the two with the lower plan. If two processes call this function at once, the result
+  /// of the later one stays. Keeps at most kMostFiles files in the folder, those that were written last.
   fit::LeastBudget keep(const fit::Task& task, const solvers::Scope& scope, fit::LeastBudget least) const;
 
   static constexpr int kMostFiles = 500;

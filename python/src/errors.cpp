@@ -144,7 +144,7 @@ GivenSchedule given_schedule(nb::handle value) {
   if (!nb::hasattr(value, "schedule")) return {schedule_of(value), {}};
   GivenSchedule given{schedule_of(value.attr("schedule")), {}};
   const nb::object plan = nb::getattr(value, "plan", nb::none());
-  if (!plan.is_none()) given.offsets = core::offsets_of(nb::cast<const core::Plan&>(plan));
+  if (nb::isinstance<core::Plan>(plan)) given.offsets = core::offsets_of(nb::cast<const core::Plan&>(plan));
   return given;
 }
 

@@ -126,8 +126,9 @@ void bind_schedule(nb::module_& module) {
       "schedule_to_json",
       [](const core::Graph& graph, nb::handle schedule, std::string_view solver) {
         const nb::object plan = nb::getattr(schedule, "plan", nb::none());
-        return core::schedule_to_json(graph, given_schedule(schedule).schedule, solver,
-                                      plan.is_none() ? std::nullopt : std::optional(nb::cast<const core::Plan&>(plan)));
+        return core::schedule_to_json(
+            graph, given_schedule(schedule).schedule, solver,
+            nb::isinstance<core::Plan>(plan) ? std::optional(nb::cast<const core::Plan&>(plan)) : std::nullopt);
       },
       "graph"_a, "schedule"_a, "solver"_a = "");
 }

@@ -123,6 +123,14 @@ class Fitting {
     return fit.fits();
   }
 
+  /// Makes options.fallback the answer if nothing else fits.
+  void take_fallback() {
+    const PlannedSchedule* const known = options_.fallback;
+    if (fit.fits() || known == nullptr || known->memory() > fit.budget) return;
+    take(evaluated(known->schedule));
+    fit.plan = known->plan;
+  }
+
   /// Searches for a schedule and its addresses together, after the plan of the schedule `first` needed `planned` bytes
   /// and exceeded the budget. First makes the schedule of secure() the answer, even if it is expensive. Next searches
   /// for a cheaper schedule of about the same peak. The joint search starts from both schedules.
@@ -458,6 +466,7 @@ class BudgetSearch {
   Fit finish() {
     if (status_ != solvers::Status::infeasible) fitting_.secure(solver_);
     fitting_.take_secured();
+    fitting_.take_fallback();
     solvers::Solution& all = fit_.solution;
     all.peak_bound.value = std::max<std::int64_t>(0, all.peak_bound.value - rounded_.plan_slack);
     all.tradeoffs = solvers::undominated(all.tradeoffs);

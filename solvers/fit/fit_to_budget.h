@@ -37,6 +37,9 @@ struct FitOptions {
   double secure_share = 0;
   /// An earlier result of find_least_budget(). If it is given, that function is not called.
   std::optional<LeastBudget> secured = std::nullopt;
+  /// A known schedule with its plan, for example of an earlier command. It is used only if all searches have ended and
+  /// nothing else fits, so that it does not make the answer worse. Not owned. nullptr: there is none.
+  const PlannedSchedule* fallback = nullptr;
 };
 
 /// Returns options for a command whose user waits for the answer. The first call of the solver gets 5% of the time. If

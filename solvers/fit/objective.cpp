@@ -62,7 +62,7 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
 }
 
 Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
-                   const LeastBudget* known) {
+                   const Known& known) {
   if (*task.problem.budget < task.rounded.plan_bound()) {
     Answer answer;
     solvers::Solution& none = answer.found.solution;
@@ -73,7 +73,8 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
     return answer;
   }
   FitOptions options = patient(task.problem.graph, search, {.alignment = task.alignment});
-  if (known != nullptr) options.secured = *known;
+  if (known.just_found != nullptr) options.secured = *known.just_found;
+  options.fallback = known.stored;
   Fit fit = fit_to_budget(task.problem, task.rounded, solver, options);
   Answer answer;
   answer.success = fit.fits();
@@ -89,12 +90,17 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
 
 /// Searches for the least budget, and afterwards for the cheapest schedule within that budget.
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
-                           const LeastBudget* known = nullptr) {
+                           const LeastBudget* stored = nullptr) {
   const core::Stopwatch watch(search.limit);
   LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
   options.search.limit.seconds *= kLeastBudgetShare;  // the remaining time is for finding a cheaper schedule
-  const KnownStart start(options.search, known);
+  const KnownStart start(options.search, stored);
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
+  const auto measure = [](const LeastBudget& one) { return std::pair(one.memory(), one.evaluation.cost); };
+  if (stored != nullptr && measure(*stored) < measure(least)) {
+    static_cast<PlannedSchedule&>(least) = *stored;
+    least.solver = stored->solver;
+  }
   Answer answer;
   answer.success = true;
   answer.found.plan = least.plan;
@@ -235,7 +241,7 @@ std::string_view to_string(Objective objective) {
 }
 
 Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
-              const std::function<void(const CurveProgress&)>& curve_progress, const LeastBudget* known) {
+              const std::function<void(const CurveProgress&)>& curve_progress, const Known& known) {
   const auto by_objective = [&] {
     switch (task.objective) {
       case Objective::knee:
@@ -243,7 +249,7 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
       case Objective::within_budget:
         return search_plan(task, solver, search, known);
       case Objective::least_budget:
-        return search_least_budget(task, solver, search, known);
+        return search_least_budget(task, solver, search, known.stored);
       case Objective::least_peak:
         return search_least_peak(task, solver, search);
       case Objective::within_peak:
@@ -256,7 +262,8 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
   // The proof that no schedule fits is reported as the reason for the stop, even if a later search ended for another
   // reason.
   if (answer.found.solution.status == solvers::Status::infeasible) answer.found.solution.stop = solvers::Stop::proved;
-  if (search.limit.interrupted() && !answer.has_schedule()) {
+  if (search.limit.interrupted() && !answer.has_schedule() &&
+      answer.found.solution.status != solvers::Status::infeasible) {
     answer.found.solution.status = solvers::Status::not_found;
     answer.found.solution.stop = solvers::Stop::interrupted;
     answer.found.solution.schedule = core::baseline_schedule(task.problem.graph);

@@ -65,13 +65,21 @@ struct Answer {
   }
 };
 
+/// What is known before a search. The objects are not owned; nullptr: there is none.
+struct Known {
+  /// Result of find_least_budget() with the same limit. For Objective::within_budget, that function is not called
+  /// again.
+  const LeastBudget* just_found = nullptr;
+  /// Result of an earlier command. For Objective::within_budget, it is the answer if nothing else fits. For
+  /// Objective::least_budget, the answer is not above it.
+  const LeastBudget* stored = nullptr;
+};
+
 /// Searches for a schedule that meets the task's objective, and plans it. Requires that task.unaffordable() is false.
 /// Keeps to the limit of `search`; the budget and the max_cost of `search` are not read. If Ctrl-C ends the search
-/// before any schedule is known, the answer is the baseline with Status::not_found. If `known`, an earlier result of
-/// find_least_budget(), is given, that function is not called again for Objective::within_budget, and the answer of
-/// Objective::least_budget is not above `known`. Throws as solve() does.
+/// before any schedule is known, the answer is the baseline with Status::not_found. Throws as solve() does.
 Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
-              const std::function<void(const CurveProgress&)>& curve_progress = {}, const LeastBudget* known = nullptr);
+              const std::function<void(const CurveProgress&)>& curve_progress = {}, const Known& known = {});
 
 /// Returns the least budget known after search(): the least memory of all schedules in the answer. If the search
 /// failed, also calls least_known() within the limit of `search`.

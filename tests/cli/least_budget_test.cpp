@@ -371,3 +371,66 @@ TEST_CASE("the option --batch auto takes the largest batch that fits") {
   check_error(run_command(Words{"info"} + model + Words{"--batch", "many"}), 2, {"--batch many is not a whole number"});
   check_error(run_command(Words{"info"} + model + Words{"--batch", "auto", "-b", "10"}), 3, {"no batch of 'ffn' fits"});
 }
+
+namespace {
+
+/// Lets commands store schedules in a folder, until the object is destroyed.
+class WithCache {
+ public:
+  explicit WithCache(const std::string& folder) { setenv("CAIRN_CACHE", folder.c_str(), 1); }
+  ~WithCache() { setenv("CAIRN_CACHE", "/dev/null", 1); }
+};
+
+bool is_empty(const std::string& folder) {
+  return !std::filesystem::exists(folder) || std::filesystem::is_empty(folder);
+}
+
+}  // namespace
+
+TEST_CASE("a budget that one command has named is met by the next one, whatever its time limit is") {
+  const Folder folder;
+  const std::string graph = folder / "unet.json", cached = folder / "cache/schedules", start = folder / "s.json";
+  run_json({"model", "unet", "--image", "32", "--width", "4", "--batch", "2", "-o", graph});
+  run_json({"solve", graph, "--solver", "none", "-o", start});
+  const WithCache cache(folder / "cache");
+
+  // These store nothing.
+  for (const Words& other : {Words{"--work-limit", "100000"}, Words{"--peak-only", "-t", "200ms"},
+                             Words{"--solver", "greedy", "-t", "200ms"}}) {
+    INFO(other.front());
+    run_command(Words{"solve", graph, "--budget", "70%"} + other);
+    CHECK(is_empty(cached));
+  }
+
+  const Json named = run_json({"info", graph, "-t", "2s"});
+  const std::int64_t bytes = named["least_feasible_bytes"];
+  CHECK(!is_empty(cached));
+  const Words at_once = {"-t", "50ms"}, budget = {"--budget", std::to_string(bytes)};
+  CHECK(run_json(Words{"solve", graph} + budget + at_once)["planned_bytes"] <= bytes);
+  CHECK(run_json(Words{"info", graph} + budget + at_once)["fits"] == true);
+  CHECK(run_json(Words{"info", graph} + at_once)["least_feasible_bytes"] <= bytes);
+  CHECK(run_json(Words{"solve", graph, "--budget", "min"} + at_once)["planned_bytes"] <= bytes);
+  CHECK(run_json(Words{"solve", graph, "--budget", "min", "--start", start} + at_once)["planned_bytes"] <= bytes);
+  const Json run = run_json(Words{"run", graph, "--backend", "host"} + budget + Words{"-t", "1s"});
+  CHECK(run["scheduled"]["measured_peak_bytes"] <= bytes);
+  // An error names no higher budget.
+  const Outcome below = run_command(Words{"solve", graph, "--budget", std::to_string(bytes / 2), "--json"} + at_once);
+  REQUIRE(below.code != 0);
+  CHECK(below.json()["least_feasible_bytes"] <= bytes);
+
+  // A run that succeeds stores its schedule, too.
+  const WithCache other(folder / "other");
+  run_json({"run", graph, "--backend", "host", "--budget", "60%", "-t", "1s"});
+  CHECK(!is_empty(folder / "other/schedules"));
+}
+
+TEST_CASE("info with a budget names a schedule that is as cheap as that of solve, and not the lowest one") {
+  const Folder folder;
+  const std::string graph = folder / "resnet.json";
+  run_json({"model", "resnet50", "--image", "64", "--batch", "2", "-o", graph});
+  const Words words = {graph, "--budget", "70%", "--work-limit", "2000000"};
+  const Json info = run_json(Words{"info"} + words), solve = run_json(Words{"solve"} + words);
+  const double baseline = solve["baseline_cost"], cheap = solve["cost"];
+  const double more = info["cost_within_budget"].get<double>() - baseline;
+  CHECK(more <= 1.5 * (cheap - baseline) + 0.01 * baseline);
+}

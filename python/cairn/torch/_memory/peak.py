@@ -31,6 +31,7 @@ class Measured:
         # The symbolic sizes of measured runs. Scratch can be larger for smaller sizes, so runs with the first
         # _MOST_SIZES different sizes are measured.
         self.sizes = set()
+        self.present_sizes = ()  # those of the latest run that is being measured
         self.has_sizes = any(_private.is_sym(n.meta.get("val")) for n in joint.graph.find_nodes(op="placeholder"))
         # Number of runs that are not measured, because an optimizer allocates its state in them.
         self.passed_over = 1 if trace.updated else 0
@@ -73,7 +74,7 @@ class Measured:
             finds_sizes = begins and self.has_sizes
             if (self.done and not finds_sizes) or not MemoryTrace.available():
                 return run(args)
-            if finds_sizes:
+            if finds_sizes and not self.passed_over:
                 self._note_sizes(args)
             if self.done:
                 return run(args)
@@ -84,21 +85,29 @@ class Measured:
     def _note_sizes(self, args):
         """Measures this run, too, if its symbolic sizes are new."""
         sizes = tuple(arg for arg in args if type(arg) is int)
+        if self.done and not self.sizes:  # measured by an earlier process
+            self.sizes.add(sizes)
         if sizes in self.sizes or len(self.sizes) == _MOST_SIZES:
             return
-        if self.sizes and self.done:
+        if self.done:
             self.done, self.forward_peak = False, None
             self.inputs, self.outputs_held, self.outputs = set(), 0, set()
-        self.sizes.add(sizes)
+        self.present_sizes = sizes
 
     def _forward(self, run, args):
         if self.passed_over:
             self.passed_over -= 1
             return run(args)
-        self.inputs |= {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, args)}
+        inputs = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, args)}
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
-        self.forward_peak, self.forward_operation = trace.at_peak()
+        peak, operation = trace.at_peak()
+        if self.forward_peak is None or peak > self.forward_peak:
+            self.forward_peak, self.forward_operation = peak, operation
+        # Addresses that this run has allocated belonged to values of earlier runs that are gone.
+        allocated = {address for address, size in zip(trace.addresses, trace.sizes) if size > 0}
+        self.inputs = self.inputs - allocated | inputs
+        self.outputs -= allocated
         self.report.measured_forward = self.forward_peak
         results, saved = list(result)[:self.split], list(result)[self.split:]
         kept = [results[i] for i in self.kept_positions]
@@ -140,6 +149,8 @@ class Measured:
 
     def _compare(self, peak, operation):
         self.done = True
+        if self.has_sizes:
+            self.sizes.add(self.present_sizes)
         self.report.measured = peak = max(peak, self.report.measured or 0)
         solve.remember_measured(self.solved, peak)
         if peak > self.report.promised:
