@@ -184,7 +184,7 @@ void canonical(benchmark::State& state, bool in_bulk) {
   state.SetBytesProcessed(state.iterations() * std::ssize(values) * 8);
 }
 
-/// Merges 128 sets of 32 chains.
+/// Merges 32 chains into one, for each of 128 sets: one set after the other, or all sets in one call if `in_bulk`.
 void merge(benchmark::State& state, const std::string& name, bool in_bulk) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   constexpr std::int64_t kChains = 32, kSets = kMany / kChains;

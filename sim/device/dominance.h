@@ -188,8 +188,8 @@ struct BuildStairs {
   }
 };
 
-/// Calls put(k, value) with the value of a staircase at heights[k], for descending heights. If a height is never
-/// reached, the value is kBelowAll.
+/// Calls put(k, value) for each k in [from, to). `value` is the value of the stair that the staircase reaches at
+/// heights[k], or kBelowAll if no stair is that low. `heights` must be in descending order.
 template <class Put>
 CAIRN_HD void look_up(const Stair* stairs, std::int32_t count, const std::int64_t* heights, int from, int to,
                       const Put& put) {

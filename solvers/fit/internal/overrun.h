@@ -18,7 +18,7 @@ class Overrun {
   }
   /// Learns from a call that was given the limit `told` and took `took` seconds.
   void learn(const core::Limit& told, double took) { seconds_ = std::max(seconds_, took - told.seconds); }
-  /// Adds the seconds that follow each call for work that has no limit of its own.
+  /// Adds the time of work that follows every call and cannot be given a limit, such as planning the schedule found.
   void add(double seconds) { seconds_ += seconds; }
 
  private:

@@ -37,9 +37,11 @@ struct ChainChoice {
 };
 
 /// Calls visit() for each choice for the range from `first` to `last`, where the checkpoint of `first` is in memory.
-/// These are the choices of equations (1) to (3) of Beaumont et al. For a single stage, these are its turns. For
-/// several stages, these are the ways of the first stage (called "all" in the paper), and forward runs up to each
-/// possible stage `split`. Takes O(last - first + w) time for stages with w ways and turns.
+/// These are the choices of equations (1) to (3) of Beaumont et al. A single stage has one choice for each of its
+/// turns: a turn runs the forward and the backward part of the stage directly one after the other. For several stages,
+/// a choice is one of two things. Either it is a way of the first stage, which says which values its forward run saves
+/// (the paper knows only one way, "all"). Or it runs the forward parts up to a stage `split`, whose checkpoint is then
+/// kept. Takes O(last - first + w) time for stages with w ways and turns.
 template <class Visit>
 void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std::int32_t last, ChainEntry entry,
                            const Visit& visit) {
