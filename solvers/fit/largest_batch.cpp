@@ -115,7 +115,7 @@ class BatchSearch {
     const Task task{problem, Objective::within_budget, alignment_of(problem.graph), {}};
     solvers::SolveOptions cheaper = options_.least.search;
     cheaper.limit = watch_.share(0.25);
-    const solvers::Solution found = search(task, solver_, cheaper, {}, &known).found.solution;
+    const solvers::Solution found = search(task, solver_, cheaper, {}, {.just_found = &known}).found.solution;
     const bool met = found.status == solvers::Status::optimal || found.status == solvers::Status::feasible;
     if (met && found.cost <= most) return Verdict::fits;
     return found.cost_bound.value > most && found.cost_bound.scope == solvers::kAnySchedule ? Verdict::proved_not

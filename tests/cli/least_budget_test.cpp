@@ -414,7 +414,8 @@ TEST_CASE("a budget that one command has named is met by the next one, whatever 
   const Json run = run_json(Words{"run", graph, "--backend", "host"} + budget + Words{"-t", "1s"});
   CHECK(run["scheduled"]["measured_peak_bytes"] <= bytes);
   // An error names no higher budget.
-  const Outcome below = run_command(Words{"solve", graph, "--budget", std::to_string(bytes / 2), "--json"} + at_once);
+  const test::Outcome below =
+      run_command(Words{"solve", graph, "--budget", std::to_string(bytes / 2), "--json"} + at_once);
   REQUIRE(below.code != 0);
   CHECK(below.json()["least_feasible_bytes"] <= bytes);
 

@@ -57,9 +57,9 @@ TEST_CASE("solve --stream writes the same schedule as without") {
   const Outcome pieces = run_command(solve + streamed + Words{"--json"});
   REQUIRE(pieces.code == 0);
   // Only a schedule that was planned has a plan in its file.
-  Json with_plan = Json::parse(read_text(folder / "whole.json"));
+  auto with_plan = nlohmann::json::parse(read_text(folder / "whole.json"));
   for (const char* key : {"planned_bytes", "alignment", "offsets"}) CHECK(with_plan.erase(key) == 1);
-  CHECK(with_plan == Json::parse(read_text(folder / "piece.json")));
+  CHECK(with_plan == nlohmann::json::parse(read_text(folder / "piece.json")));
   check_fields(pieces.json(), {{"peak_bytes", all.json()["peak_bytes"]}, {"cost", all.json()["cost"]}});
 
   check_error(run_command({"solve", graph, "--solver", "tw", "--stream", "-o", piece}), 2, {"--option k=K"});
