@@ -86,11 +86,8 @@ std::string over_budget_text(const fit::Problem& problem, const std::string& pat
 /// may differ in scratch.
 Choice read_choice(const fit::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
   auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint(), reading(arguments.schedule));
-  const solvers::PlanOptions options = arguments.plan_options(problem.graph);
-  auto plan = fit::plan_at(problem.graph, file.schedule, file.offsets, options.alignment);
-  if (plan && problem.budget && plan->bytes > *problem.budget) plan.reset();  // another plan may fit
-  Choice choice{fit::decide_on(problem.graph, file.solver.empty() ? "unknown" : file.solver, std::move(file.schedule),
-                               options, std::move(plan)),
+  Choice choice{fit::decide_on_given(problem, file.solver.empty() ? "unknown" : file.solver, std::move(file.schedule),
+                                     file.offsets, arguments.plan_options(problem.graph)),
                 {}};
   if (problem.budget && choice.decision.budgeted_bytes > *problem.budget)
     throw Failure(kNotFound, over_budget_text(problem, arguments.schedule, choice.decision.budgeted_bytes));

@@ -42,8 +42,7 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
     bound = solution.cost_bound;
   if (answer.success) {
     fit::LeastBudget by;  // the cheapest schedule, and not the lowest
-    static_cast<fit::PlannedSchedule&>(by) = fit::PlannedSchedule(problem.graph, solution.schedule, answer.found.plan);
-    by.solver = solver.name;
+    by.take(fit::PlannedSchedule(problem.graph, solution.schedule, answer.found.plan), solver.name);
     by.bound = {task.rounded.plan_bound(), solvers::kAnySchedule};
     if (by.memory() < least.memory()) least = by;
     return verdict_of(std::move(by), bound);

@@ -48,8 +48,8 @@ std::optional<fit::LeastBudget> ScheduleCache::find(const fit::Task& task, const
     auto plan = fit::plan_at(graph, file.schedule, file.offsets, task.alignment);
     if (!plan) return std::nullopt;
     fit::LeastBudget least;
-    static_cast<fit::PlannedSchedule&>(least) = fit::PlannedSchedule(graph, std::move(file.schedule), std::move(plan));
-    least.solver = solvers::find_solver(file.solver).name;
+    least.take(fit::PlannedSchedule(graph, std::move(file.schedule), std::move(plan)),
+               solvers::find_solver(file.solver).name);
     least.lowest = least.schedule;
     least.bound = {task.rounded.plan_bound(), solvers::kAnySchedule};
     return least;
@@ -62,10 +62,8 @@ fit::LeastBudget ScheduleCache::keep(const fit::Task& task, const solvers::Scope
   const core::Graph& graph = task.problem.graph;
   if (folder_.empty()) return least;
   std::optional<fit::LeastBudget> stored = find(task, scope);
-  const auto measure = [](const fit::LeastBudget& one) { return std::pair(one.memory(), one.evaluation.cost); };
-  if (stored && (!least.plan || measure(*stored) <= measure(least))) {
-    static_cast<fit::PlannedSchedule&>(least) = std::move(*stored);
-    least.solver = stored->solver;
+  if (stored && (!least.plan || !least.is_below(*stored))) {
+    least.take(*stored, stored->solver);
     return least;
   }
   if (!least.plan || !scope.contains(graph, least.schedule)) return least;

@@ -52,9 +52,7 @@ struct RunResult {
 /// Plans a given schedule. Throws if the plan is above the budget.
 fit::Decision decide_on_given(const fit::Problem& problem, nb::handle schedule, const solvers::PlanOptions& plan) {
   GivenSchedule given = given_schedule(schedule);
-  auto known = fit::plan_at(problem.graph, given.schedule, given.offsets, plan.alignment);
-  if (known && problem.budget && known->bytes > *problem.budget) known.reset();  // another plan may fit
-  fit::Decision decision = fit::decide_on(problem.graph, "given", std::move(given.schedule), plan, std::move(known));
+  fit::Decision decision = fit::decide_on_given(problem, "given", std::move(given.schedule), given.offsets, plan);
   if (!problem.budget || decision.budgeted_bytes <= *problem.budget) return decision;
   nb::dict attributes;
   attributes["lower_bound"] = problem.plan_bound();

@@ -25,6 +25,13 @@ Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule 
   return decision;
 }
 
+Decision decide_on_given(const Problem& problem, std::string solver, core::Schedule schedule,
+                         const std::vector<std::int64_t>& offsets, const solvers::PlanOptions& options) {
+  std::optional<core::Plan> plan = plan_at(problem.graph, schedule, offsets, options.alignment);
+  if (plan && problem.budget && plan->bytes > *problem.budget) plan.reset();
+  return decide_on(problem.graph, std::move(solver), std::move(schedule), options, std::move(plan));
+}
+
 Decision decide_on_baseline(const core::Graph& graph, const solvers::PlanOptions& options) {
   return decide_on(graph, "baseline", core::baseline_schedule(graph), options);
 }

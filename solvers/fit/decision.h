@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cairn/core/graph.h"
 #include "cairn/core/plan.h"
@@ -36,6 +37,10 @@ struct Decision {
 /// guards, makes another plan, with guards.
 Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,
                    const solvers::PlanOptions& options, std::optional<core::Plan> plan = std::nullopt);
+/// Evaluates a given schedule. `offsets` are those of its known plan (core::offsets_of()), or empty. Makes another plan
+/// if they do not fit the graph and the alignment, or if that plan exceeds the problem's budget.
+Decision decide_on_given(const Problem& problem, std::string solver, core::Schedule schedule,
+                         const std::vector<std::int64_t>& offsets, const solvers::PlanOptions& options);
 /// Evaluates and plans the graph's input order.
 Decision decide_on_baseline(const core::Graph& graph, const solvers::PlanOptions& options);
 

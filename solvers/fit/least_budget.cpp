@@ -161,8 +161,7 @@ class LeastBudgetSearch {
   void keep(PlannedSchedule one, std::string_view by) {
     if (any_ && one.memory() >= least_.memory()) return;
     any_ = true;
-    static_cast<PlannedSchedule&>(least_) = std::move(one);
-    least_.solver = by;
+    least_.take(std::move(one), by);
   }
 
   /// If the last calls under budgets below the lowest peak found nothing, makes a long call without a budget, without a

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/schedule.h"
@@ -27,6 +28,12 @@ struct LeastBudget : PlannedSchedule {
   std::int64_t work = 0;                     ///< work of the search, in the unit of core::Limit::work
 
   bool proved() const { return memory() <= bound.value; }
+
+  /// Takes over a schedule that the solver `by` found. The other members stay.
+  void take(PlannedSchedule one, std::string_view by) {
+    static_cast<PlannedSchedule&>(*this) = std::move(one);
+    solver = by;
+  }
 };
 
 struct LeastBudgetOptions {

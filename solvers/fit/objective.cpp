@@ -96,11 +96,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   options.search.limit.seconds *= kLeastBudgetShare;  // the remaining time is for finding a cheaper schedule
   const KnownStart start(options.search, stored);
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
-  const auto measure = [](const LeastBudget& one) { return std::pair(one.memory(), one.evaluation.cost); };
-  if (stored != nullptr && measure(*stored) < measure(least)) {
-    static_cast<PlannedSchedule&>(least) = *stored;
-    least.solver = stored->solver;
-  }
+  if (stored != nullptr && stored->is_below(least)) least.take(*stored, stored->solver);
   Answer answer;
   answer.success = true;
   answer.found.plan = least.plan;
@@ -280,8 +276,7 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
   const auto learn = [&](const core::Schedule& schedule, const std::optional<core::Plan>& plan) {
     PlannedSchedule one(task.problem.graph, schedule, peak_only ? std::nullopt : plan);
     if (!least.schedule.steps.empty() && one.memory() >= least.memory()) return;
-    static_cast<PlannedSchedule&>(least) = std::move(one);
-    least.solver = solver.name;
+    least.take(std::move(one), solver.name);
   };
   const core::Schedule& found = answer.found.solution.schedule;
   if (!answer.success) {

@@ -24,6 +24,11 @@ struct PlannedSchedule {
 
   /// Returns the number of bytes that a budget limits: the height of the plan or, if there is no plan, the peak.
   std::int64_t memory() const { return plan ? plan->bytes : evaluation.peak; }
+
+  /// Returns whether this schedule needs less memory than the other or, if both need the same, costs less.
+  bool is_below(const PlannedSchedule& other) const {
+    return std::pair(memory(), evaluation.cost) < std::pair(other.memory(), other.evaluation.cost);
+  }
 };
 
 }  // namespace cairn::fit

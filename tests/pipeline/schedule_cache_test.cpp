@@ -18,9 +18,8 @@ constexpr solvers::Scope kAny = solvers::kAnySchedule;
 
 fit::LeastBudget planned(const core::Graph& graph, const core::Schedule& schedule, std::int64_t alignment) {
   fit::LeastBudget least;
-  static_cast<fit::PlannedSchedule&>(least) =
-      fit::PlannedSchedule(graph, schedule, solvers::plan_memory(graph, schedule, {.alignment = alignment}));
-  least.solver = "auto";
+  least.take(fit::PlannedSchedule(graph, schedule, solvers::plan_memory(graph, schedule, {.alignment = alignment})),
+             "auto");
   return least;
 }
 
