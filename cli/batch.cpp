@@ -28,7 +28,7 @@ fit::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArgu
     throw core::InputError(fmt::format("--batch auto is about models with a batch, and '{}' is none", graph.name));
   fit::LargestBatchOptions options;
   options.budget = [&, device = objective.device.given_memory()](const core::Graph& one) {
-    return device ? pipeline::share_device(one, *device).arena() : parse_size("--budget", text);
+    return device ? pipeline::share_device(one, *device).arena() : core::parse_budget(text, 0);
   };
   options.alignment = alignment.given;
   options.least.search = search.options();

@@ -238,15 +238,13 @@ std::string read_size(std::string_view text, std::optional<std::int64_t> whole, 
     const NumberFault of_whole = parse_whole(text, bytes);
     if (of_whole == NumberFault::fraction) return "is not a whole number of bytes";
     if (of_whole == NumberFault::too_large) return "is too large";
-    return bytes == 0 ? "is not positive" : "";
+    return bytes == 0 && !whole ? "is not positive" : "";
   }
   if (!fault.empty()) return std::string(fault);
 
   Wide numerator = value.digits;
   Wide denominator = value.denominator;
   if (value.rest == "%" && whole) {
-    bytes = 0;
-    if (value.digits != 0 && *whole <= 0) return "";  // if the peak is 0, every schedule fits
     numerator *= static_cast<Wide>(std::max<std::int64_t>(*whole, 0));
     denominator *= 100;
   } else if (value.rest == "%") {
@@ -257,7 +255,7 @@ std::string read_size(std::string_view text, std::optional<std::int64_t> whole, 
     return fmt::format("has the unknown unit '{}'", value.rest);
   }
   const Wide rounded_up = (numerator + denominator - 1) / denominator;
-  if (rounded_up == 0) return "is not positive";
+  if (rounded_up == 0 && !whole) return "is not positive";
   if (rounded_up > static_cast<Wide>(std::numeric_limits<std::int64_t>::max())) return "is too large";
   bytes = static_cast<std::int64_t>(rounded_up);
   return "";

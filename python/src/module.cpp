@@ -7,13 +7,11 @@
 
 namespace {
 
-/// Parses a size such as "8GiB". A percentage is not accepted.
+/// Parses a size above 0 such as "8GiB". A percentage is not accepted.
 std::int64_t parse_bytes(const std::string& text, const std::string& name) {
   using namespace cairn;
-  try {
-    if (text.find('%') == std::string::npos) return core::parse_budget(text, 0);
-  } catch (const core::InputError&) {
-  }
+  std::int64_t bytes = 0;
+  if (core::size_fault(text, bytes).empty()) return bytes;
   throw core::InputError(name + " '" + text + "' is not a size; give bytes above 0 (2000000) or a size (8GiB, 500MB)");
 }
 

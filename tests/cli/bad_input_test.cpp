@@ -103,11 +103,33 @@ TEST_CASE("a schedule made for another graph is refused") {
 
 TEST_CASE("a budget that is none says what is accepted") {
   const auto [folder, graph] = Diamond{};
-  for (const std::string budget : {"abc", "-1", "0%", "101x", "0"}) {
+  for (const std::string budget : {"abc", "-1", "-1%", "101x"}) {
     check_error(run_command({"solve", graph, "--budget", budget}), 2, {"'" + budget + "'", "%"});
     check_error(run_command({"run", graph, "--budget", budget}), 2, {"'" + budget + "'"});
     check_error(run_command({"info", graph, "--budget", budget}), 2, {"'" + budget + "'"});
   }
+}
+
+TEST_CASE("a budget of 0 is met by a graph without any bytes, and by no other graph") {
+  const auto [folder, graph] = Diamond{};
+  const std::string empty = folder.write(
+      "empty.json", graph_of(R"({"name":"u","size":0,"cost":2,"inputs":[]},{"name":"v","size":0,"inputs":[0]})"));
+  for (const std::string budget : {"0", "0%", "0MiB"}) {
+    INFO(budget);
+    for (const std::string command : {"solve", "info", "run"}) {
+      INFO(command);
+      CHECK(run_command({command, empty, "-b", budget, "-t", "2"}).err == "");
+      CHECK(run_command({command, empty, "-b", budget, "-t", "2", "--json"}).code == 0);
+      check_fields(run_command({command, graph, "-b", budget, "-t", "2", "--json"}).json(), {{"exit_code", 3}});
+      CHECK(run_command({command, graph, "-b", budget, "-t", "2"}).err.find("lower bound") != std::string::npos);
+    }
+    check_fields(run_command({"solve", empty, "--peak-only", "-b", budget, "--json"}).json(),
+                 {{"peak_bytes", 0}, {"status", "optimal"}, {"valid", true}});
+    check_error(run_command({"pareto", graph, "--budgets", budget, "-t", "2"}), 3, {"lower bound"});
+    CHECK(run_command({"pareto", empty, "--budgets", budget + ",10", "-t", "2"}).code == 0);
+    CHECK(run_command({"simulate", empty, "--random", "10", "-b", budget}).code == 0);
+  }
+  check_error(run_command({"info", "ffn", "--batch", "auto", "-b", "0", "-t", "2"}), 3, {"no batch of 'ffn' fits"});
 }
 
 TEST_CASE("sizes that are too large or of no unit are called that") {
