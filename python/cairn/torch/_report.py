@@ -86,11 +86,12 @@ class GraphReport:
 
     @property
     def kept(self):
-        """Returns whether no measured peak was above the promise. Returns None if nothing was measured yet, or if no
-        measured peak was above it, but data of other sizes may need more."""
+        """Returns whether no measured peak was above the promise. Returns None if nothing was measured yet. Also
+        returns None if no measured peak was above it, but nothing is promised: data of other sizes may need more, or
+        the peak is approximate."""
         if self.measured is not None and (self.broken_by or self.measured > self.promised):
             return False
-        return None if self.measured is None or self.sized_by_data else True
+        return None if self.measured is None or self.sized_by_data or self.approximate else True
 
     def __str__(self):
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""

@@ -73,6 +73,8 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         raise cairn.InputError("random: 'replay' is for compiler='eager'; Inductor draws from seeds of its own")
     if differentiated not in ("loss", "all"):
         raise cairn.InputError(f"differentiated: 'loss' or 'all', not {differentiated!r}")
+    if differentiated == "all" and compiler == "inductor":
+        raise cairn.InputError("differentiated: 'all' is for compiler='eager'; with Inductor, peaks are approximate")
     for name, value in {"accumulate": accumulate, "calibrate": calibrate, "measure": measure, "fallback": fallback}.items():
         if type(value).__name__ not in ("bool", "bool_"):  # bool of Python or of numpy
             raise cairn.InputError(f"{name}: True or False, not {value!r}")

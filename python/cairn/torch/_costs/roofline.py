@@ -6,6 +6,7 @@ from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
 from .. import _private
+from .._graph.operators import schema_name
 
 # Bytes and floating-point operations per ns, by kind of device. Rough values suffice, because they only have to say
 # which operations are cheap to run again.
@@ -13,9 +14,14 @@ _BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
 _FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
 _OVERHEAD_NS = 2000  # fixed time of a kernel call
 
+# Collectives of which gloo, the usual backend of torch.distributed on CPUs, copies what they read and write. They cannot
+# be measured, because they would wait for other ranks.
+_COPIED_BY_GLOO = ("_c10d_functional::all_gather_into_tensor", "_c10d_functional::all_gather_into_tensor_coalesced",
+                   "_c10d_functional::reduce_scatter_tensor", "_c10d_functional::reduce_scatter_tensor_coalesced")
+
 
 def estimate(trace):
-    """Sets the cost of every operation to its estimate. Scratch stays 0."""
+    """Sets the cost of every operation to its estimate. Scratch stays 0, except for collectives that copy."""
     for op in trace.operations:
         if op.update is not None:
             op.cost = int(_OVERHEAD_NS + 4 * op.update.size / _BYTES_PER_NS.get(trace.device, 500.0))
@@ -25,6 +31,8 @@ def estimate(trace):
         flops = _flops(op.node)
         rate = _BYTES_PER_NS.get(trace.device, 500.0), _FLOPS_PER_NS.get(trace.device, 20000.0)
         op.cost = int(_OVERHEAD_NS + max(moved / rate[0], flops / rate[1]))
+        if trace.device == "cpu" and schema_name(op.node.target) in _COPIED_BY_GLOO:
+            op.scratch = moved
 
 
 def _flops(node):

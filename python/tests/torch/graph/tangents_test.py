@@ -84,13 +84,16 @@ class Given(unittest.TestCase):
                         compiled(x).backward(ways[way]())
                     model.zero_grad()
                     with cairn.torch.MemoryTrace() as trace:
-                        compiled(x).backward(ways[then]())
+                        result = compiled(x)  # held to the end, as the promise assumes
+                        result.backward(ways[then]())
+                del result
                 really = trace.at_peak({p.grad.untyped_storage().data_ptr() for p in model.parameters()})[0]
                 self.assertRegex(str(told[0].message), "gradients of results are laid out in another way")
                 self.assertGreaterEqual(chosen.report.promised, really)
-                self.assertLessEqual(chosen.report.promised, 1.1 * really)
+                # The promise counts a copied gradient until the pass ends, but autograd frees it after its last use.
+                copied = 0 if then == "a part" else x.nbytes
+                self.assertLessEqual(chosen.report.promised, 1.01 * really + copied)
                 self.assertTrue(chosen.report.kept)
-
 
     def test_many_at_once_of_what_lies_beside_a_loss(self):
         weight, x = torch.randn(16, 16, requires_grad=True), torch.randn(8, 16)
@@ -258,3 +261,5 @@ class Logits(unittest.TestCase):
     def test_wrong_words(self):
         with self.assertRaisesRegex(cairn.InputError, "differentiated"):
             cairn.torch.backend("min", differentiated="some")
+        with self.assertRaisesRegex(cairn.InputError, "compiler='eager'"):
+            cairn.torch.backend("min", compiler="inductor", differentiated="all")
