@@ -11,6 +11,7 @@ from stand_ins import ROOT, ScriptTest
 
 sys.path.insert(0, str(ROOT / "bench"))
 import gpu_check  # noqa: E402
+import promises  # noqa: E402
 import torch_compare  # noqa: E402
 
 PART = {"seconds": 0.1, "predicted_seconds": 0.1, "measured_peak_bytes": 9, "planned_bytes": 9, "recomputed": 3}
@@ -31,6 +32,19 @@ esac""")
         given = torch_compare.parse_arguments(["ffn", "--cairn", f"{self.bin}/built/bin/cairn", "--graph", "g.json"])
         given.repeat_option = "--repeats"
         return torch_compare.Cairn(given.cairn), given
+
+
+class Promises(BenchTest):
+    def test_a_command_that_fails_keeps_no_promise_and_ends_no_table(self):
+        self.stand_in("cairn", """case "$*" in
+run*) echo '{"scheduled": {"measured_peak_bytes": 9}}' ;;
+*) echo 'no answer' >&2; exit 5 ;;
+esac""")
+        least = {"alignment": 1, "least_feasible_bytes": 9, "wall": 0.1}
+        for budget in ("60%", "least"):
+            agree, row = promises.judge(promises.Cairn(self.bin / "cairn"), ["g.json"], "g", budget, "1s", least, self.root)
+            self.assertFalse(agree)
+            self.assertEqual(row[:7], ["g", budget, None, 5, 5, 0, 9])
 
 
 class GpuCheck(BenchTest):
