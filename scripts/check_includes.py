@@ -1,17 +1,13 @@
 #!/usr/bin/env python3
 """Checks that every #include is allowed by the rule that docs/architecture.md explains.
 
-usage: check_includes.py [--draw] [ROOT]
-
 Fails in three cases:
 - an #include names a file of a folder that the including folder may not include;
 - an #include names a file that does not exist in the tree;
 - a public header includes something other than Cairn's public headers and the standard library.
-
---draw prints which folders include which, with the number of includes for each pair. Folders that include no others
-come first.
 """
 
+import argparse
 import collections
 import pathlib
 import re
@@ -145,11 +141,16 @@ def draw(root):
 
 
 def main():
-    arguments = [word for word in sys.argv[1:] if word != "--draw"]
-    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parent.parent)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", nargs="?", type=pathlib.Path, default=pathlib.Path(__file__).parent.parent,
+                        help="root of the tree; default: the tree of this script")
+    parser.add_argument("--draw", action="store_true", help="print which folders include which, with the number of includes for each pair, and check nothing; "
+                             "folders that include no others come first")
+    arguments = parser.parse_args()
+    root = arguments.root
     if not (root / "core").is_dir():
         sys.exit(f"{root}: no folder core/ here; give the root of the tree")
-    if "--draw" in sys.argv:
+    if arguments.draw:
         print("\n".join(draw(root)))
         return 0
     faults = check(root)

@@ -66,6 +66,12 @@ class CheckIncludes(unittest.TestCase):
             run = subprocess.run([sys.executable, SCRIPTS / "check_includes.py", root], capture_output=True)
             self.assertEqual(run.returncode, code)
 
+    def test_help_is_given_and_an_unknown_option_is_no_folder(self):
+        for word, code, words in [("--help", 0, "--draw"), ("--drow", 2, "unrecognized arguments: --drow")]:
+            run = subprocess.run([sys.executable, SCRIPTS / "check_includes.py", word], capture_output=True, text=True)
+            self.assertEqual(run.returncode, code)
+            self.assertIn(words, run.stdout + run.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
