@@ -53,9 +53,9 @@ enum class NumberFault : std::uint8_t { none, no_number, fraction, too_large };
 NumberFault parse_whole(std::string_view text, std::int64_t& value);
 
 /// Parses a memory budget and returns its bytes. Accepts sizes such as `1.5GiB`, `200MB` and `1e3MiB`, plain bytes such
-/// as `12345` and `1e9`, and a percentage of `baseline_peak` such as `80%`. Fractions of a byte are rounded up. A budget
-/// of 0 is accepted, because a graph whose values all have no bytes fits into it. Throws InputError on any other text
-/// and on a negative budget. The message says what is accepted.
+/// as `12345` and `1e9`, and a percentage of `baseline_peak` such as `80%`. Fractions of a byte are rounded up. A
+/// budget of 0 is accepted, because a graph whose values all have no bytes fits into it. Throws InputError on any other
+/// text and on a negative budget. The message says what is accepted.
 std::int64_t parse_budget(std::string_view text, std::int64_t baseline_peak);
 /// Reads a number of bytes into `bytes`; percentages are not accepted. Returns what is wrong with the text, for example
 /// "is too large". If nothing is wrong, returns an empty text, and `bytes` is above 0.
