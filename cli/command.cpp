@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <new>
 
@@ -18,9 +20,21 @@ namespace {
 
 std::atomic<bool> interrupted{false};
 
+constexpr std::int64_t kNanoseconds = 1'000'000'000;
+std::atomic<std::int64_t> first_signal{0};  // time of the first signal in ns; 0: there was none
+static_assert(std::atomic<std::int64_t>::is_always_lock_free, "a signal handler may not wait for a lock");
+
+/// Calls only functions that POSIX permits in a handler of signals.
 extern "C" void on_interrupt(int signal) {
   interrupted.store(true, std::memory_order_relaxed);
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::int64_t at = now.tv_sec * kNanoseconds + now.tv_nsec;
+  std::int64_t first = 0;
+  // Service managers, `timeout` and terminals may deliver one request twice: to the process and to its group.
+  if (first_signal.compare_exchange_strong(first, at) || at - first < kNanoseconds) return;
   std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
 
 }  // namespace

@@ -66,8 +66,8 @@ int print_failure(const Failure& failure, bool json);
 /// report::kVerdictColumns, the rest of it is printed on a second line.
 void print_error(const std::string& message);
 
-/// Makes the first Ctrl-C, SIGTERM or SIGHUP set a flag, and returns that flag. A second signal ends the process. A
-/// SIGHUP that is ignored, as under nohup, stays ignored.
+/// Makes the first Ctrl-C, SIGTERM or SIGHUP set a flag, and returns that flag. Further signals within a second count
+/// as the same request. A later signal ends the process. A SIGHUP that is ignored, as under nohup, stays ignored.
 const std::atomic<bool>& catch_interrupt();
 
 }  // namespace cairn::cli

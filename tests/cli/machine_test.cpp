@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <memory>
+
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
@@ -132,6 +134,36 @@ TEST_CASE("SIGTERM and SIGHUP do what Ctrl-C does") {
       folder.path()));
   INFO(outcome.err);
   CHECK(outcome.code == 0);
+}
+
+TEST_CASE("signals that come at once are one request, and a later one ends the command") {
+  const Folder folder;
+  const auto begun = [](const std::string& output) {
+    auto child =
+        std::make_unique<Child>(test::Words{"solve", "gpt2", "--layers", "12", "-b", "70%", "-t", "10m", "-o", output});
+    child->wait_for_interrupt_handler();
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    return child;
+  };
+  const auto twice = begun(folder / "s.json");
+  for (const int signal : {SIGTERM, SIGTERM, SIGINT}) {
+    kill(twice->pid(), signal);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  const Outcome outcome = twice->wait();
+  INFO(outcome.err);
+  CHECK(outcome.code == 130);
+  CHECK(std::filesystem::exists(folder / "s.json"));
+
+  // The command waits for a reader of its output, so only a signal that is forced ends it.
+  const std::string pipe = folder / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const auto waiting = begun(pipe);
+  while (waiting->alive()) {
+    kill(waiting->pid(), SIGTERM);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  CHECK(waiting->wait().code == -SIGTERM);
 }
 
 TEST_CASE("what others put beside an output is neither followed nor kept, and a file that may not grow leaves none") {
