@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cairn/core/error.h"
 #include "cairn/core/text.h"
 
 namespace cairn::cli {
@@ -19,6 +20,8 @@ void DeviceArguments::add_to(CLI::App& app) {
 }
 
 std::optional<pipeline::DeviceMemory> DeviceArguments::given_memory() const {
+  if (!given() && !context.empty())
+    throw core::InputError("--context-memory is a part of --device-memory; give that too");
   if (!given()) return std::nullopt;
   pipeline::DeviceMemory device{parse_size("--device-memory", memory)};
   if (!context.empty()) device.context = context == "0" ? 0 : parse_size("--context-memory", context);

@@ -18,7 +18,8 @@ struct DeviceArguments {
 
   void add_to(CLI::App& app);
   bool given() const { return !memory.empty(); }
-  /// Parses the options. Throws InputError on a text that is not a size.
+  /// Parses the options. Throws InputError on a text that is not a size, and if only
+  /// --context-memory is given.
   std::optional<pipeline::DeviceMemory> given_memory() const;
 };
 

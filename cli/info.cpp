@@ -114,8 +114,7 @@ int show_info(const InfoArguments& arguments) {
   paths.insert(paths.end(),
                {{"--td", arguments.td}, {"--witness", arguments.witness}, {"--witness-plan", arguments.witness_plan}});
   require_outputs(paths, {arguments.graph.input()});
-  if (!arguments.objective.device.given() && !arguments.objective.device.context.empty())
-    throw core::InputError("--context-memory is a part of --device-memory; give that too");
+  const std::optional<pipeline::DeviceMemory> memory = arguments.objective.device.given_memory();
   if (!arguments.objective.max_cost.empty() && arguments.graph.found_batch == 0)
     throw core::InputError(
         "--max-cost of info is for --batch auto; 'cairn solve --max-cost' finds the least peak for a cost");
@@ -124,8 +123,7 @@ int show_info(const InfoArguments& arguments) {
   core::Graph graph = arguments.graph.load();
   arguments.outputs.write(graph);
   std::optional<pipeline::DeviceAdvice> device;
-  if (const auto given = arguments.objective.device.given_memory())
-    device.emplace(pipeline::DeviceAdvice{pipeline::share_device(graph, *given), {}, {}});
+  if (memory) device.emplace(pipeline::DeviceAdvice{pipeline::share_device(graph, *memory), {}, {}});
   if (device && device->share.arena() <= 0) refuse_device(arguments, graph, device->share);
   std::optional<solvers::Treewidth> treewidth;
   if (!arguments.td.empty()) treewidth = write_decomposition(arguments, graph);

@@ -346,7 +346,9 @@ TEST_CASE("a device holds what is resident, libraries, the context and the arena
               {"'ffn' does not fit into --device-memory 1.00 MiB", "context 512.00 MiB", "smaller --batch"});
   check_error(run_command(Words{"info"} + model + Words{"--device-memory", "1MiB"} + limit), 3,
               {"'ffn' does not fit into --device-memory 1.00 MiB", "without an arena", "largest batch: none"});
-  check_error(run_command(Words{"info"} + model + Words{"--context-memory", "1GiB"}), 2, {"--device-memory"});
+  for (const std::string command : {"info", "solve", "run"})
+    check_error(run_command(Words{command} + model + Words{"--context-memory", "1GiB", "-b", "100%"}), 2,
+                {"--context-memory is a part of --device-memory; give that too"});
   check_error(run_command(Words{"info"} + model + Words{"-b", "min"}), 2, {"--budget min is for solve and run"});
   check_error(run_command(Words{"solve"} + model + Words{"--device-memory", "1GiB", "-b", "50%"}), 2,
               {"--budget", "--device-memory", "drop one"});
