@@ -117,7 +117,10 @@ std::optional<core::Precision> PrecisionChoice::given() const {
 
 core::Graph PrecisionChoice::stored(const pipeline::GraphSource& source, core::Graph graph) const {
   const std::optional<core::Precision> asked = given();
-  return asked ? source.stored_as(graph, *asked) : graph;
+  if (!asked) return graph;
+  core::Graph stored = source.stored_as(graph, *asked);
+  pipeline::require_ops(stored, *asked);
+  return stored;
 }
 
 void DeviceChoice::add_to(CLI::App& app, const std::string& use) {

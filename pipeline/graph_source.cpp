@@ -9,6 +9,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
+#include "cairn/solvers/fit/solve.h"
 
 namespace cairn::pipeline {
 namespace {
@@ -60,6 +61,12 @@ core::Graph GraphSource::stored_as(const core::Graph& loaded, core::Precision pr
   const core::Graph graph = core::with_precision(loaded, precision);
   const bool estimated = is_model() && precision != core::Precision::fp32 && !unit_cost;
   return estimated ? core::with_roofline_costs(graph, core::roofline_of(precision)) : graph;
+}
+
+void require_ops(const core::Graph& graph, core::Precision asked) {
+  if (!fit::has_ops(graph))
+    throw core::InputError(fmt::format("{} changes nothing, because no node of the graph has an op; drop it",
+                                       core::option("precision", core::to_string(asked))));
 }
 
 }  // namespace cairn::pipeline

@@ -42,4 +42,7 @@ struct GraphSource {
   core::Graph as_asked(core::Graph graph) const;
 };
 
+/// Throws InputError if no node of the graph has an op. A precision that the user asks for would then change nothing.
+void require_ops(const core::Graph& graph, core::Precision asked);
+
 }  // namespace cairn::pipeline

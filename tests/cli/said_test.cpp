@@ -283,6 +283,14 @@ TEST_CASE("info and solve take --precision as run does") {
     CHECK(json["baseline_peak_bytes"] < run_json(Words{command} + kFfn + limit)["baseline_peak_bytes"]);
     check_error(run_command(Words{command} + kFfn + Words{"--precision", "bf61"}), 2, {"'bf61'", "bf16"});
   }
+  const auto [folder, graph] = test::Diamond{};
+  for (const std::string command : {"info", "solve", "run", "measure"}) {
+    INFO(command);
+    const Words words = command == "run" ? Words{"-b", "100%"} : Words{};
+    for (const std::string precision : {"fp32", "bf16"})
+      check_error(run_command(Words{command, graph, "--precision", precision} + words), 2,
+                  {"--precision " + precision + " changes nothing", "no node of the graph has an op; drop it"});
+  }
 }
 
 TEST_CASE("info --batch auto says what a sample costs, and takes a limit of cost") {
