@@ -397,7 +397,12 @@ solvers::SolveOptions SolverArguments::options() const {
     options.limit.seconds = core::parse_seconds(default_seconds_);
   }
   options.scope = {order != "free" ? solvers::OrderRule::input : solvers::OrderRule::free, max_occurrences};
-  for (const auto& assignment : own) find().set_option(options, assignment);
+  for (const std::string& assignment : own) {
+    const std::string key = assignment.substr(0, assignment.find('='));
+    if (options.own.contains(key))
+      throw core::InputError(fmt::format("--option {} is given twice; give it one value", key));
+    find().set_option(options, assignment);
+  }
   return options;
 }
 

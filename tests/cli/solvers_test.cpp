@@ -48,6 +48,9 @@ TEST_CASE("options of a solver reach it, and are refused where it has none such"
   test::check_error(test::run_command({"solve", graph, "--solver", "tw", "--option", "kk=1"}), 2,
                     {"solver 'tw' has no option 'kk'", "did you mean 'k'?"});
   test::check_error(test::run_command({"solve", graph, "--solver", "tw", "--option", "k=x"}), 2, {"whole number"});
+  for (const std::string again : {"k=1", "k=2"})
+    test::check_error(test::run_command({"solve", graph, "--solver", "tw", "--option", "k=1", "--option", again}), 2,
+                      {"--option k is given twice; give it one value"});
   test::check_error(test::run_command({"solve", graph, "--option", "k=1"}), 2, {"solver 'auto' has no option 'k'"});
 }
 
