@@ -248,10 +248,21 @@ namespace formats {
 
 std::string dump(const OrderedJson& value) { return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
+namespace {
+constexpr double kTwoTo63 = 9223372036854775808.0;
+}  // namespace
+
 std::string describe(const Json& value) {
   constexpr std::size_t kMostBytes = 40;
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
+  if (value.is_number_float()) {
+    // Every whole number of the file that fits has become an integer (DocumentBuilder). So what looks whole here is a
+    // fraction such as 4096.0000000000001, which a double rounds.
+    const auto number = value.get<double>();
+    if (std::abs(number) < kTwoTo63 && number == std::trunc(number))
+      return fmt::format("a fraction close to {}", static_cast<std::int64_t>(number));
+  }
   const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (!value.is_string()) return text;
   return text.size() > kMostBytes ? "a string" : "the string " + text;
@@ -270,8 +281,6 @@ const Json& require(const Json& object, const char* key, const Place& place) {
 }
 
 namespace {
-
-constexpr double kTwoTo63 = 9223372036854775808.0;
 
 /// The shortest decimal number that is read as a given double >= 0. It is `mantissa` times ten to the power `power`.
 struct Decimal10 {

@@ -135,6 +135,10 @@ TEST_CASE("wrong values name the node and the key", "[formats]") {
   check_error(cairn_file(R"({"name":"a"})"), {"node 0 ('a')", "\"size\" is missing"});
   check_error(cairn_file(R"({"name":"a","size":"4"})"), {"node 0 ('a')", "\"size\"", "string"});
   check_error(cairn_file(R"({"name":"a","size":4.5})"), {"node 0 ('a')", "\"size\" must be a whole number, not 4.5"});
+  for (const std::string near : {"4096.0000000000001", "4095.99999999999999999", "4096.00000000000000000000000000001"})
+    check_error(cairn_file(R"({"name":"a","size":)" + near + "}"),
+                {"node 0 ('a')", "\"size\" must be a whole number, not a fraction close to 4096"});
+  check_error(cairn_file(R"({"name":"a","size":1e-400})"), {"must be a whole number, not a fraction close to 0"});
   check_error(cairn_file(R"({"name":"a","size":1e30})"), {"\"size\" is 1e+30", "64 bits"});
   check_error(cairn_file(R"({"name":"a","size":9223372036854775808})"), {"\"size\"", "64 bits"});
   check_error(cairn_file(R"({"name":"a","size":99999999999999999999999})"), {"\"size\""});
