@@ -133,6 +133,14 @@ TEST_CASE("fractional costs are scaled together, exactly where their sum allows 
     CHECK(thirds.warnings.at(0).factor == 1'000'000'000'000);
     CHECK(thirds.graph.cost(0) == 333'333'333'333);
     CHECK(contains(thirds.warnings[0].text, "and rounded"));
+    // What is far smaller than the other costs becomes 0.
+    const Noticed small = costs({"1e-20", "7"});
+    CHECK(small.graph.cost(0) == 0);
+    CHECK(small.graph.cost(1) == 7 * small.warnings.at(0).factor);
+    CHECK(contains(small.warnings[0].text, "and rounded"));
+    const Noticed alone = costs({"1e-20"});
+    CHECK(alone.graph.cost(0) == 0);
+    CHECK(alone.warnings.at(0).factor == 1'000'000'000'000'000'000);
   }
   SECTION("decimals of a few places keep their ratios to the digit") {
     Random random(7);
