@@ -175,9 +175,9 @@ std::string conflict_text(const std::vector<std::string>& ids) {
                      shown < ids.size() ? ", ..." : "");
 }
 
-/// Explains why no plan within the capacity is known. `ids` names buffers that are proved not to fit together; it can
-/// be empty.
-std::string refusal_text(const std::string& path, const FoundPlan& result, const std::vector<std::string>& ids) {
+/// Explains why no plan within the capacity is known. `conflict` says which buffers are proved not to fit together; it
+/// can be empty.
+std::string refusal_text(const std::string& path, const FoundPlan& result, const std::string& conflict) {
   const std::int64_t capacity = result.capacity.value(), live = result.solution.plan.lower_bound,
                      bound = result.solution.lower_bound, planned = result.solution.plan.bytes;
   const auto alike = [&](std::int64_t bytes) { return report::read_alike(bytes, capacity); };
@@ -190,8 +190,28 @@ std::string refusal_text(const std::string& path, const FoundPlan& result, const
                                                   fmt::format(" within {}; not proved impossible", size(capacity))),
                              "the lower bound is " + size(bound), known});
   return report::in_lines({report::verdict_text("no plan of ", name, " fits into " + size(capacity)),
-                           live > capacity ? size(live) + " are live at once" : size(bound) + " are needed",
-                           conflict_text(ids), known});
+                           live > capacity ? size(live) + " are live at once" : size(bound) + " are needed", conflict,
+                           known});
+}
+
+/// Buffers whose fixed offset puts them beyond the capacity. No plan fits then, and no search is needed to prove it.
+struct Beyond {
+  std::string text;                  ///< names the first of them; empty: there are none
+  std::vector<std::int32_t> buffer;  ///< index of the first of them; empty if there are none
+  std::int64_t end = 0;              ///< the highest address at which one of them ends
+};
+
+Beyond find_beyond(const std::vector<core::BufferSpec>& specs, const Space& space, std::int64_t alignment) {
+  Beyond beyond;
+  beyond.text = core::check_fixed_offsets(specs, space.forbidden, alignment, space.capacity);
+  if (beyond.text.empty()) return beyond;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (!specs[i].offset) continue;
+    const std::int64_t end = *specs[i].offset + core::align_up(specs[i].size, alignment);
+    if (beyond.buffer.empty() && end > *space.capacity) beyond.buffer = {static_cast<std::int32_t>(i)};
+    beyond.end = std::max(beyond.end, end);
+  }
+  return beyond;
 }
 
 int plan_csv(const PlanArguments& arguments) {
@@ -199,18 +219,21 @@ int plan_csv(const PlanArguments& arguments) {
   solvers::PlanOptions options = arguments.options();
   auto specs = core::load_minimalloc_csv(arguments.buffers, reading(arguments.buffers));
   if (!arguments.hints.empty()) take_hints(specs, arguments.hints);
-  const std::string contradiction =
-      core::check_fixed_offsets(specs, space.forbidden, arguments.alignment, space.capacity);
+  const std::string contradiction = core::check_fixed_offsets(specs, space.forbidden, arguments.alignment);
   if (!contradiction.empty())
     throw core::InputError(fmt::format("{}: {}", core::input_name(arguments.buffers), contradiction));
+  const Beyond beyond = find_beyond(specs, space, arguments.alignment);
 
   options.limit = from_start(options.limit);
   const core::Stopwatch watch(options.limit);
-  if (!arguments.minimize) options.capacity = space.capacity;
+  if (!arguments.minimize && beyond.text.empty()) options.capacity = space.capacity;
   FoundPlan result{planned(arguments, "planning", [&] { return fit::checked_plan(specs, space.forbidden, options); }),
                    0, space.capacity};
-  solvers::PlanConflict conflict;
-  if (result.status() == solvers::Status::infeasible) {
+  solvers::PlanConflict conflict{beyond.buffer, !beyond.buffer.empty()};
+  if (!beyond.text.empty()) {
+    result.solution.lower_bound = std::max(result.solution.lower_bound, beyond.end);
+    result.solution.plan.bytes = std::max(result.solution.plan.bytes, beyond.end);
+  } else if (result.status() == solvers::Status::infeasible) {
     solvers::PlanProblem problem = solvers::plan_problem(specs);
     problem.forbidden = space.forbidden;
     options.capacity = space.capacity;
@@ -244,14 +267,16 @@ int plan_csv(const PlanArguments& arguments) {
                              verdict_of(result));
   });
   if (result.status() == solvers::Status::infeasible)
-    throw Failure(kInfeasible, refusal_text(arguments.buffers, result, ids), std::move(json));
+    throw Failure(kInfeasible,
+                  refusal_text(arguments.buffers, result, beyond.text.empty() ? conflict_text(ids) : beyond.text),
+                  std::move(json));
   const std::string& output = arguments.output.empty() ? arguments.csv : arguments.output;
   if (!output.empty() && (result.fits() || catch_interrupt())) {
     for (const std::string& path : {arguments.output, arguments.csv})
       write_output(path, [&] { return core::minimalloc_csv(specs, plan); });
   }
   if (catch_interrupt()) fail_interrupted(plan, output, std::move(json));
-  if (!result.fits()) throw Failure(kNotFound, refusal_text(arguments.buffers, result, ids), std::move(json));
+  if (!result.fits()) throw Failure(kNotFound, refusal_text(arguments.buffers, result, ""), std::move(json));
   arguments.console.print(json, format_table(rows_of(result)));
   return kDone;
 }

@@ -170,6 +170,28 @@ TEST_CASE("plan keeps off forbidden addresses and out of the seams between banks
                           plan_in(core::load_minimalloc_csv(output))) == "");
 }
 
+TEST_CASE("a fixed offset beyond the capacity proves that no plan fits") {
+  const Folder folder;
+  const std::string fixed = "id,lower,upper,size,offset\n";
+  const std::string csv = folder.write("high.csv", fixed + "a,0,5,8,0\nhigh,0,5,8,12\nhigher,6,7,8,19\nfree,0,7,9,\n");
+  const std::string top = folder.write("top.csv", fixed + "none,0,5,0,99\n"), page = folder / "p.html";
+  for (const Words& words : {Words{"--capacity", "16"}, {"--capacity", "16", "--minimize"}, {"--bank", "16"}}) {
+    const Words command = Words{"plan", "--buffers", csv, "-o", folder / "o.csv", "--report", page} + words;
+    check_error(run_command(command), 3,
+                {"high.csv' fits into 16", "'high'", "beyond the capacity of 16", "are known to suffice"});
+    CHECK(!std::filesystem::exists(folder / "o.csv"));
+    CHECK(std::filesystem::exists(page));
+    const auto json = test::run_json(command, 3);
+    check_fields(json, {{"status", "infeasible"}, {"fits", false}, {"capacity_bytes", 16}, {"exit_code", 3}});
+    CHECK(json["conflict"] == nlohmann::json({"high"}));
+    CHECK(json["conflict_irreducible"] == true);
+    const std::int64_t suffices = json["planned_bytes"];
+    CHECK(suffices >= 27);
+    CHECK(run_command({"plan", "--buffers", csv, "--capacity", std::to_string(suffices)}).code == 0);
+    check_error(run_command(Words{"plan", "--buffers", top} + words), 3, {"99"});
+  }
+}
+
 TEST_CASE("hints are the offsets of an earlier plan, by id") {
   const Folder folder;
   const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,9,6\nb,0,9,6\nnew,0,9,3\n");
@@ -219,8 +241,6 @@ TEST_CASE("bad input of plan is one line and exit code 2") {
   }
   SECTION("offsets that contradict each other") {
     check_rows(fixed + "first,0,5,8,0\nfree,0,9,8,\nsecond,4,9,8,7\n", {"'first'", "'second'", "overlap"});
-    check_rows(fixed + "a,0,5,8,0\nhigh,0,5,8,12\n", {"'high'", "beyond the capacity of 16"}, {"--capacity", "16"});
-    check_rows(fixed + "high,0,5,8,99\n", {"'high'", "beyond the capacity of 16"}, {"--capacity", "16", "--minimize"});
     check_rows(fixed + "a,0,5,8,12\n", {"'a'", "wall at 16"}, {"--bank", "16", "--bank", "16"});
     check_rows(fixed + "a,0,5,8,12\n", {"'a'", "forbidden bytes [16, 32)"}, {"--forbid", "16:32"});
     check_rows(fixed + "a,0,5,8,12\n", {"'a'", "not aligned to 8"}, {"--alignment", "8"});
