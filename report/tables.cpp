@@ -123,7 +123,7 @@ Rows info_rows(const fit::Task& task, const pipeline::Info& info, const pipeline
                {"baseline peak", baseline_peak_text(problem, task.alignment)},
                {"baseline cost", baseline_cost_text(problem)},
                {"lower bound", bytes_text(task.rounded.plan_bound())},
-               {"because", lower_bound_reason(problem)},
+               {"because", lower_bound_reason(task.rounded.of_plans())},
                {"least budget known", least_text(task, info.least)}};
   if (device != nullptr) rows.push_back({"device", share_text(device->share, device->share.arena())});
   if (const auto& verdict = info.verdict) {

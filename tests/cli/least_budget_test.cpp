@@ -39,6 +39,24 @@ void check_reason(const Json& json) {
 
 }  // namespace
 
+TEST_CASE("the reason of the lower bound adds up to it if a node works in place") {
+  const Folder folder;
+  const std::string graph = folder.write("g.json", R"({"format":"cairn.graph","version":2,"name":"ip","nodes":[
+    {"name":"a","size":10,"cost":10,"inputs":[]},
+    {"name":"b","cost":12,"inputs":[0],"scratch":3,"outputs":[{"size":7,"inplace":0},{"size":4}]}]})");
+  const std::string table = run_command({"info", graph}).out;
+  INFO(table);
+  CHECK(table.find("\nlower bound         17 bytes\n") != std::string::npos);
+  CHECK(table.find("'b' needs its input 'a' (10 B), its 2 outputs (11 B) and scratch (3 B) in memory together, minus "
+                   "up to 7 bytes that in-place nodes save\n") != std::string::npos);
+  // Sizes are those that are rounded up to the alignment, as in the bound.
+  const std::string aligned = run_command({"info", graph, "--alignment", "16"}).out;
+  INFO(aligned);
+  CHECK(aligned.find("\nlower bound         48 bytes\n") != std::string::npos);
+  CHECK(aligned.find("'a' (16 B), its 2 outputs (32 B) and scratch (16 B) in memory together, minus up to 16 bytes") !=
+        std::string::npos);
+}
+
 TEST_CASE("info gives the reason of the lower bound, and who meets the least budget") {
   const auto [folder, graph] = Diamond{};
   const Json json = run_json({"info", graph});
