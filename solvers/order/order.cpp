@@ -262,7 +262,9 @@ Solution exact(const Graph& graph, const OrderOptions& options) {
     return nodes_among(search_order(steps, steps.with_releases(start), search, inner, options.thread_count()), graph);
   })});
   exact_search(graph, incumbent, options.memory_bytes, watch);
-  return incumbent.finish(!incumbent.cannot_improve() && !incumbent.proved_infeasible());
+  // The search also ends if its memory is used up, or if the graph is too large for its tables. A larger limit of time
+  // would not help then.
+  return incumbent.finish(!incumbent.cannot_improve() && !incumbent.proved_infeasible() && watch.expired_now());
 }
 
 }  // namespace cairn::solvers

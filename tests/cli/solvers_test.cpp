@@ -39,6 +39,14 @@ TEST_CASE("solvers lists every solver with what it can and its options") {
   CHECK(table.out.find("--option retain=1") != std::string::npos);
 }
 
+TEST_CASE("an exact search of an order that uses up its memory does not say that its time ended") {
+  const test::Folder folder;
+  const std::string graph = folder / "r.json";
+  REQUIRE(test::run_command({"generate", "random", "--nodes", "120", "--edges", "240", "-o", graph}).code == 0);
+  check_fields(run_json({"solve", graph, "--solver", "exact", "--memory", "100KiB", "--time-limit", "10m"}),
+               {{"status", "feasible"}, {"stopped", "ended"}, {"timed_out", false}});
+}
+
 TEST_CASE("options of a solver reach it, and are refused where it has none such") {
   const test::Folder folder;
   const std::string graph = folder.write("g.json", figure_1());
