@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Checks two promises of the command and prints Markdown tables: `info`, `solve` and `run` agree about what fits, and
-commands keep their time limits.
+"""Checks three promises of the command and prints Markdown tables: `info`, `solve` and `run` agree about what fits; all
+commands that name the least budget find the same one; and commands keep their time limits.
 
 usage: promises.py fits CAIRN [--graphs GRAPH...] [--budgets B,...] [--time-limit T]
+       promises.py least CAIRN [--graphs GRAPH...] [--time-limit T]
        promises.py limits CAIRN [--sizes N,...] [--time-limits T,...] [--commands NAME,...]
 
 fits: Prints one row for each graph and budget. `info`, `solve` and `run` get the same budget. The row shows their exit
@@ -11,6 +12,11 @@ agree if the three exit codes are equal and the measured bytes are within the bu
 least budget that `info` knows. For this budget, three more things are checked: `info` gives the same budget again;
 `plan` accepts the schedule that `info` writes; `solve` finds a schedule within the budget in at most half a second more
 than `info` took.
+
+least: Prints one row for each graph. The row shows the least budget, in bytes and in percent of the baseline's peak,
+that each of `solve -b min`, `solve -b min --peak-only` and `info` plans in the same time, and whether `solve -b` meets
+the lowest of them. All is well if this is so, and if what `solve -b min` and `info` name is at most 1.02 times the
+lowest. The commands do not know each other's answers.
 
 limits: Prints one row for each command and limit on random layered graphs. The row shows by how many seconds of wall
 time the command exceeds the limit, and whether this is at most 5% of the limit plus 0.2 s. The time for reading the
@@ -120,6 +126,36 @@ def fits(arguments):
     return 0 if good == len(rows) - 1 else 1
 
 
+LEAST = {"solve -b min": ["solve", "-b", "min"], "--peak-only": ["solve", "-b", "min", "--peak-only"], "info": ["info"]}
+
+
+def least(arguments):
+    cairn = Cairn(arguments.cairn)
+    rows = [["graph", *LEAST, "lowest", "solve -b lowest", "kept"]]
+    good = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for text in arguments.graphs:
+            graph = cairn.graph(text, folder)
+            found, baseline = {}, None
+            for name, words in LEAST.items():
+                _, told, _ = cairn.run(*words[:1], *graph, *words[1:], "-t", arguments.time_limit)
+                if "least_feasible_bytes" not in told:
+                    sys.exit(f"promises: {text}: {told.get('error')}")
+                baseline = told["hundred_percent_bytes"]
+                found[name] = min(told["least_feasible_bytes"], told.get("planned_bytes", told["least_feasible_bytes"]))
+            lowest = min(found.values())
+            code, _, _ = cairn.run("solve", *graph, "-b", str(lowest), "-t", arguments.time_limit)
+            kept = code == 0 and max(found["solve -b min"], found["info"]) <= 1.02 * lowest
+            good += kept
+            rows.append([os.path.basename(text.removeprefix("generate ")),
+                         *(f"{size} ({100 * size / baseline:.2f}%)" for size in found.values()),
+                         f"{100 * lowest / baseline:.2f}%", "met" if code == 0 else code, "yes" if kept else "NO"])
+            print(" ".join(map(str, rows[-1])), file=sys.stderr, flush=True)
+    table(rows)
+    print(f"\n{good} of {len(rows) - 1} kept")
+    return 0 if good == len(rows) - 1 else 1
+
+
 COMMANDS = {
     "info": ["info"],
     "info -b 80%": ["info", "-b", "80%"],
@@ -170,6 +206,11 @@ def main():
     one.add_argument("--budgets", default="90%,60%,40%,25%,least")
     one.add_argument("--time-limit", default="5s")
     one.set_defaults(act=fits)
+    three = modes.add_parser("least")
+    three.add_argument("cairn")
+    three.add_argument("--graphs", nargs="+", default=GRAPHS, help="as those of fits")
+    three.add_argument("--time-limit", default="10s")
+    three.set_defaults(act=least)
     two = modes.add_parser("limits")
     two.add_argument("cairn")
     two.add_argument("--sizes", default="1000,10000,100000")

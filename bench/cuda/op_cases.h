@@ -34,56 +34,82 @@ struct OpSizes {
   std::int64_t labels = 4096, vocabulary = 50257;
 };
 
-/// Returns the memory-bound ops of the two models.
-inline std::vector<NamedCase> memory_bound_cases(const OpSizes& sizes) {
+/// Returns the element-wise ops of the two models.
+inline std::vector<NamedCase> elementwise_cases(const OpSizes& sizes) {
   using core::OpKind;
   using core::Shape;
-  const std::int64_t batch = sizes.batch, images = sizes.images, seq = sizes.seq, ids = batch * seq;
-  const Shape image{images, 56, 56, 256}, tokens{batch, seq, 768}, wide{batch, seq, 3072};
-  const Shape scores{sizes.heads, 1024, 1024}, logits{sizes.labels, 50257};
-  const Shape channels{2, 256}, params{2, 768}, rows{ids, 2};
+  const std::int64_t batch = sizes.batch, images = sizes.images, seq = sizes.seq;
+  const Shape image{images, 56, 56, 256}, wide{batch, seq, 3072};
+  return {op_case("add", OpKind::add, image, {image, image}),
+          op_case("scale", OpKind::scale, image, {image}, {.alpha = 0.5}),
+          op_case("relu", OpKind::relu, image, {image}),
+          op_case("relu_grad", OpKind::relu_grad, image, {image, image}),
+          op_case("gelu", OpKind::gelu, wide, {wide}),
+          op_case("gelu_grad", OpKind::gelu_grad, wide, {wide, wide}),
+          op_case("dropout", OpKind::dropout, image, {image}, {.p = 0.1, .seed = 1, .stream = 2}),
+          op_case("mse", OpKind::mse, {1}, {image, image}),
+          op_case("mse_grad", OpKind::mse_grad, image, {image, image})};
+}
+
+/// Returns the normalizations and the sums of rows of the two models.
+inline std::vector<NamedCase> normalization_cases(const OpSizes& sizes) {
+  using core::OpKind;
+  using core::Shape;
+  const std::int64_t batch = sizes.batch, images = sizes.images, seq = sizes.seq, ids = sizes.batch * sizes.seq;
+  const Shape image{images, 56, 56, 256}, channels{2, 256}, tokens{batch, seq, 768}, rows{ids, 2}, params{2, 768};
+  return {op_case("batchnorm_stats", OpKind::batchnorm_stats, channels, {image}),
+          op_case("batchnorm", OpKind::batchnorm, image, {image, channels, channels}),
+          op_case("batchnorm_grad_params", OpKind::batchnorm_grad_params, channels, {image, image, channels}),
+          op_case("batchnorm_grad_input", OpKind::batchnorm_grad_input, image,
+                  {image, image, channels, channels, channels}),
+          op_case("layernorm_stats", OpKind::layernorm_stats, rows, {tokens}),
+          op_case("layernorm", OpKind::layernorm, tokens, {tokens, rows, params}),
+          op_case("layernorm_grad_params", OpKind::layernorm_grad_params, params, {tokens, tokens, rows}),
+          op_case("layernorm_grad_input", OpKind::layernorm_grad_input, tokens, {tokens, tokens, rows, params}),
+          op_case("reduce_rows", OpKind::reduce_rows, {3072}, {{ids, 3072}}, {.rows = ids, .cols = 3072})};
+}
+
+/// Returns the ops that change the size of images, and the concatenation of images of the two models.
+inline std::vector<NamedCase> resampling_cases(const OpSizes& sizes) {
+  using core::OpKind;
+  const std::int64_t batch = sizes.batch, images = sizes.images;
+  return {op_case("maxpool", OpKind::maxpool, {images, 56, 56, 64}, {{images, 112, 112, 64}},
+                  {.kernel = 3, .stride = 2, .pad = 1}),
+          op_case("maxpool_grad", OpKind::maxpool_grad, {images, 112, 112, 64},
+                  {{images, 56, 56, 64}, {images, 112, 112, 64}}, {.kernel = 3, .stride = 2, .pad = 1}),
+          op_case("mean_pool", OpKind::mean_pool, {4 * images, 2048}, {{4 * images, 7, 7, 2048}}),
+          op_case("mean_pool_grad", OpKind::mean_pool_grad, {4 * images, 7, 7, 2048}, {{4 * images, 2048}}),
+          op_case("upsample", OpKind::upsample, {batch, 256, 256, 64}, {{batch, 128, 128, 64}}),
+          op_case("upsample_grad", OpKind::upsample_grad, {batch, 128, 128, 64}, {{batch, 256, 256, 64}}),
+          op_case("concat", OpKind::concat, {batch, 128, 128, 256}, {{batch, 128, 128, 128}, {batch, 128, 128, 128}})};
+}
+
+/// Returns the ops of sequences of tokens and of their loss of the two models.
+inline std::vector<NamedCase> sequence_cases(const OpSizes& sizes) {
+  using core::OpKind;
+  using core::Shape;
+  const std::int64_t batch = sizes.batch, seq = sizes.seq;
+  const Shape tokens{batch, seq, 768}, scores{sizes.heads, 1024, 1024}, logits{sizes.labels, 50257};
+  return {
+      op_case("slice", OpKind::slice, tokens, {{batch, seq, 2304}}, {.offset = 768}),
+      op_case("permute heads", OpKind::permute, {batch, 12, seq, 64}, {{batch, seq, 12, 64}}, {.perm = {0, 2, 1, 3}}),
+      op_case("permute transpose", OpKind::permute, {4 * batch, 768, seq}, {{4 * batch, seq, 768}},
+              {.perm = {0, 2, 1}}),
+      op_case("softmax", OpKind::softmax, scores, {scores}),
+      op_case("softmax causal", OpKind::softmax, scores, {scores}, {.causal = true}),
+      op_case("softmax_grad", OpKind::softmax_grad, scores, {scores, scores}),
+      op_case("embedding", OpKind::embedding, tokens, {{batch, seq}, {sizes.vocabulary, 768}}, {}, sizes.vocabulary),
+      op_case("embedding_grad", OpKind::embedding_grad, {sizes.vocabulary, 768}, {tokens, {batch, seq}}, {},
+              sizes.vocabulary),
+      op_case("cross_entropy", OpKind::cross_entropy, {1}, {logits, {sizes.labels}}, {}, 50257),
+      op_case("cross_entropy_grad", OpKind::cross_entropy_grad, logits, {logits, {sizes.labels}}, {}, 50257)};
+}
+
+/// Returns the memory-bound ops of the two models.
+inline std::vector<NamedCase> memory_bound_cases(const OpSizes& sizes) {
   std::vector<NamedCase> cases;
-  const auto add = [&](NamedCase one) { cases.push_back(std::move(one)); };
-  add(op_case("add", OpKind::add, image, {image, image}));
-  add(op_case("scale", OpKind::scale, image, {image}, {.alpha = 0.5}));
-  add(op_case("relu", OpKind::relu, image, {image}));
-  add(op_case("relu_grad", OpKind::relu_grad, image, {image, image}));
-  add(op_case("gelu", OpKind::gelu, wide, {wide}));
-  add(op_case("gelu_grad", OpKind::gelu_grad, wide, {wide, wide}));
-  add(op_case("dropout", OpKind::dropout, image, {image}, {.p = 0.1, .seed = 1, .stream = 2}));
-  add(op_case("batchnorm_stats", OpKind::batchnorm_stats, channels, {image}));
-  add(op_case("batchnorm", OpKind::batchnorm, image, {image, channels, channels}));
-  add(op_case("batchnorm_grad_params", OpKind::batchnorm_grad_params, channels, {image, image, channels}));
-  add(op_case("batchnorm_grad_input", OpKind::batchnorm_grad_input, image,
-              {image, image, channels, channels, channels}));
-  add(op_case("layernorm_stats", OpKind::layernorm_stats, rows, {tokens}));
-  add(op_case("layernorm", OpKind::layernorm, tokens, {tokens, rows, params}));
-  add(op_case("layernorm_grad_params", OpKind::layernorm_grad_params, params, {tokens, tokens, rows}));
-  add(op_case("layernorm_grad_input", OpKind::layernorm_grad_input, tokens, {tokens, tokens, rows, params}));
-  add(op_case("reduce_rows", OpKind::reduce_rows, {3072}, {{ids, 3072}}, {.rows = ids, .cols = 3072}));
-  add(op_case("maxpool", OpKind::maxpool, {images, 56, 56, 64}, {{images, 112, 112, 64}},
-              {.kernel = 3, .stride = 2, .pad = 1}));
-  add(op_case("maxpool_grad", OpKind::maxpool_grad, {images, 112, 112, 64},
-              {{images, 56, 56, 64}, {images, 112, 112, 64}}, {.kernel = 3, .stride = 2, .pad = 1}));
-  add(op_case("mean_pool", OpKind::mean_pool, {4 * images, 2048}, {{4 * images, 7, 7, 2048}}));
-  add(op_case("mean_pool_grad", OpKind::mean_pool_grad, {4 * images, 7, 7, 2048}, {{4 * images, 2048}}));
-  add(op_case("upsample", OpKind::upsample, {batch, 256, 256, 64}, {{batch, 128, 128, 64}}));
-  add(op_case("upsample_grad", OpKind::upsample_grad, {batch, 128, 128, 64}, {{batch, 256, 256, 64}}));
-  add(op_case("concat", OpKind::concat, {batch, 128, 128, 256}, {{batch, 128, 128, 128}, {batch, 128, 128, 128}}));
-  add(op_case("slice", OpKind::slice, tokens, {{batch, seq, 2304}}, {.offset = 768}));
-  add(op_case("permute heads", OpKind::permute, {batch, 12, seq, 64}, {{batch, seq, 12, 64}}, {.perm = {0, 2, 1, 3}}));
-  add(op_case("permute transpose", OpKind::permute, {4 * batch, 768, seq}, {{4 * batch, seq, 768}},
-              {.perm = {0, 2, 1}}));
-  add(op_case("softmax", OpKind::softmax, scores, {scores}));
-  add(op_case("softmax causal", OpKind::softmax, scores, {scores}, {.causal = true}));
-  add(op_case("softmax_grad", OpKind::softmax_grad, scores, {scores, scores}));
-  add(op_case("embedding", OpKind::embedding, tokens, {{batch, seq}, {sizes.vocabulary, 768}}, {}, sizes.vocabulary));
-  add(op_case("embedding_grad", OpKind::embedding_grad, {sizes.vocabulary, 768}, {tokens, {batch, seq}}, {},
-              sizes.vocabulary));
-  add(op_case("cross_entropy", OpKind::cross_entropy, {1}, {logits, {sizes.labels}}, {}, 50257));
-  add(op_case("cross_entropy_grad", OpKind::cross_entropy_grad, logits, {logits, {sizes.labels}}, {}, 50257));
-  add(op_case("mse", OpKind::mse, {1}, {image, image}));
-  add(op_case("mse_grad", OpKind::mse_grad, image, {image, image}));
+  for (const auto& part : {elementwise_cases, normalization_cases, resampling_cases, sequence_cases})
+    for (NamedCase& one : part(sizes)) cases.push_back(std::move(one));
   return cases;
 }
 

@@ -45,7 +45,7 @@ class Answers(unittest.TestCase):
         peak = graph.baseline.peak
         for budget in (peak, str(peak), "100%", float(peak)):
             self.assertEqual(cairn.solve(graph, budget, work_limit=1000).budget, peak)
-        for bad in ("", "lots", "-1", -1, 1.5, [], "0%"):
+        for bad in ("", "lots", "-1", -1, 1.5, []):
             with self.subTest(budget=bad), self.assertRaises(cairn.InputError):
                 cairn.solve(graph, bad)
 

@@ -131,6 +131,50 @@ void check_memory(const Graph& graph, const TensorLabels& labels, const Schedule
   check_shares(at.by_layer, at, [](const LiveTensor& t) { return t.layer; });
 }
 
+/// Checks what a summary says of the values that the baseline holds at its peak. `same_node`: the step at which the
+/// schedule holds most of all that run the node of the baseline's peak. Returns the bytes that are recomputed later.
+std::int64_t check_at_baseline_peak(const Graph& graph, const Schedule& schedule, std::int64_t same_node,
+                                    const AtBaselinePeak& at) {
+  const Schedule baseline = baseline_schedule(graph);
+  const std::int64_t baseline_peak = reference::peak_step(graph, baseline);
+  CHECK(at.node == baseline.steps[baseline_peak]);
+  CHECK(at.baseline_step == baseline_peak);
+  CHECK(at.schedule_step == same_node);
+  CHECK(at.baseline_bytes == reference::peak(graph, baseline));
+  CHECK(at.schedule_bytes == reference::during(graph, schedule, same_node));
+  CHECK(at.baseline_bytes - at.recomputed_later - at.other_order + at.held_more == at.schedule_bytes);
+  std::int64_t later = 0, other = 0, more = 0;
+  for (ValueId x = 0; x < graph.value_count(); ++x) {
+    const bool before = holds(graph, baseline, baseline_peak, x), after = holds(graph, schedule, same_node, x);
+    if (before && !after) (away(graph, schedule, same_node, x) ? later : other) += graph.value_size(x);
+    if (!before && after) more += graph.value_size(x);
+  }
+  CHECK(at.recomputed_later == later);
+  CHECK(at.other_order == other);
+  CHECK(at.held_more == more);
+  return later;
+}
+
+/// Checks that the shares of all layers, and the total of a summary, are the sums over its nodes.
+void check_sums(const RecomputationSummary& summary, const RecomputedShare& total) {
+  for (const bool layers : {true, false}) {
+    RecomputedShare sum;
+    for (const RecomputedShare& share : summary.by_layer) {
+      sum.nodes += share.nodes;
+      sum.times += share.times;
+      sum.extra_cost += share.extra_cost;
+      sum.saved_at_baseline_peak += share.saved_at_baseline_peak;
+      sum.saved_at_peak += share.saved_at_peak;
+    }
+    if (!layers) sum = summary.total;
+    CHECK(sum.nodes == static_cast<std::int64_t>(summary.nodes.size()));
+    CHECK(sum.times == total.times);
+    CHECK(sum.extra_cost == total.extra_cost);
+    CHECK(sum.saved_at_baseline_peak == total.saved_at_baseline_peak);
+    CHECK(sum.saved_at_peak == total.saved_at_peak);
+  }
+}
+
 void check_events(const Graph& graph, const Schedule& schedule, const std::vector<Recomputation>& events) {
   std::vector<Recomputation> expected;
   for (std::int64_t i = 0; i < schedule.length(); ++i) {
@@ -169,22 +213,7 @@ void check_recomputation(const Graph& graph, const TensorLabels& labels, const S
     if (same_node < 0 || reference::during(graph, schedule, i) > reference::during(graph, schedule, same_node))
       same_node = i;
   }
-  const AtBaselinePeak& at = summary.at_baseline_peak;
-  CHECK(at.node == baseline.steps[baseline_peak]);
-  CHECK(at.baseline_step == baseline_peak);
-  CHECK(at.schedule_step == same_node);
-  CHECK(at.baseline_bytes == reference::peak(graph, baseline));
-  CHECK(at.schedule_bytes == reference::during(graph, schedule, same_node));
-  CHECK(at.baseline_bytes - at.recomputed_later - at.other_order + at.held_more == at.schedule_bytes);
-  std::int64_t later = 0, other = 0, more = 0;
-  for (ValueId x = 0; x < graph.value_count(); ++x) {
-    const bool before = holds(graph, baseline, baseline_peak, x), after = holds(graph, schedule, same_node, x);
-    if (before && !after) (away(graph, schedule, same_node, x) ? later : other) += graph.value_size(x);
-    if (!before && after) more += graph.value_size(x);
-  }
-  CHECK(at.recomputed_later == later);
-  CHECK(at.other_order == other);
-  CHECK(at.held_more == more);
+  const std::int64_t later = check_at_baseline_peak(graph, schedule, same_node, summary.at_baseline_peak);
 
   double time = 0;
   for (std::int64_t i = 0; i < schedule.length(); ++i) time += static_cast<double>(graph.cost(schedule.steps[i]));
@@ -224,22 +253,7 @@ void check_recomputation(const Graph& graph, const TensorLabels& labels, const S
   CHECK(total.times == evaluation.recomputed);
   CHECK(total.extra_cost == evaluation.cost - once);
   CHECK(total.saved_at_baseline_peak == later);
-  for (const bool layers : {true, false}) {
-    RecomputedShare sum;
-    for (const RecomputedShare& share : summary.by_layer) {
-      sum.nodes += share.nodes;
-      sum.times += share.times;
-      sum.extra_cost += share.extra_cost;
-      sum.saved_at_baseline_peak += share.saved_at_baseline_peak;
-      sum.saved_at_peak += share.saved_at_peak;
-    }
-    if (!layers) sum = summary.total;
-    CHECK(sum.nodes == static_cast<std::int64_t>(summary.nodes.size()));
-    CHECK(sum.times == total.times);
-    CHECK(sum.extra_cost == total.extra_cost);
-    CHECK(sum.saved_at_baseline_peak == total.saved_at_baseline_peak);
-    CHECK(sum.saved_at_peak == total.saved_at_peak);
-  }
+  check_sums(summary, total);
 }
 
 TensorLabels labels_of_names(const std::vector<std::string>& names) {

@@ -134,7 +134,7 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
 namespace {
 
 /// Prefixes of one length that wait to be extended. The prefixes of the lowest bound come first.
-struct Layer {
+struct PrefixLayer {
   std::int32_t length = 0;
   std::vector<std::int32_t> keys;
   std::vector<std::uint64_t> peaks;
@@ -161,7 +161,7 @@ class KeyOrderSearch {
     found_.complete = true;
     std::int64_t counted = 0;
     while (!layers_.empty()) {
-      Layer& layer = layers_.back();
+      PrefixLayer& layer = layers_.back();
       const std::size_t waiting = layer.waiting(best_peak_);
       if (waiting == 0) {
         layers_.pop_back();
@@ -193,7 +193,7 @@ class KeyOrderSearch {
 
   /// Takes the next `count` prefixes out of the layer. Leaves out the prefixes that the best known order dominates.
   /// Makes a new layer, in which the other prefixes are extended by one key each.
-  void take(Layer& layer, std::size_t count) {
+  void take(PrefixLayer& layer, std::size_t count) {
     const auto length = static_cast<std::size_t>(layer.length);
     const auto begin = layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next * length);
     std::vector<std::int32_t> taken(begin, begin + static_cast<std::ptrdiff_t>(count * length));
@@ -238,7 +238,7 @@ class KeyOrderSearch {
     machine_for(static_cast<std::int64_t>(count) * keys_)
         .children({prefixes.data(), static_cast<std::int64_t>(count), length}, children_);
     found_.relaxations += static_cast<std::int64_t>(children_.peaks.size());
-    Layer layer{length + 1, {}, children_.peaks};
+    PrefixLayer layer{length + 1, {}, children_.peaks};
     layer.peaks.resize(layer.waiting(best_peak_));
     for (std::size_t i = 0; i < layer.peaks.size(); ++i) {
       const auto begin = prefixes.begin() + static_cast<std::ptrdiff_t>(children_.places[i] / keys_) * length;
@@ -251,7 +251,7 @@ class KeyOrderSearch {
   /// Completes the current prefix, each time with the first key that may follow. Used if the time ended before any
   /// whole order was found.
   void take_any() {
-    const Layer& layer = layers_.back();
+    const PrefixLayer& layer = layers_.back();
     found_.keys.assign(layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next) * layer.length,
                        layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next + 1) * layer.length);
     const KeyTreeView view = tree_.view();
@@ -288,7 +288,7 @@ class KeyOrderSearch {
   std::int64_t keys_;
   std::int64_t most_width_ = 1;
   std::int64_t tried_ = 0;
-  std::vector<Layer> layers_;  ///< prefixes that wait to be extended, indexed by length
+  std::vector<PrefixLayer> layers_;  ///< prefixes that wait to be extended, indexed by length
   KeyOrderChildren children_;
   KeyOrderProfiles profiles_;
   bool has_best_ = false;

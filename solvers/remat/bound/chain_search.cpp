@@ -26,7 +26,7 @@ void take_out(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_
 /// The states from which one stage begins. They are reached at the end of the stage before. A state is described by a
 /// set of bits in `sets`: the values that are held, and the nodes that have run, for nodes whose first run is not fixed
 /// to a stage.
-struct Layer {
+struct StageStates {
   struct State {
     std::int64_t extra = 0;  ///< cost so far of all runs except first runs, in units of cost
     /// Index of the state from which this state was reached, in the layer of the stage before.
@@ -71,7 +71,7 @@ class ChainSearch {
     std::int64_t bytes = 0;
     for (stage_ = 0; stage_ <= end_; ++stage_) {
       prepare_stage();
-      Layer& from = layers_[static_cast<std::size_t>(stage_)];
+      StageStates& from = layers_[static_cast<std::size_t>(stage_)];
       for (std::size_t s = 0; s < from.states.size() && capacity_ >= 0; ++s) {
         expand(static_cast<std::int32_t>(s));
         if (watch_.charge(1).expired() || bytes + bytes_of(next()) > memory_) return answer;
@@ -82,10 +82,11 @@ class ChainSearch {
     }
     answer.complete = true;
     answer.left_out = left_out_;
-    const std::vector<Layer::State>& last = layers_.back().states;
+    const std::vector<StageStates::State>& last = layers_.back().states;
     if (last.empty()) return answer;
-    const auto best = std::min_element(last.begin(), last.end(),
-                                       [](const Layer::State& a, const Layer::State& b) { return a.extra < b.extra; });
+    const auto best =
+        std::min_element(last.begin(), last.end(),
+                         [](const StageStates::State& a, const StageStates::State& b) { return a.extra < b.extra; });
     answer.extra = best->extra;
     answer.schedule = schedule(static_cast<std::int32_t>(best - last.begin()));
     return answer;
@@ -97,10 +98,10 @@ class ChainSearch {
     std::int64_t size, worth;
   };
 
-  Layer& next() { return layers_[static_cast<std::size_t>(stage_) + 1]; }
-  static std::int64_t bytes_of(const Layer& layer) {
+  StageStates& next() { return layers_[static_cast<std::size_t>(stage_) + 1]; }
+  static std::int64_t bytes_of(const StageStates& layer) {
     constexpr std::int64_t kIndexed = 64;
-    return static_cast<std::int64_t>(layer.states.size() * (sizeof(Layer::State) + kIndexed) +
+    return static_cast<std::int64_t>(layer.states.size() * (sizeof(StageStates::State) + kIndexed) +
                                      layer.sets.size() * sizeof(Word) + layer.runs.size() * sizeof(core::NodeId));
   }
 
@@ -150,7 +151,7 @@ class ChainSearch {
   }
 
   void expand(std::int32_t s) {
-    const Layer& from = layers_[static_cast<std::size_t>(stage_)];
+    const StageStates& from = layers_[static_cast<std::size_t>(stage_)];
     before_ = s;
     const auto set = from.sets.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(s) * words_);
     arrival_.assign(set, set + static_cast<std::ptrdiff_t>(words_));
@@ -357,7 +358,7 @@ class ChainSearch {
       if ((wasted && !first) || all_kept(graph_.inputs(v))) return;
     }
     if (!runs_fit()) return;
-    Layer& layer = next();
+    StageStates& layer = next();
     std::size_t hash = 0xcbf29ce484222325ULL;
     for (const Word w : kept_) hash = (hash ^ w) * 0x9e3779b97f4a7c15ULL ^ (hash >> 29);
     const auto [first, last] = index_.equal_range(hash);
@@ -374,7 +375,7 @@ class ChainSearch {
     } else if (layer.states[static_cast<std::size_t>(place)].extra <= extra_) {
       return;
     }
-    Layer::State& state = layer.states[static_cast<std::size_t>(place)];
+    StageStates::State& state = layer.states[static_cast<std::size_t>(place)];
     state.extra = extra_;
     state.before = before_;
     state.runs_begin = static_cast<std::int32_t>(layer.runs.size());
@@ -407,7 +408,7 @@ class ChainSearch {
   /// Returns false if the watch expired.
   bool leave_out_dominated() {
     constexpr std::size_t kCompared = 64;
-    Layer& layer = next();
+    StageStates& layer = next();
     std::vector<std::int32_t> order(layer.states.size());
     for (std::size_t s = 0; s < order.size(); ++s) order[s] = static_cast<std::int32_t>(s);
     std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
@@ -415,7 +416,7 @@ class ChainSearch {
       const std::int64_t y = layer.states[static_cast<std::size_t>(b)].extra;
       return x != y ? x < y : a < b;
     });
-    Layer kept;
+    StageStates kept;
     for (const std::int32_t s : order) {
       if (watch_.charge(static_cast<std::int64_t>(words_)).expired()) return false;
       const Word* set = layer.sets.data() + static_cast<std::size_t>(s) * words_;
@@ -440,8 +441,8 @@ class ChainSearch {
   core::Schedule schedule(std::int32_t s) const {
     std::vector<std::vector<core::NodeId>> stages;
     for (std::int32_t t = end_; t >= 0; --t) {
-      const Layer& layer = layers_[static_cast<std::size_t>(t) + 1];
-      const Layer::State& state = layer.states[static_cast<std::size_t>(s)];
+      const StageStates& layer = layers_[static_cast<std::size_t>(t) + 1];
+      const StageStates::State& state = layer.states[static_cast<std::size_t>(s)];
       stages.emplace_back(layer.runs.begin() + state.runs_begin, layer.runs.begin() + state.runs_end);
       if (t < end_) stages.back().push_back(stages_.chain(t));
       s = state.before;
@@ -462,7 +463,7 @@ class ChainSearch {
   std::vector<std::int32_t> bit_of_node_;
   std::size_t words_ = 0;
   std::vector<Word> node_bits_;
-  std::vector<Layer> layers_;
+  std::vector<StageStates> layers_;
   bool left_out_ = false;
 
   // Current stage.

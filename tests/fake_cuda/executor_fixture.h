@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/cuda/support/executor.h"
+#include "cairn/solvers/plan/planner.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/runtime/graphs.h"
+
+/// What tests of cuda::Executor on the fake runtime share.
+namespace cairn::tests {
+
+inline constexpr std::int64_t kGuard = 64;
+inline const std::vector<cuda::Launch> kLaunches = {cuda::Launch::graph, cuda::Launch::stream};
+
+/// A fresh device; at the end nothing may be left on it, and nothing forbidden may have happened.
+struct Gpu {
+  explicit Gpu(std::int64_t bytes = fake::kDeviceBytes) { fake::reset(bytes); }
+  ~Gpu() { check_clean(); }
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  static void check_clean() {
+    CHECK(fake::alive() == "");
+    CHECK(fake::faults() == "");
+  }
+};
+
+inline runtime::Program device_program(cuda::Device& device, const core::Graph& graph, const core::Schedule& schedule,
+                                       std::int64_t guard_bytes = 0, std::int64_t alignment = 256) {
+  const core::Plan plan =
+      solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes, .limit = {.work = 0}});
+  return runtime::compile(graph, schedule, plan, cuda::compile_options(device, false, guard_bytes));
+}
+
+inline Results run_on_device(cuda::Device& device, runtime::Program program,
+                             const cuda::ExecutorOptions& options = {}) {
+  cuda::Executor executor(device, std::move(program), options);
+  executor.run();
+  return results_of(executor);
+}
+
+/// A perceptron on this device, with recomputation.
+struct Fixture {
+  explicit Fixture(int ordinal = 0) : device({.ordinal = ordinal}) {}
+
+  cuda::Device device;
+  Perceptron p = perceptron();
+  core::Schedule schedule = with_recomputation(p);
+  core::Graph graph = device.with_scratch(p.graph, false);
+
+  runtime::Program program(std::int64_t guard_bytes = 0) {
+    return device_program(device, graph, schedule, guard_bytes);
+  }
+};
+
+}  // namespace cairn::tests
