@@ -59,12 +59,15 @@ _UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "m": 60.0, "h": 3600.0}
 def _seconds(limit: Optional[Seconds]) -> Optional[float]:
     if limit is None:
         return None
-    if isinstance(limit, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", limit)
-        if not match:
-            raise InputError(f"time_limit '{limit}' is not a duration; give seconds, or 10s, 500ms or 2m")
-        return float(match[1]) * _UNITS[match[2]]
-    return float(limit)
+    return seconds_of(limit) if isinstance(limit, str) else float(limit)
+
+
+def seconds_of(text: str) -> float:
+    """Parses a time such as "10s", "500ms" or "2m". A number without a unit is in seconds."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|)\s*", text)
+    if not match:
+        raise InputError(f"time_limit: '{text}' is not a duration; give seconds, or 10s, 500ms or 2m")
+    return float(match[1]) * _UNITS[match[2]]
 
 
 @contextlib.contextmanager

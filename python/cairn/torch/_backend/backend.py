@@ -99,6 +99,8 @@ class Backend:
         self.report = _report.Report()
         self.told = set()
         self.ran = set()  # names of the graphs with a backward pass that have run since Step emptied the set
+        # Whether a graph has read results of differentiable code outside of it since Step set this to False.
+        self.continues = False
         self.differentiated_only = False  # whether graphs without a backward pass run without a plan
         self.frames = set()  # numbers of the functions that were compiled
         self.__name__ = "cairn"
@@ -186,6 +188,12 @@ class Backend:
         self.report.unplanned.append(f"{type(reason).__name__}: {text}")
         self.tell(f"this graph runs without a budget, as it cannot be scheduled: {self.report.unplanned[-1]}")
         return module.forward
+
+    def runs_without_budget(self, reason):
+        """Reports, once, that code runs without a budget."""
+        if reason not in self.report.unplanned:
+            self.report.unplanned.append(reason)
+            self.tell(reason)
 
     def first_run_failed(self, graphs, reason):
         """Removes these graphs from the report. Called if their schedules failed, but the unscheduled module ran."""

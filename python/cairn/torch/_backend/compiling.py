@@ -29,6 +29,8 @@ class Compiling:
         self.kernels = _private.kernel_settings()  # the settings when the last forward pass began
         self.kernels_behind = self.kernels  # the settings of the last backward pass, or those expected for the next one
         self.hooks = False  # whether there were saved-tensor hooks when the graph was measured
+        updates = owner.options.updates
+        self.changes = updates.changes if updates is not None else 0  # Updates.changes when the graph was planned
 
     def partition(self, joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices=None, **_):
         options = self.owner.options
@@ -121,6 +123,14 @@ class Compiling:
         if turned:
             self.kernels = self.kernels_behind = now
             self._tell_of_kernels()
+        updates = self.owner.options.updates
+        if updates is not None and updates.changes != self.changes:
+            self.changes = updates.changes
+            if self.measured is not None:
+                self.measured.measure_again(passing_over=1)
+            self.owner.tell(
+                f"{self.report.name}: settings of the optimizer (weight decay, momentum, ...) differ from those when this was "
+                "planned: updates may take more than was measured then; torch._dynamo.reset() has it planned anew")
 
     def _note_kernels_behind(self):
         """Measures the next step again if settings of kernels were changed only for the backward pass."""

@@ -72,6 +72,7 @@ class Alive:
             inputs = _storages(args)
             made = Run(self, [i for i, t in enumerate(args)
                               if isinstance(t, torch.Tensor) and t.requires_grad and not t.is_leaf])
+            self.owner.continues |= bool(made.flowing)
             held, runs, loose = self._begin(inputs, made)
             result = run(args)
             made.storages = {**loose, **{key: entry for key, entry in _weak(result).items() if key not in inputs}}

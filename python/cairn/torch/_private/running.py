@@ -46,12 +46,22 @@ def left_alone(function):
 
 @contextlib.contextmanager
 def no_modes():
-    """Within this context, code works with real tensors and kernels even if it is called during tracing. At the end,
-    random states and autocast are restored."""
+    """Within this context, code works with real tensors and kernels even if it is called during tracing, and
+    torch.compiler.is_compiling() is False, on which optimizers decide how they compute. At the end, random states and
+    autocast are restored."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     with _disable_current_modes(), torch._C._DisableAutocast(), torch.no_grad():
-        with torch.random.fork_rng(devices=list(devices)):
+        with torch.random.fork_rng(devices=list(devices)), _not_compiling():
             yield
+
+
+@contextlib.contextmanager
+def _not_compiling():
+    before, torch.compiler._is_compiling_flag = torch.compiler._is_compiling_flag, False
+    try:
+        yield
+    finally:
+        torch.compiler._is_compiling_flag = before
 
 
 def modes_of_user():

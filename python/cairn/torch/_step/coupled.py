@@ -8,9 +8,9 @@ import torch
 import cairn
 
 from .._errors import CairnWarning
-from .one_parameter import Owner, alone, are_same, copied_with, laid_out_as, settings_of, step_alone
+from .one_parameter import FIRST_STEPS, Owner, alone, are_same, copied_with, laid_out_as, settings_of, step_alone
 
-_SCALES = (10.0, 1e4, 1e-3, 1.0) * 3  # factors of the gradients in the rounds in which updates are compared
+_SCALES = (10.0, 1e4, 1e-3, 1.0) * (FIRST_STEPS // 4)  # factors of the gradients in the rounds in which updates are compared
 
 
 def refuse_coupled(optimizer):

@@ -10,6 +10,8 @@ from torch.utils import _pytree as pytree
 from .. import _private
 from .._graph.layouts import is_dense
 
+FIRST_STEPS = 12  # number of steps in which an optimizer is tested, and in which the memory of an update is measured
+
 # Attributes that each copy of an optimizer has separately.
 _OWN = ("param_groups", "state", "step", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
@@ -37,7 +39,9 @@ class Update:
         self._made_from = None
 
     def run(self):
-        """Makes a copy of the parameter with a gradient. Returns a function without arguments that updates the copy."""
+        """Makes a copy of the parameter with a gradient. Returns a function without arguments that updates the copy. Its
+        second call, whose memory is measured, makes several steps, because some optimizers (RAdam) need more memory
+        from a later step on."""
         parameter, owner = self._made_from
         new = torch.nn.Parameter(laid_out_as(parameter))
         with torch.no_grad():
@@ -45,11 +49,14 @@ class Update:
         base = copied_with(owner.optimizer, [(owner.group, {parameter: new})])
         one = alone(base, Owner(base, base.param_groups[0], 0), new)
 
-        def call():
-            step_alone(one)
-
         new.grad = torch.full_like(new, 1e-3)
-        call()  # the first call allocates the optimizer's state
+        step_alone(one)  # allocates the optimizer's state
+        steps = iter((1, FIRST_STEPS))
+
+        def call():
+            for _ in range(next(steps, 1)):
+                step_alone(one)
+
         return call
 
 

@@ -78,6 +78,7 @@ class Step:
     def __call__(self, *args, **kwargs):
         remember(self.report)
         self._backend.ran.clear()
+        self._backend.continues = False
         self._calls += 1
         updates = self._backend.options.updates
         # The first step compiles the graphs and allocates the optimizers' state. Graphs are measured in the first or
@@ -96,6 +97,10 @@ class Step:
             self._backend.tell(
                 f"this step ran {ran} graphs, each with the budget for itself: it has several losses or shapes, or something in "
                 "it cannot be compiled (TORCH_LOGS=graph_breaks names that)")
+        elif self._backend.continues:
+            self._backend.runs_without_budget(
+                "a part of the model before the graph of this step runs without a budget, because torch.compile cannot compile it "
+                "(TORCH_LOGS=graph_breaks names what)")
         return result
 
     def _counted(self, *args, **kwargs):

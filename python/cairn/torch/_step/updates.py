@@ -63,6 +63,10 @@ class Updates:
         self._settings = {}  # id(group) -> (Owner, the group's settings when the first of its parameters was updated)
         self._marks = {}  # (dtype, device) -> (a scalar NaN, its version)
         self._hooks = {}  # id(optimizer) -> handle
+        # Number of steps before which settings have changed in a way that can change the memory of updates.
+        self.changes = 0
+        self._steps = 0
+        self._kinds = None  # the kinds of all settings before the latest step
 
     # --- While a graph is compiled
 
@@ -99,6 +103,7 @@ class Updates:
             raise cairn.InputError("optimizer: with several ranks gradients are exchanged before the optimizer's step; plan the step "
                                    "without optimizer=")
         self._find_owners()
+        self._note_kinds()
         self._marks = {}
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -110,6 +115,18 @@ class Updates:
         self._hooks[None] = register_optimizer_step_pre_hook(_private.left_alone(self._before_any_step))
         self._active = True
         return self
+
+    def _note_kinds(self):
+        """Notes whether settings have changed in a way that can change the memory of updates: from 0 or to 0 (a weight
+        decay, a momentum), or to a value of another type. Learning rates change in every step, and are left out.
+        Counters begin at 0, so changes by the first step do not count."""
+        kinds = [[(name, type(leaf), leaf if isinstance(leaf, str) else bool(leaf))
+                  for name, value in settings_of(group, as_numbers=True).items() if name not in ("lr", "initial_lr")
+                  for leaf in pytree.tree_leaves(value)]
+                 for optimizer in self.optimizers for group in optimizer.param_groups]
+        self.changes += self._steps > 1 and kinds != self._kinds
+        self._kinds = kinds
+        self._steps += 1
 
     def __exit__(self, kind, error, where):
         self._active = False

@@ -478,7 +478,7 @@ class BadInput(unittest.TestCase):
             cairn.torch.step(3, "60%")
 
     def test_options_of_wrong_types_are_told_before_anything_runs(self):
-        for options in ({"time_limit": "10"}, {"time_limit": None}, {"time_limit": 0}, {"time_limit": float("nan")},
+        for options in ({"time_limit": "ten"}, {"time_limit": None}, {"time_limit": 0}, {"time_limit": float("nan")},
                         {"time_limit": True}, {"work_limit": 1.5}, {"work_limit": 0}, {"work_limit": "many"}, {"seed": None},
                         {"seed": -1}, {"seed": 2**64}, {"seed": 0.5}, {"accumulate": "no"}, {"calibrate": "no"},
                         {"measure": "off"}, {"fallback": None}):
@@ -489,7 +489,7 @@ class BadInput(unittest.TestCase):
 
     def test_numbers_of_numpy_and_torch_are_numbers(self):
         model, inputs = harness.gpt(layers=1)
-        for options in ({"time_limit": np.float32(1)}, {"time_limit": np.int64(1)}, {"work_limit": np.int64(1000)},
+        for options in ({"time_limit": np.float32(1)}, {"time_limit": "500ms"}, {"time_limit": np.int64(1)}, {"work_limit": np.int64(1000)},
                         {"work_limit": 1e3}, {"work_limit": 1000, "seed": np.int64(3)}, {"measure": np.True_},
                         {"budget": torch.tensor(10**8)}, {"budget": np.int64(10**8)}, {"budget": np.float32(1e8)}):
             with self.subTest(options):

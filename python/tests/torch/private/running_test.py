@@ -1,6 +1,7 @@
 """Tests that compiled graphs still free their arguments, and that modes and generators are restored after them."""
 
 import unittest
+import unittest.mock
 
 import torch
 from cairn.torch import _private
@@ -33,6 +34,10 @@ class Running(unittest.TestCase):
         with torch._subclasses.FakeTensorMode(), _private.no_modes():
             real = torch.rand(3)
             self.assertFalse(torch.is_grad_enabled())
+        with unittest.mock.patch("torch.compiler._is_compiling_flag", True):
+            with _private.no_modes():
+                self.assertFalse(torch.compiler.is_compiling())
+            self.assertTrue(torch.compiler.is_compiling())
         self.assertNotIsInstance(real, torch._subclasses.FakeTensor)
         self.assertTrue(torch.equal(state, torch.random.get_rng_state()))
 

@@ -344,6 +344,27 @@ class Steps(unittest.TestCase):
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "outside of the graph"):
             trained(self.net(body), "100%", steps=1)
 
+    def test_a_model_outside_is_told(self):
+        """If a model's forward is not compiled, the graph of a step begins at its results."""
+        class Eager(torch.nn.Sequential):
+            @torch._dynamo.disable
+            def forward(self, x):
+                return super().forward(x)
+
+        model = Eager(torch.nn.Linear(16, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+
+        def train_step(x, y):
+            model.zero_grad()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+
+        run = cairn.torch.step(train_step, "min", fallback=False, work_limit=1000)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", cairn.torch.CairnWarning)
+            for _ in range(3):
+                run(torch.randn(8, 16), torch.randint(0, 4, (8,)))
+        self.assertEqual(sum("before the graph of this step" in str(w.message) for w in told), 1)
+        self.assertIsNone(run.report.kept)
+
     def test_accumulation_into_replaced_parameters_is_told(self):
         def body(model, optimizer, x, y):
             (model(x) - y).square().mean().backward()

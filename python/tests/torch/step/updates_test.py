@@ -294,6 +294,47 @@ class Updated(unittest.TestCase):
                 self.assertTrue(report.kept, report)
                 self.assertFalse(report.graphs[0].measured_before)
 
+    def test_an_optimizer_whose_later_steps_need_more_memory(self):
+        """From its sixth step on, RAdam computes by a longer formula."""
+        report = self.trained(lambda: net(lambda model: torch.optim.RAdam(model.parameters())), "min", steps=3)[3]
+        peaks = self.peaks(lambda model: torch.optim.RAdam(model.parameters()), steps=8)
+        self.assertGreater(peaks[-1], 1.2 * peaks[2])
+        self.assertLessEqual(max(peaks[2:]), report.promised + 4)  # the step also returns the loss
+
+    def peaks(self, kind, steps, change=lambda optimizer, number: None):
+        """Trains with the optimizer in the plan. Returns the peak of each step."""
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model, optimizer, loss_of, inputs = net(kind)
+        run = cairn.torch.step(lambda *given: plain(model, optimizer, loss_of, given), "min", optimizer=optimizer,
+                               measure=False, work_limit=WORK)
+        peaks = []
+        for number in range(steps):
+            change(optimizer, number)
+            with cairn.torch.MemoryTrace() as trace:
+                run(*inputs)
+            peaks.append(trace.peak)
+        return peaks
+
+    def test_settings_that_change_the_memory_of_updates_are_measured_again(self):
+        def decay(optimizer, number):
+            if number == 3:
+                optimizer.param_groups[0]["weight_decay"] = 0.1
+
+        def make():
+            return net(lambda model: torch.optim.SGD(model.parameters(), lr=0.1))
+
+        reference = self.trained(make, None, steps=6, between=decay)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", cairn.torch.CairnWarning)
+            *found, report = self.trained(make, "min", steps=6, between=decay)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(reference[1], found[1])))
+        texts = [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
+        self.assertTrue(any("settings of the optimizer" in text for text in texts), texts)
+        self.assertIsNotNone(report.measured)
+        self.assertEqual(report.kept, report.measured <= report.promised)
+        self.assertEqual(report.kept, not any("promised a peak" in text for text in texts))
+
     def test_an_optimizer_that_counts(self):
         class Counting(torch.optim.SGD):
             count = 0
