@@ -48,8 +48,7 @@ class Records {
       values_.push_back(high_ = value);
     }
   }
-  /// Returns the kept values. Low and high records alternate. A low record is lower than all values before it. A high
-  /// record is higher than all values before it.
+  /// Returns the kept values. Low and high records alternate.
   const std::vector<std::int64_t>& values() const { return values_; }
 
  private:

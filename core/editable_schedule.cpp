@@ -74,7 +74,7 @@ void EditableSchedule::assign(std::span<const NodeId> steps) {
   at_.push_back(end_);
   steps_[end_].place = length_;
 
-  // First collects in moved_ the bytes that are freed after each step. Then sums up the memory step by step.
+  // First, moved_ collects the bytes that are freed after each step.
   moved_.assign(static_cast<std::size_t>(length_) + 2, 0);
   for (Place i = 0; i < length_; ++i) {
     const Node& node = nodes_[steps_[at_[i]].node];
@@ -308,7 +308,6 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
   ++length_;
   add_memory(p, p, node.rise);
 
-  // The new occurrence goes between the occurrences of v before and after p.
   const Occurrence previous = latest_before(v, p);
   step.previous = previous;
   if (previous == kNone) {

@@ -29,7 +29,6 @@ constexpr std::array<std::string_view, 5> kRoles{"weight", "weight_grad", "optim
 constexpr std::array<std::string_view, 3> kTypes{"f32", "i32", "bf16"};
 constexpr std::array<std::string_view, 6> kInits{"zeros", "ones", "normal", "uniform", "norm_params", "sinusoid"};
 
-// The keys of the file's objects, ascending.
 constexpr std::array<std::string_view, 9> kFileKeys{"cost_source", "cost_unit",      "format",    "name",   "nodes",
                                                     "order",       "resident_bytes", "residents", "version"};
 static_assert(std::ranges::is_sorted(kFileKeys));

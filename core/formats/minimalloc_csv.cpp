@@ -201,8 +201,7 @@ class Columns {
  private:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-  /// Returns the index of the column named `name`. Also returns the name, as a view of the entry in one of the tables
-  /// above.
+  /// Returns the column named `name`, and the name as a view into the tables above.
   static std::pair<std::size_t, std::string_view> column_of(std::string_view name) {
     for (const auto& [older, column] : kOlderNames) {
       if (older == name) return {column, older};

@@ -243,7 +243,6 @@ class EditableSchedule {
   }
   /// Returns the first place at or after `place` that is not empty.
   Place occupied_from(Place place) const;
-  /// Returns the first place after `place` that is not empty.
   Place next_occupied(Place place) const { return at_[place + 1] != kNone ? place + 1 : occupied_from(place + 1); }
   std::int64_t before_place(Place place) const { return during(place) - nodes_[steps_[at_[place]].node].rise; }
 
@@ -266,8 +265,8 @@ class EditableSchedule {
   void for_each_step(std::size_t block, const Visit& visit) const;
   std::int64_t find_excess(std::size_t block) const;
 
-  // The entries are the nodes, an entry for the end of the schedule (with rise 0), and an entry that marks where the
-  // inputs and values of the last node end.
+  // The nodes, then an entry for the end of the schedule (with rise 0), then an entry that marks where the inputs and
+  // values of the previous entry end.
   std::vector<Node> nodes_;
   std::vector<Value> values_;
   std::vector<ValueId> inputs_;
