@@ -16,23 +16,20 @@
 #include "cairn/sim/dominance.h"
 
 /// Dominance among many profiles, on any Machine (core/machine/support/machine.h).
-///
 /// By Definition 2.4, `a` dominates `b` if for every moment of `a` there is a moment of `b` such that
 /// - from these moments to the ends of the profiles, a's highest value is at most b's, and a's lowest value is at most
 ///   b's;
 /// - the same holds from the beginnings of the profiles to these moments.
-///
-/// Consider the part of a profile to the right of its lowest valley (local minimum). Its staircase is a function of a
-/// height, which is a number of bytes. The function gives the lowest value after the last moment at which the part
-/// reaches that height. It is defined for heights up to the highest value. The lower the height, the later that moment,
-/// and the higher the lowest value after it. The function is constant on several ranges of heights. Each of these
-/// ranges, with its value, is a stair. The part to the left of the valley defines another staircase in the same way, in
-/// the other direction. Hence `a` dominates `b` exactly if
+/// The part of a profile to the right of its lowest valley (local minimum) defines a staircase. This is a function that
+/// maps a height, in bytes, to the lowest value after the last moment at which the part reaches that height. It is
+/// defined for heights up to the part's highest value. The lower the height, the later that moment, and the higher the
+/// lowest value after it. The function is constant on several ranges of heights. Each range, with its value, is a
+/// stair. The part to the left of the valley defines another staircase in the same way, in the other direction. Hence
+/// `a` dominates `b` exactly if
 ///   - a's lowest value is at most b's, and
 ///   - each staircase of a is nowhere above the same staircase of b. Where only one of the two is defined, it counts as
 ///     the one above.
 /// Two profiles dominate each other exactly if their lowest values and their staircases are equal.
-///
 /// Signatures make comparisons fast. Staircases are monotone, so if `a` dominates `b`, then at every fixed height a's
 /// staircase is at most b's. This remains true after values are rounded by a monotone map. A signature of a profile
 /// holds such rounded values, called levels, at a few fixed heights. Each level is in a byte of its own, which is
@@ -83,8 +80,7 @@ struct Profiles {
 };
 
 /// Returns whether staircase `a` is nowhere above `b`: for each stair of `a`, `b` has a stair of at least its height
-/// and at least its floor. If profiles are similar, the matching stairs are at similar indices, so that branches are
-/// predicted well. O(a_count + b_count).
+/// and at least its floor. O(a_count + b_count).
 CAIRN_HD inline bool nowhere_above(const Stair* a, std::int32_t a_count, const Stair* b, std::int32_t b_count) {
   const Stair* const a_end = a + a_count;
   const Stair* const b_last = b + b_count - 1;
@@ -239,7 +235,6 @@ struct BuildSignatures {
 
 /// Number of profiles that are sampled to choose levels. They are evenly spaced.
 inline constexpr std::int64_t kSample = 2048;
-/// Number of stairs that are sampled of each staircase.
 inline constexpr std::int64_t kSampledStairs = 8;
 
 CAIRN_HD inline std::int64_t sampled(std::int64_t sample, std::int64_t samples, std::int64_t count) {
@@ -473,9 +468,8 @@ class DominanceSet : public sim::DominanceSet {
     std::int64_t found = 0;
     for (std::int64_t begin = 0; begin < size(); begin += most) {
       const std::int64_t count = std::min(most, size() - begin);
-      // A profile is dropped if another profile dominates it. If two profiles are equal, only the later one is dropped.
-      // The other profile can itself be dropped later. This does no harm: dominance is transitive, so the profile for
-      // which it is dropped dominates both.
+      // Drops each profile that another one dominates; of two equal profiles, the later one. The dominating profile can
+      // itself be dropped. This does no harm, because whatever dominates that profile dominates both.
       machine_.launch(Filter{kept.view().profiles(), found, all.view().profiles(), begin, flags.data()}, count);
       const std::int64_t left = machine_.select(flags.data(), count, selected.data());
       machine_.launch(Append<std::int64_t>{all.view(), begin, selected.data(), block.view(), 0}, left);

@@ -53,9 +53,9 @@ struct TablesView {
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
   // Per value:
-  /// For each value, its entry of rewind()'s `pending` at the end of a schedule. The entry is 0 if the value counts as
-  /// in memory at the end, else the value's bytes plus kMark. A value counts in two cases: if it is kept, or if it is
-  /// the first output of a node that every schedule must run although its outputs are neither read nor kept.
+  // Value with which rewind() starts the entry of `pending`: 0 if the value counts as in memory after the last step,
+  // else its bytes plus kMark. A value counts in two cases: if it is kept, or if it is the first output of a node that
+  // every schedule must run although its outputs are neither read nor kept.
   const std::uint64_t* at_end = nullptr;
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
@@ -92,7 +92,7 @@ struct TablesView {
   }
 };
 
-/// Returns, for each node, the number of nodes before it on the longest path to the node. O(n + m).
+/// Returns, for each node, the number of nodes before it on the longest path to the node. O(nodes + edges).
 std::vector<std::int32_t> node_levels(const core::Graph& graph);
 
 /// The arrays that a TablesView points to.
@@ -134,7 +134,7 @@ void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& 
   take(from.scratch, to.scratch, view.in_bytes.scratch);
 }
 
-/// The tables of a graph in the host's memory. O(n + m).
+/// The tables of a graph in the host's memory. O(nodes + edges).
 template <class Id>
 class Tables {
  public:

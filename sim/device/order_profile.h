@@ -71,7 +71,7 @@ struct Lanes {
   };
 
   CAIRN_HD static Words load(const Record& from) {
-    const Record record = from;  // one access
+    const Record record = from;  // loads the record in one access
     Words words;
     memcpy(&words, &record, sizeof words);
     return words;

@@ -388,8 +388,8 @@ class LockstepOf final : public Lockstep<Id> {
     find_peak<true, Sum>(length, outcome);
   }
 
-  /// Adds the bytes of the second and further outputs to `freed`, as walk_in() does for first outputs. The outputs of
-  /// first occurrences are handled in one loop, because their entries are consecutive.
+  /// Adds the bytes of the second and further outputs to `freed`. The outputs of first occurrences are handled in one
+  /// loop, because their entries are consecutive.
   template <bool kRecomputes, class Sum>
   void free_further(const Row<Id>& row, const Sum* size, const Position* last, const Slot* slots,
                     Sum* __restrict freed) {
