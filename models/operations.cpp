@@ -140,7 +140,6 @@ class Lowering {
     return map("add", {y, expand(bias, y.shape, saved().out_shape)});
   }
 
-  /// Adds the operations of convolutions, pooling and upsampling.
   Value operations_of_images() {
     switch (op_->kind) {
       case OpKind::conv2d:
@@ -331,7 +330,7 @@ class Lowering {
     return d;
   }
 
-  /// Returns the gradient of the bare product or convolution, before alpha is multiplied and the bias is added.
+  /// Returns the gradient of the product or convolution before its result is multiplied by alpha and a bias is added.
   Value product_gradient(const Value& dy) {
     Value& d = saved().product_gradient;
     if (!d.nodes.empty()) return d;
