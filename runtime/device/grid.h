@@ -179,7 +179,7 @@ std::vector<GridPart<N>> parts_of(const Grid<N>& grid, std::int64_t most) {
 }
 
 /// Calls body.store(place, index, body.load(place)) for every place of a part of a grid. Each thread handles kUnroll
-/// places at once, as load_ahead does.
+/// places at once: it loads all of them before it stores the first.
 template <int kUnroll, int N, class Body>
 struct ForPlaces {
   static constexpr int kThreads = 256;

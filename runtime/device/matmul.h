@@ -70,7 +70,7 @@ template <class T, int W>
 struct UnpadRows {
   T* out;
   const T* padded;
-  /// Chunks: number of chunks of a padded row; elements: number of elements of a row of `out`.
+  /// chunks: number of chunks of a padded row; elements: number of elements of a row of `out`.
   std::int64_t chunks, elements;
   CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
     return load_chunk<W>(padded, place.at[0] * chunks + place.at[1]);

@@ -66,7 +66,6 @@ constexpr std::array<Family<Machine>, core::kOpKindCount> families() {
   return table;
 }
 
-/// Executes one op.
 template <class Machine>
 void run_op(Machine& machine, Call& call) {
   static constexpr auto kFamilies = families<Machine>();

@@ -105,8 +105,8 @@ CAIRN_HD bool begin_alike(const Rows<T, N, kStaged>& rows, const T* other) {
   return alike;
 }
 
-/// Calls body(column, values) for all parts of the rows. values[n][i] is column + i of row n. `values` is float[N][W],
-/// where W is the width of a pack or 1.
+/// Calls body(column, values) for all parts of the rows. `values` is float[N][W], where W is the width of a pack or 1.
+/// values[n][i] is the element of row n in column `column + i`.
 template <int N, class T, bool kStaged, class Team, class F>
 CAIRN_HD void visit_packs(const Team& team, const Rows<T, N, kStaged>& rows, std::int64_t cols, const F& body) {
   const RowCut<T> cut(rows.row[0], cols, begin_alike(rows, rows.row[0]));
@@ -119,8 +119,8 @@ CAIRN_HD void visit_packs(const Team& team, const Rows<T, N, kStaged>& rows, std
   });
 }
 
-/// Calls formula(column, values, results) for all parts of `out`. results[i] becomes the new value of column + i.
-/// `values` is as in visit_packs, and `results` is float[W]. `out` may be one of the rows.
+/// Calls formula(column, values, results) for all parts of `out`. `values` is as in visit_packs, and `results` is
+/// float[W]. results[i] is stored to column `column + i` of `out`, which may be one of the rows.
 template <int N, class T, class Team, class F>
 CAIRN_HD void map_packs(const Team& team, const Rows<T, N>& rows, T* out, std::int64_t cols, const F& formula) {
   const RowCut<T> cut(out, cols, begin_alike(rows, out));
@@ -147,7 +147,7 @@ CAIRN_HD void fill_row(const Team& team, T* out, std::int64_t cols, float value)
 template <int W>
 CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
 #ifdef CAIRN_DEVICE_PASS
-  // This is not done on the host, because GCC 12 merges both branches and assumes the alignment of the first.
+  // Only for the device: GCC 12 would merge both branches and assume the alignment of the first.
   if (W % Pack<float>::kWidth == 0 && elements_past_boundary(from) == 0) {
     load_floats(from, 0, values);
     return;
@@ -298,7 +298,6 @@ void launch_row_teams(Launcher<Machine>& launcher, const Op& op, const T* const 
   launcher.launch(teams, blocks_of(rows, layout.of_team), layout.shared_bytes);
 }
 
-/// Applies an op to all rows.
 template <class T, int N, class Machine, class Op>
 void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)[N], T* out, std::int64_t rows,
                  std::int64_t cols) {

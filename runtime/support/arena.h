@@ -28,7 +28,7 @@ std::int64_t host_slack(std::int64_t bytes);
 /// measured and compared with the plan. Painting also makes the system map the arena's pages before the first step.
 class Arena {
  public:
-  /// Allocates the memory, which can be 0 bytes. Throws MemoryError if there is not so much free memory. The message
+  /// Allocates the memory, which can be 0 bytes. Throws MemoryError if there is too little free memory. The message
   /// says what was asked for and what is available.
   explicit Arena(std::int64_t bytes, std::int64_t alignment = 256);
   ~Arena();

@@ -15,7 +15,7 @@ namespace cairn::runtime {
 inline constexpr int kArenaPaint = 0xA5;  ///< a new arena; bytes that differ later were written
 inline constexpr int kPoison = 0xFF;      ///< freed memory; every fp32 and bf16 value of such bytes is NaN
 inline constexpr int kSentinel = 0xC5;    ///< the gaps behind buffers
-/// Scratch of a synthetic node. The byte differs from kSentinel, so that the check of a guard notices scratch that
+/// For the scratch of nodes without an op. Differs from kSentinel, so that the check of a guard notices scratch that
 /// overlaps the guard.
 inline constexpr int kDirtyScratch = 0x5A;
 
