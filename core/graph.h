@@ -264,9 +264,9 @@ class GraphBuilder {
   std::optional<std::vector<NodeId>> order_;
 };
 
-/// Returns `graph` with sizes and positive scratch rounded up to `alignment` bytes. The peak that a schedule has in the
-/// result is a lower bound on the bytes of every plan of the schedule with that alignment. Node ids stay the same. The
-/// list of residents and the ops are left out, because ops do not fit the rounded sizes. All other data is shared.
+/// Returns `graph` with sizes and positive scratch rounded up to `alignment` bytes. In the result, the peak of a
+/// schedule is a lower bound on the bytes of all of its plans with that alignment. Node ids stay the same. The list of
+/// residents and the ops are left out, because ops do not fit the rounded sizes. All other data is shared.
 Graph align_sizes(const Graph& graph, std::int64_t alignment);
 
 /// Returns the forward part of a training graph, as inference computes it: the graph without its backward nodes. The

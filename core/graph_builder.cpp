@@ -95,8 +95,6 @@ void number_values(const std::vector<Node>& nodes, auto& data, auto& structure) 
   structure.inputs.reserve(static_cast<std::size_t>(edges));
 }
 
-/// Sets the inputs, without duplicates, and the predecessors. Also sets the readers and successors, which are the
-/// inverted lists.
 void link(std::vector<Node>& nodes, auto& structure) {
   const bool single = structure.single_output();
   const std::size_t values = structure.producer.size();

@@ -282,7 +282,8 @@ class Lowering {
     return writer_.view("transpose", x, std::move(shape));
   }
 
-  /// Returns the shape of a product before reshaping. This is x's shape, with the last axes that k spans replaced by n.
+  /// Returns the shape of a product before reshaping: x's shape with n instead of the last axes, whose extents have the
+  /// product k.
   Shape natural_shape(const Shape& x) const {
     const core::OpAttrs& a = op_->attrs;
     if (a.batch > 1) return op_->shape;

@@ -140,7 +140,6 @@ class Columns {
     inclusive_ = names_[kUpper] == kInclusiveUpper;
   }
 
-  /// Returns the field of a column, or an empty text if the file has no such column.
   std::string_view text(const Row& row, Column column) const {
     return at_[column] == kNone ? std::string_view() : std::string_view(row.fields[at_[column]]);
   }

@@ -9,7 +9,7 @@
 /// tensor consists of chunks of W successive elements; the position of a chunk is a place (grid.h).
 namespace cairn::runtime::device {
 
-/// Adds the bias to y, in place. The axes of a place are row and chunk.
+/// Adds the bias to y, in place. Place::at holds the indices of row and chunk (W elements).
 template <class T, int W>
 struct AddBias : StoreInOrder<T, W> {
   const T* bias;

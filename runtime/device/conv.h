@@ -41,8 +41,9 @@ inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   return tiles;
 }
 
-/// Copies the patches of x, with zeros outside the image. The axes of a place are image, row and column of y, row of
-/// the kernel, and chunk of the kernel's row. The pixels of a patch that are in the same row of x are contiguous there.
+/// Copies the patches of x, with zeros outside the image. Place::at holds the indices of image, row and column of y,
+/// row of the kernel, and chunk (W elements) of the kernel's row. The pixels of a patch that are in the same row of x
+/// are contiguous there.
 template <class T, int W>
 struct GatherPatches : StoreInOrder<T, W> {
   const T* x;
@@ -59,7 +60,7 @@ struct GatherPatches : StoreInOrder<T, W> {
 };
 
 /// Computes dx. Every element of dx is the sum of its copies in the patches, which are added in ascending order of
-/// windows. The axes of a place are image, row, column, and chunk of channels.
+/// windows. Place::at holds the indices of image, row, column, and chunk (W channels).
 template <class T, int W>
 struct AddPatches : StoreInOrder<T, W> {
   const T* patches;
@@ -96,7 +97,8 @@ struct AddPatches : StoreInOrder<T, W> {
   }
 };
 
-/// Adds `count` tensors in order. Each begins `stride` chunks after the one before. The axis of a place is the chunk.
+/// Adds `count` tensors in order. Each begins `stride` chunks (of W elements) after the one before. Place::at holds the
+/// index of the chunk.
 template <class T, int W>
 struct SumTensors : StoreInOrder<T, W> {
   const T* first;

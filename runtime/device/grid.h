@@ -89,8 +89,8 @@ struct Place {
   std::int64_t at[N];
 };
 
-/// Largest number of places of a Grid on which place() may be called. It bounds the extents by which place() divides,
-/// because a Divisor is at most 2^31.
+/// Largest number of places of a Grid on which place() may be called. place() divides by extents, and a Divisor must be
+/// at most 2^31.
 inline constexpr std::int64_t kMostPlaces = INT32_MAX;
 
 /// The places of a dense tensor with N axes, in row-major order. A place has one index per axis, and each place holds a
@@ -179,7 +179,7 @@ std::vector<GridPart<N>> parts_of(const Grid<N>& grid, std::int64_t most) {
 }
 
 /// Calls body.store(place, index, body.load(place)) for every place of a part of a grid. Each thread handles kUnroll
-/// places at once: it loads all of them before it stores the first.
+/// places at once: it starts all their loads before it uses a result (load_ahead).
 template <int kUnroll, int N, class Body>
 struct ForPlaces {
   static constexpr int kThreads = 256;

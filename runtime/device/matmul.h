@@ -45,8 +45,8 @@ inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limi
   return tiles;
 }
 
-/// Copies rows of x, which are `stride` elements apart, and pads them to whole chunks. The axes of a place are row and
-/// chunk.
+/// Copies rows of x, which are `stride` elements apart, and pads them to a multiple of W elements. Place::at holds the
+/// indices of row and chunk (W elements).
 template <class T, int W>
 struct PadRows : StoreInOrder<T, W> {
   const T* x;
@@ -65,7 +65,7 @@ struct PadRows : StoreInOrder<T, W> {
   }
 };
 
-/// Copies padded rows to the contiguous rows of `out`. The axes of a place are row and chunk.
+/// Copies padded rows to the contiguous rows of `out`. Place::at holds the indices of row and chunk (W elements).
 template <class T, int W>
 struct UnpadRows {
   T* out;

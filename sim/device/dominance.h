@@ -55,16 +55,17 @@ struct Outline {
 
 inline constexpr std::int64_t kBelowAll = std::numeric_limits<std::int64_t>::min();
 
-inline constexpr int kLanes = 16;  ///< number of lanes of a signature, each with one level
-inline constexpr int kWords = 2;   ///< number of words of a signature, with eight lanes each
-/// Number of lanes of a signature that hold the value of a staircase at a fixed height. The heights are called
-/// thresholds.
+/// Number of bytes (lanes) of a signature. Each holds a rounded value (level).
+inline constexpr int kLanes = 16;
+inline constexpr int kWords = 2;  ///< number of words of a signature, of eight bytes each
+/// Number of lanes of a signature that hold the value of a staircase at a fixed height (threshold).
 inline constexpr int kThresholds = 12;
-/// Number of boundaries, called cuts, between the levels 0 to 127. A level has seven bits, so the highest bit of its
-/// byte is 0.
+/// Number of boundaries (cuts) between the levels 0 to 127, to which values are rounded. A level has seven bits, so the
+/// highest bit of its byte is 0.
 inline constexpr int kCuts = 127;
 
-/// The heights (thresholds) and the boundaries between levels (cuts) by which a profile is turned into a signature.
+/// What turns a profile into a signature: the heights at which its staircases are read (thresholds), and the boundaries
+/// between the levels to which values are rounded (cuts).
 struct Levels {
   std::int64_t thresholds[kThresholds];  ///< heights for right staircases, then those for left ones; each list descends
   std::int32_t right_thresholds;         ///< number of thresholds for right staircases
@@ -117,7 +118,7 @@ CAIRN_HD inline bool may_dominate(const Profiles& a, std::int64_t i, const Profi
 }
 
 /// Returns whether profile i of `a` dominates profile j of `b`. The signatures of both must be made with the same
-/// levels.
+/// Levels.
 CAIRN_HD inline bool dominates(const Profiles& a, std::int64_t i, const Profiles& b, std::int64_t j) {
   return may_dominate(a, i, b, j) && dominates_by_stairs(a, i, b, j);
 }
@@ -184,8 +185,8 @@ struct BuildStairs {
   }
 };
 
-/// Calls put(k, value) for each k in [from, to). `value` is the value of the stair that the staircase reaches at
-/// heights[k], or kBelowAll if no stair is that low. `heights` must be in descending order.
+/// Calls put(k, value) for each k in [from, to). `value` is the floor of the last stair whose height is at least
+/// heights[k], or kBelowAll if no stair is so high. `heights` must be in descending order.
 template <class Put>
 CAIRN_HD void look_up(const Stair* stairs, std::int32_t count, const std::int64_t* heights, int from, int to,
                       const Put& put) {
@@ -513,7 +514,7 @@ class DominanceSet : public sim::DominanceSet {
     Array<std::int32_t> places_;
   };
 
-  /// Makes a set that uses the levels of another set, so that the signatures of both sets can be compared.
+  /// Makes a set that uses the Levels of another set, so that the signatures of both sets can be compared.
   DominanceSet(Machine& machine, const Batch<Machine>& batch, const Levels& levels) : machine_(machine) {
     build_stairs(batch);
     upload_levels(levels);

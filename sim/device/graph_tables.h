@@ -19,8 +19,9 @@ struct alignas(32) NodeRecord {
   std::int32_t begin;  ///< index in TablesView::inputs of the node's first input
   std::int32_t end;    ///< index after that of the node's last input
 };
-/// This bit distinguishes "in memory, of size 0" from "not in memory". Sums of 64 bits are modulo 2^64. So in a sum, an
-/// even number of marks cancels, and an odd number leaves just this bit, which is masked out.
+/// A bit that is added to the bytes of a value that is not in memory, so that its entry is not 0 even if the value has
+/// no bytes. Sums of 64 bits are modulo 2^64. So in a sum, an even number of marks cancels, and an odd number leaves
+/// just this bit, which is masked out.
 inline constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 
 /// Amounts of memory, in bytes or in units of several bytes.
@@ -81,7 +82,6 @@ struct TablesView {
       return static_cast<std::uint32_t>(inputs[place]);
     }
   }
-  /// Returns the amounts in units of `unit` bytes if Sum has 32 bits, else in bytes.
   template <class Sum>
   CAIRN_HD const Amounts<Sum>& amounts() const {
     if constexpr (sizeof(Sum) == sizeof(std::int32_t)) {

@@ -177,7 +177,7 @@ struct CountOutcomes {
   std::int32_t shift, bins;
   std::int64_t teams;
   std::int64_t* histogram;
-  Counted* counts;  ///< counts of each team
+  Counted* counts;
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
@@ -406,7 +406,6 @@ class MachineSimulator : public Simulator {
     require_same_graph(batch, node_count_);
     const BatchView<Id> all = batch.view<Id>();
     for (std::int64_t first = 0; first < all.count;) {
-      // Candidates are stored in order, perhaps with padding between them.
       std::int64_t count = 0, bytes = 0;
       bool orders = true;
       const std::int64_t offset = all.begin[first];
