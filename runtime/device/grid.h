@@ -39,10 +39,9 @@ CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
   return chunk;
 }
 
-/// Adds the `count` chunks at index, index + stride, ... to `total`, in this order. Chunks are loaded kAhead chunks
-/// before they are added. As soon as a chunk has been added, its registers are used for the next load. If kAhead loads
-/// were issued together and then kAhead chunks were added, the device's compiler would move each load down to where it
-/// is used, and each load would wait for the one before.
+/// Adds the `count` chunks at index, index + stride, ... to `total`, in this order. Each chunk is loaded kAhead
+/// additions before it is added, so that kAhead loads are in flight. It would not help to issue kAhead loads together:
+/// the device's compiler would move each load down to where its result is added.
 template <int kAhead, int W, class T>
 CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
                          Chunk<float, W>& total) {

@@ -16,10 +16,12 @@
 #include "cairn/sim/dominance.h"
 
 /// Dominance among many profiles, on any Machine (core/machine/support/machine.h).
+///
 /// By Definition 2.4, `a` dominates `b` if for every moment of `a` there is a moment of `b` such that
 /// - from these moments to the ends of the profiles, a's highest value is at most b's, and a's lowest value is at most
 ///   b's;
 /// - the same holds from the beginnings of the profiles to these moments.
+///
 /// The part of a profile to the right of its lowest valley (local minimum) defines a staircase. This is a function that
 /// maps a height, in bytes, to the lowest value after the last moment at which the part reaches that height. It is
 /// defined for heights up to the part's highest value. The lower the height, the later that moment, and the higher the
@@ -30,6 +32,7 @@
 ///   - each staircase of a is nowhere above the same staircase of b. Where only one of the two is defined, it counts as
 ///     the one above.
 /// Two profiles dominate each other exactly if their lowest values and their staircases are equal.
+///
 /// Signatures make comparisons fast. Staircases are monotone, so if `a` dominates `b`, then at every fixed height a's
 /// staircase is at most b's. This remains true after values are rounded by a monotone map. A signature of a profile
 /// holds such rounded values, called levels, at a few fixed heights. Each level is in a byte of its own, which is

@@ -20,8 +20,8 @@
 /// A Simulator on any Machine (core/machine/support/machine.h): cuda/ runs it on a GPU, tests run it on the host.
 namespace cairn::sim::device {
 
-/// Says that the arrays of a team are in its shared memory. If a kernel has this type as a template argument, the
-/// compiler uses instructions for shared memory, which are faster than instructions for any memory.
+/// For teams with arrays in shared memory. If a kernel has this type as a template argument, the compiler uses
+/// instructions for shared memory, which are faster than instructions for any memory.
 struct SharedSpace {
   template <class Team>
   CAIRN_HD std::byte* of(const Team& team, std::int64_t /*index*/) const {
@@ -29,7 +29,7 @@ struct SharedSpace {
   }
 };
 
-/// Says that the arrays of a team are in a part of the machine's memory, because they are too large for shared memory.
+/// For teams with arrays that are too large for shared memory. Each team has a part of the machine's memory.
 struct GlobalSpace {
   std::byte* pieces = nullptr;  ///< memory that is divided among the teams
   std::int64_t bytes = 0;       ///< size of a team's part

@@ -143,8 +143,8 @@ struct Peak {
 };
 
 /// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch for profile_orders(), one per lane. The member
-/// functions are the stages of the evaluation and must be called in the order in which they are defined. The team waits
-/// at the end of each. kSingle says whether every node has one output.
+/// functions are the stages of the evaluation and must be called in the order in which they are defined. The threads of
+/// the team wait for each other at the end of each stage. kSingle says whether every node has one output.
 template <bool kSingle, class Lanes, class Sum, class Id, class Team>
 class OrderLanes {
  public:
