@@ -259,8 +259,8 @@ class Lowering {
     return writer_.view("reshape", permuted(x, x.shape), std::move(shape), saved().flat[i]);
   }
 
-  /// Returns factor i of the forward layer's product as the matrix that the product takes. Saves the shapes that the
-  /// gradient of the factor needs.
+  /// Returns factor i of the forward layer's product as a matrix. Saves the shapes that the gradient of the factor
+  /// needs.
   Value factor(std::size_t i) {
     Value x = arg(i);
     if (is_matrix(x.shape) && (i == 0 || saved().flat[0].nodes.empty())) return x;

@@ -48,7 +48,7 @@ class DominanceSet {
   /// Returns, for each profile of the set, 1 if it dominates `one`, else 0. Takes as long as dominated_by().
   virtual std::vector<std::uint8_t> dominators_of(const core::CanonicalView& one) const = 0;
 
-  /// Compares all pairs of profiles. Calls visit(band) for bands of rows of the matrix, from the first row to the last.
+  /// Compares all pairs of profiles. Calls visit(band) for successive bands of rows of the bit matrix (DominanceBand).
   /// A band has as many rows as fit into `most_bytes`, and is valid until visit() returns. Takes memory for two bands.
   /// With a GPU, one of the two bands is in the GPU's memory. Makes size()^2 comparisons, which are as fast as those of
   /// dominated_by(). Throws InputError if `most_bytes` is less than a single row, which takes size() / 8 bytes.

@@ -34,9 +34,9 @@ struct MemoryEffect {
 /// removal. The memory at an empty place is the memory before the next step, which is never above the memory during
 /// that step.
 ///
-/// Complexity: "range" stands for O(sqrt(T)), where T is the largest number of steps since all occurrences last got new
-/// places. Edits and queries allocate only if they return vectors, or if the schedule becomes longer than ever before.
-/// Not thread-safe, not even for reading, because maxima of memory are computed when they are asked for.
+/// In complexities, "range" stands for sqrt(T), where T is the largest number of steps since all occurrences last got
+/// new places. Edits and queries allocate only if they return vectors, or if the schedule becomes longer than ever
+/// before. Not thread-safe, not even for reading, because maxima of memory are computed when they are asked for.
 class EditableSchedule {
  public:
   using Occurrence = std::int32_t;

@@ -301,8 +301,8 @@ void lower_conv(Launcher<Machine>& launcher, Call& call, const ConvShape& s, std
 template <class Machine>
 void conv_in_tiles(Launcher<Machine>& launcher, Call& call, std::int64_t tile_bytes) {
   const ConvShape s = conv_shape(call);
-  // Variants are measured for a ConvShape, which has no bias. So the scratch of an op with a bias does not identify a
-  // variant.
+  // An op's scratch identifies one of several algorithms. With a bias it does not, because algorithms are measured
+  // without one.
   const bool has_variants = call.args.size() < 3;
   const auto workspace_bytes = call.library.conv_workspace(s, has_variants ? call.scratch.given() : std::nullopt);
   with_storage(s.type, [&](auto tag) {

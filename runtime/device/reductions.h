@@ -144,7 +144,7 @@ CAIRN_HD void fill_row(const Team& team, T* out, std::int64_t cols, float value)
   for (std::int64_t e = team.rank(); e < cut.edges; e += team.size()) out[cut.edge_column(e)] = from_float<T>(value);
 }
 
-/// Loads W successive floats from any address. These are parameters of columns, for rows that may begin at any address.
+/// Loads W successive floats from any address.
 template <int W>
 CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
 #ifdef CAIRN_DEVICE_PASS

@@ -421,8 +421,8 @@ struct FilterTies {
   }
 };
 
-/// The DominanceSet of sim/dominance.h on any Machine. The machine must outlive the set and must be bound while the set
-/// is constructed.
+/// The DominanceSet of sim/dominance.h on any Machine. The machine must outlive the set and must be bound
+/// (Machine::bind) while the set is constructed.
 template <class Machine>
 class DominanceSet : public sim::DominanceSet {
  public:

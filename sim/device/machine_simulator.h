@@ -257,9 +257,9 @@ class MachineSimulator : public Simulator {
   template <class T>
   using Array = typename Machine::template ArrayOf<T>;
 
-  /// Creates a simulator on `machine`, which must outlive it and must be bound during this call. Batches are evaluated
-  /// in pieces. `most_bytes` limits the memory that one piece and its outcomes take; 0 stands for a quarter of the free
-  /// memory, but at most 4 GiB.
+  /// Creates a simulator on `machine`, which must outlive it and must be bound (Machine::bind) during this call.
+  /// Batches are evaluated in pieces. `most_bytes` limits the memory that one piece and its outcomes take; 0 stands for
+  /// a quarter of the free memory, but at most 4 GiB.
   MachineSimulator(Machine& machine, const core::Graph& graph, std::int64_t most_bytes = 0)
       : machine_(machine), node_count_(graph.node_count()), tables_(Tables<Id>(graph).upload(machine)) {
     constexpr std::int64_t kMost = std::int64_t{4} << 30;

@@ -59,7 +59,7 @@ struct Lanes {
   static constexpr int kCount = kWords * Word::kPositions;
   using Position = typename Word::Position;
 
-  /// Positions of one node in every lane. A position is 1 .. n, or 0 if the node does not occur.
+  /// Positions of one node in the candidates of all lanes: 1 .. n, or 0 if a candidate lacks the node.
   struct alignas(4 * kWords) Record {
     Position of[kCount];
   };
@@ -239,7 +239,7 @@ class OrderLanes {
     team_.sync();
   }
 
-  /// Returns the outcome of one lane, by adding up the changes of memory along its steps.
+  /// Returns the outcome of the candidate in one lane, by adding up the changes of memory along its steps.
   CAIRN_HD Outcome outcome(int lane) const {
     Outcome outcome;
     if (rows_[lane] == nullptr || (bad_ >> lane & 1U) != 0) return outcome;

@@ -59,7 +59,7 @@ class DrawKeys {
   virtual const std::uint32_t* keys(int lane) = 0;
 };
 
-/// Returns the fastest DrawKeys for this processor.
+/// Returns the fastest implementation of DrawKeys that this processor can run.
 template <class Id>
 std::unique_ptr<DrawKeys> make_draw_keys(const device::TablesView<Id>& graph);
 
