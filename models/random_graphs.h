@@ -71,8 +71,8 @@ struct ThreePartition {
 ThreePartition three_partition_pumpkin(std::span<const std::int64_t> numbers);
 /// Returns 3m numbers for m = `groups` that can be split into m groups of three numbers with the given sum.
 std::vector<std::int64_t> feasible_three_partition(int groups, std::int64_t sum, std::uint64_t seed);
-/// Shapes of pumpkins in whose branches every valley (local minimum of memory) ends a different segment
-/// (core/dominance.h), for any number of branches and valleys.
+/// Shapes of memory along the branches of a pumpkin (generate_pumpkin). In both of them, every valley (local minimum of
+/// memory) ends a different segment (core/dominance.h), for any number of branches and valleys.
 enum class Valleys : std::uint8_t {
   falling,  ///< the shape in section 9 of Jin et al.: towards the end of a branch, valleys fall and peaks rise
   /// Towards the end of a branch, valleys rise and peaks fall, and all peaks differ. So no segments can be joined when

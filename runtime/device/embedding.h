@@ -57,11 +57,11 @@ struct SortedIds {
 
   const std::int32_t* ids;     ///< sorted ids, ascending
   const std::int32_t* places;  ///< row of dy for each sorted id, ascending among equal ids
-  /// For each segment, the sum over the segment's part of a run that began in an earlier segment. The shape is
-  /// [segments, channels].
+  /// For each segment, the sum over the part in it of a run (sequence of equal ids) that began in an earlier segment.
+  /// The shape is [segments, channels].
   float* heads;
-  /// For each segment, the sum over the segment's part of a run that begins in this segment and continues in the next
-  /// one. The shape is [segments, channels].
+  /// For each segment, the sum over the part in it of a run (sequence of equal ids) that begins in this segment and
+  /// continues in the next one. The shape is [segments, channels].
   float* tails;
   T* table;
   std::int64_t count, chunks;

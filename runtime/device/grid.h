@@ -217,7 +217,7 @@ struct ForPlaces {
     if constexpr (kUnroll > 1) {
       load_ahead<kUnroll, kWhole>(begin + team.rank(), team.size(), end, load, store);
     } else {
-      // On a GPU, the number of rounds is known to be 1, which saves the instructions of a loop.
+      // On a GPU, the compiler knows that kThreads / team.size() is 1, so it emits no loop.
       for (int round = 0; round < kThreads / team.size(); ++round) {
         const std::int64_t index = begin + team.rank() + round * team.size();
         if (index < end) store(index, load(index));
@@ -226,7 +226,7 @@ struct ForPlaces {
   }
 };
 
-/// The store() of most bodies. It writes results in the order of places.
+/// Base class of kernel bodies (ForPlaces) whose store() writes results in the order of places.
 template <class T, int W>
 struct StoreInOrder {
   T* out;

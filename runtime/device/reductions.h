@@ -323,7 +323,7 @@ struct ColumnTiles {
   static constexpr int kThreads = 256;
 
   std::int64_t pieces = 0;      ///< number of pieces (elements of one access) in a row
-  std::int64_t across = 0;      ///< number of pieces of a tile in a row, at most kThreads
+  std::int64_t across = 0;      ///< number of pieces in one row of a tile, at most kThreads
   std::int64_t blocks = 0;      ///< number of blocks of columns
   std::int64_t chunk_rows = 0;  ///< number of rows of a tile
   std::int64_t chunks = 0;

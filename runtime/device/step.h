@@ -83,7 +83,7 @@ struct StepMemory {
   HashMemory* hash = nullptr;
   std::uint64_t* sink_digests = nullptr;        ///< digests of the outputs of sinks_of(graph), in that order
   const std::int64_t* guard_offsets = nullptr;  ///< offsets of the guards of lives.all_checked(), in that order
-  /// One byte per guard, in the same order. A step sets the bytes of the guards that are broken.
+  /// One byte for each entry of guard_offsets. A step sets the bytes of the guards that were overwritten.
   std::uint8_t* broken_guards = nullptr;
 };
 

@@ -10,8 +10,8 @@
 
 namespace cairn::sim::device {
 
-/// One node, as the backward pass of sim/device/rewind.h reads it. The alignment lets a GPU read a record by two loads
-/// of 128 bits. Two records fit into a cache line.
+/// One node, as rewind() in sim/device/rewind.h reads it. The alignment lets a GPU read a record by two loads of 128
+/// bits. Two records fit into a cache line.
 struct alignas(32) NodeRecord {
   std::uint64_t held;  ///< bytes that the node's first output takes while it is in memory for later steps, plus kMark
   std::int64_t extra;  ///< bytes that are added while the node runs: those of all its outputs, and its scratch
@@ -61,7 +61,8 @@ struct TablesView {
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
   const std::uint8_t* keep = nullptr;
-  // The next three are set only if some node has further outputs. Otherwise value v is the output of node v.
+  // further_begin, producer and inputs are set only if some node has several outputs. Otherwise value v is the output
+  // of node v.
   const std::int32_t* further_begin = nullptr;  ///< for each node, the first of its further outputs
   const Id* producer = nullptr;                 ///< node that makes each value
   /// The values that nodes read. A NodeRecord says which of these entries belong to the node.

@@ -92,7 +92,7 @@ struct WriteProfiles {
   static constexpr int kThreads = 32;
   TablesView<Id> graph;
   BatchView<Id> batch;
-  const std::int64_t* begin;  ///< batch.count + 1 offsets of the entries of each candidate
+  const std::int64_t* begin;  ///< batch.count + 1 offsets into `value`, one range per candidate
   std::int64_t* value;
   Space space;
   std::int64_t teams;

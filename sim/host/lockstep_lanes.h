@@ -486,7 +486,7 @@ class LockstepOf final : public Lockstep<Id> {
   TablesView<Id> graph_;
   std::int32_t node_width_;  ///< number of nodes, rounded up to a multiple of kGroup
   std::int32_t width_;       ///< width of a plane: number of values, rounded up to a multiple of kGroup
-  std::int32_t row_;         ///< number of entries of an array that has an entry for each step of a candidate
+  std::int32_t row_;         ///< number of entries in an array with one entry per step of a candidate
   /// Number of occurrences per node for which the arrays have room. It is 1 if no schedule has more steps than the
   /// graph has nodes.
   int plane_count_;
