@@ -117,7 +117,8 @@ class Lowering {
   }
 
   Saved& saved() { return saved_[forward_]; }
-  /// Returns the values that a layer of statistics has saved. This layer computed argument `arg` of the current op.
+  /// Returns the values that another layer has saved: the one that computed argument `arg` of the current op, which
+  /// holds statistics.
   Saved& saved_by(std::size_t arg) { return saved_[op_->args[arg].index]; }
 
   Value value(const Operand& x) {

@@ -18,7 +18,7 @@ struct Location {
   std::int64_t offset = 0;  ///< bytes into the arena
   std::int32_t resident = -1;
   std::int64_t bytes = 0;     ///< exact size of the tensor, not rounded up
-  std::int64_t reserved = 0;  ///< bytes of its buffer in the plan
+  std::int64_t reserved = 0;  ///< bytes of the tensor's buffer in the plan
 };
 
 /// Where one output of a step is.

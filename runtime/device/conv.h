@@ -11,8 +11,7 @@
 
 /// Convolutions. The library computes the shapes that it supports. All others are computed as matrix products over
 /// patches. The patch of an output pixel consists of the kernel_h x kernel_w x in_channels inputs that it depends on.
-/// Patches of a few images (a tile) at a time are gathered into scratch. A 1x1 kernel needs no patches. Kernels compute
-/// a tensor in chunks of W successive elements; the position of a chunk is a place (grid.h).
+/// Patches of a few images (a tile) at a time are gathered into scratch. A 1x1 kernel needs no patches.
 namespace cairn::runtime::device {
 
 /// Bytes that the patches of a tile should take at most.

@@ -11,7 +11,7 @@
 
 /// Matrix products, which the library computes. Libraries are slow if rows do not begin at multiples of 16 bytes, for
 /// example with a vocabulary of odd size. Such a product is computed in tiles of rows of op(A) and C; these rows are
-/// padded in scratch. Rows are copied in chunks of W successive elements; the position of a chunk is a place (grid.h).
+/// padded in scratch.
 namespace cairn::runtime::device {
 
 /// Bytes that the padded rows of a tile should take at most.

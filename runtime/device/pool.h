@@ -6,8 +6,7 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Pooling and resizing of images, N,H,W,C. A thread handles a chunk of W successive channels of one pixel. The
-/// position of a chunk is a place (grid.h).
+/// Pooling and resizing of images, N,H,W,C. A thread handles W successive channels of one pixel (a chunk).
 namespace cairn::runtime::device {
 
 /// The windows of a maxpool over x. Place::at holds the indices of the output's image, row, column, and chunk (W

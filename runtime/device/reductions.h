@@ -207,7 +207,7 @@ class WarpPart {
 struct RowLayout {
   int part = 0;            ///< number of threads per row
   int of_team = 0;         ///< number of rows per team
-  std::int64_t slots = 0;  ///< bytes that the reductions of parts need
+  std::int64_t slots = 0;  ///< bytes of shared memory that reductions within parts of a warp need
   std::int64_t packs = 0;  ///< number of packs (16 bytes) that a staged row takes, whatever address it begins at
   bool staged = false;
   std::int64_t shared_bytes = 0;

@@ -7,8 +7,7 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Ops that move elements without arithmetic. They move chunks of W successive elements; the position of a chunk in the
-/// output is a place (grid.h).
+/// Ops that move elements without arithmetic, W successive elements (a chunk) at a time.
 namespace cairn::runtime::device {
 
 /// Concatenates rows. Place::at holds the indices of row and chunk (W elements) of the concatenated row.

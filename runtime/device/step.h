@@ -36,8 +36,8 @@ struct CheckGuards {
   }
 };
 
-/// Finds the last byte in part `index` of the arena that is not `paint`. Sets ends[index] to the offset in the arena
-/// directly behind this byte, or to 0 if all bytes of the part are paint.
+/// Finds the last byte in part `index` of the arena that differs from `paint`. Sets ends[index] to the offset in the
+/// arena directly behind this byte, or to 0 if all bytes of the part are equal to `paint`.
 struct FindTouched {
   static constexpr int kThreads = 256;
   static constexpr std::int64_t kPart = 1 << 20;
@@ -206,7 +206,7 @@ class Step {
   std::vector<core::Shape> shapes_;  ///< shapes of the current instruction's arguments
   std::vector<Tensor> tensors_;
   std::vector<void*> more_outputs_;
-  std::vector<Bytes> inputs_;  ///< inputs of the current synthetic node
+  std::vector<Bytes> inputs_;  ///< inputs of the current node, if it has no op
   std::vector<OutputBytes> outputs_;
 };
 

@@ -12,9 +12,9 @@
 namespace cairn::runtime {
 
 // Bytes with which memory is filled. They are the same on every machine.
-inline constexpr int kArenaPaint = 0xA5;  ///< a new arena; bytes that differ later were written
-inline constexpr int kPoison = 0xFF;      ///< freed memory; every fp32 and bf16 value of such bytes is NaN
-inline constexpr int kSentinel = 0xC5;    ///< the gaps behind buffers
+inline constexpr int kArenaPaint = 0xA5;  ///< for a new arena, so that bytes that were written can be found
+inline constexpr int kPoison = 0xFF;      ///< for freed memory; every fp32 and bf16 value of such bytes is NaN
+inline constexpr int kSentinel = 0xC5;    ///< for the gaps behind buffers
 /// For the scratch of nodes without an op. Differs from kSentinel, so that the check of a guard notices scratch that
 /// overlaps the guard.
 inline constexpr int kDirtyScratch = 0x5A;

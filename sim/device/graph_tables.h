@@ -65,7 +65,7 @@ struct TablesView {
   // of node v.
   const std::int32_t* further_begin = nullptr;  ///< for each node, the first of its further outputs
   const Id* producer = nullptr;                 ///< node that makes each value
-  /// The values that nodes read. A NodeRecord says which of these entries belong to the node.
+  /// The values that nodes read. The NodeRecord of a node says which of these entries belong to it.
   const std::int32_t* inputs = nullptr;
   /// Common divisor, in bytes, of all sizes and scratch. 0 if sums of them in this unit do not fit into 31 bits.
   std::int64_t unit = 0;

@@ -122,7 +122,7 @@ class LockstepOf final : public Lockstep<Id> {
   }
 
   // The loops below use only local variables. Otherwise the compiler would have to assume that every store to an array
-  // of bytes changes members of this object. Each loop is a function that is not inlined, because otherwise the
+  // of bytes might change members of this object. Each loop is a function that is not inlined, because otherwise the
   // compiler runs out of registers.
 #define CAIRN_APART __attribute__((noinline))
 
