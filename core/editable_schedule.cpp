@@ -143,8 +143,6 @@ std::vector<EditableSchedule::Occurrence> EditableSchedule::readers(Occurrence o
   return all;
 }
 
-// --- Reads.
-
 /// Inserts a read into the list of its source: after the read `previous`, or at the head of the list if `previous` is
 /// kNone.
 void EditableSchedule::link_read(std::int32_t read, std::int32_t previous) {
@@ -162,8 +160,6 @@ void EditableSchedule::unlink_read(std::int32_t read) {
   (previous == kNone ? source.first_read : reads_[previous].next) = next;
   (next == kNone ? source.last_read : reads_[next].previous) = previous;
 }
-
-// --- Places.
 
 void EditableSchedule::set_occupied(Place place, bool occupied) {
   const std::uint64_t bit = std::uint64_t{1} << (place & 63);
@@ -250,8 +246,6 @@ EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   stale_[block(p)] = kStale;
   return p;
 }
-
-// --- Edits.
 
 EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
   Occurrence o = free_[v];
@@ -406,8 +400,6 @@ void EditableSchedule::drop_with_unneeded(Occurrence o) {
     }
   }
 }
-
-// --- Moves.
 
 EditableSchedule::Range EditableSchedule::legal(Occurrence o) const {
   const Step& step = steps_[o];

@@ -34,7 +34,6 @@ bool overlap(const Buffer& a, const Buffer& b) { return a.offset < b.offset + b.
 constexpr std::int64_t kMost = std::int64_t{1} << 62;  // limit on numbers, so that a sum of two of them does not
                                                        // overflow
 
-/// A buffer of a problem that is given without a graph, and its position in the plan.
 struct Placed {
   const BufferSpec* spec;
   std::int64_t offset, size;

@@ -127,7 +127,6 @@ class Lowering {
   Value arg(std::size_t i) { return value(op_->args[i]); }
   std::int64_t flops() const { return core::op_work(*op_, core::arg_shapes(layers_, node_)).flops; }
 
-  // --- Operations that several kinds share.
   Value map(std::string_view what, OperationWriter::Values inputs) { return writer_.elementwise(what, inputs); }
   Value shape_of(const Value& x) { return writer_.descriptor("shape", {x}); }
   Value expand(const Value& x, const Shape& to, const Value& shape) { return writer_.view("expand", x, to, shape); }
@@ -247,8 +246,6 @@ class Lowering {
   Value permuted(const Value& x, const Shape& shape) {
     return writer_.view("transpose", x, shape, writer_.descriptor("permutation", {}));
   }
-
-  // --- Matrix products.
 
   /// Adds views that turn x into the matrix, or the batch of matrices, that a product takes. x is a factor of the
   /// product, and `i` is the index of this factor among the forward op's arguments.
@@ -451,8 +448,6 @@ class Lowering {
     return map("add", {d, expand(dmean, shape, left.shape)});
   }
 
-  // --- Other kinds.
-
   Value gelu() {
     const Value x = arg(0);
     const Value cube = map("multiply", {x, map("multiply", {x})});
@@ -572,8 +567,6 @@ class Lowering {
     saved().mask = writer_.compute("cast", x.shape, {chosen});
     return map("multiply", {map("multiply", {x}), saved().mask});
   }
-
-  // --- End of the step.
 
   static bool decays(const Resident& weight) {
     return weight.role == Resident::Role::weight && weight.shape.size() > 1 &&

@@ -45,7 +45,6 @@ class CsvReader {
   }
 
   std::size_t position() const { return at_; }
-  /// Reads a row. Returns false at the end of the text.
   bool next(Row& row) {
     while (at_ < text_.size()) {
       row = {.line = line_, .fields = {}};

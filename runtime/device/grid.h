@@ -82,7 +82,7 @@ class Divisor {
   std::uint32_t shift_ = 0;
 };
 
-/// One index per axis.
+/// The position of a chunk of W elements in a Grid: one index per axis.
 template <int N>
 struct Place {
   std::int64_t at[N];
@@ -255,7 +255,6 @@ struct Move {
   int elements;
 };
 
-/// Returns the number of elements that take 16 bytes.
 inline int elements_of_pack(core::ElementType type) { return 16 / static_cast<int>(core::element_bytes(type)); }
 
 /// Calls body(move) with the Move for elements of `type`: 16 bytes if `packed` is true, else one element.

@@ -40,7 +40,6 @@ void loss(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
 using Family = void (*)(Launcher<Machine>&, Call&);
 
-/// Returns a table with the family of every OpKind.
 template <class Machine>
 constexpr std::array<Family<Machine>, core::kOpKindCount> families() {
   using core::OpKind;

@@ -345,7 +345,6 @@ class MachineSimulator : public Simulator {
   }
 
  protected:
-  /// Returns the number of candidates that are drawn and evaluated at once.
   std::int64_t piece_of(const Generator& generator) const { return fitting(stride_of(generator)); }
   /// Draws candidates into the machine's memory. The result is valid until the next call.
   BatchView<Id> draw(const Generator& generator, std::int64_t first, std::int64_t count) {
@@ -429,7 +428,6 @@ class MachineSimulator : public Simulator {
     }
   }
 
-  /// Returns the bytes that the array `pending` of rewind() takes.
   std::int64_t pending_bytes() const {
     return tables_.view.value_count * static_cast<std::int64_t>(sizeof(std::uint64_t));
   }

@@ -350,7 +350,6 @@ class LockstepOf final : public Lockstep<Id> {
     return reinterpret_cast<Positions>(own[0] == kNever) | reinterpret_cast<Positions>(first <= own[0]);
   }
 
-  /// Adds up bytes step by step, and finds the peak and its first step.
   template <bool kRecomputes>
   void walk(const Row<Id>& row, int lane, Outcome& outcome) {
     if (graph_.single_output()) return walk_outputs<kRecomputes, true>(row, lane, outcome);
