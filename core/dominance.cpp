@@ -48,8 +48,7 @@ class Records {
       values_.push_back(high_ = value);
     }
   }
-  /// Returns the kept values. Low and high records alternate. A low record is lower than all values before it. A high
-  /// record is higher than all values before it.
+  /// Returns the kept values. Low and high records alternate.
   const std::vector<std::int64_t>& values() const { return values_; }
 
  private:
@@ -60,9 +59,8 @@ class Records {
 }  // namespace
 
 CanonicalProfile canonical(std::span<const std::int64_t> profile) {
-  // The canonical form consists of certain peaks and valleys. If they are read from either end of the profile towards
-  // the lowest valley, the peaks ascend and the valleys descend. So they are the records of a walk from each end: the
-  // lowest or highest values so far.
+  // From either end of the profile towards its lowest valley, the peaks of the canonical form ascend, and its valleys
+  // descend. So they are the highest or the lowest values so far, which Records collects.
   const auto lowest = static_cast<std::size_t>(std::min_element(profile.begin(), profile.end()) - profile.begin());
   Records left(profile.front(), lowest + 1), right(profile.back(), profile.size() - lowest);
   for (std::size_t i = 0; i <= lowest; ++i) left.meet(profile[i]);
@@ -126,7 +124,6 @@ class Wing {
 
   bool done() const { return rightwards_ ? at_ == segments_.size() : at_ == 0; }
   std::int64_t valley() const { return value_; }
-  /// Returns the height of the next peak after this valley, or of the valley itself if no peak follows.
   std::int64_t peak() const { return done() ? value_ : value_ + (rightwards_ ? next().rise : next().drop); }
   std::int64_t next_valley() const { return done() ? value_ : value_ + (rightwards_ ? 1 : -1) * next().change(); }
   void advance() {
@@ -147,11 +144,10 @@ class Wing {
   bool rightwards_;
 };
 
-/// Walks over both profiles in one direction, to the right or to the left. Returns whether the two pointers of Lemma
-/// 2.5 can be advanced to the ends of the profiles in this direction. The pointer on `a` starts at the lowest valley of
-/// `a`, and the pointer on `b` at the highest peak of `b`, whose height is `top`. The wing `b` starts at the lowest
-/// valley of `b`. The highest peak is next to this valley, but it can be on the side over which this call does not
-/// walk.
+/// Walks over both profiles in one direction. Returns whether the two pointers of Lemma 2.5 can be advanced to the ends
+/// of the profiles. The pointer on `a` starts at the lowest valley of `a`. The pointer on `b` starts at the highest
+/// peak of `b`, whose height is `top`. This peak is next to the lowest valley of `b`, where the wing `b` starts, but it
+/// can be on the side over which this call does not walk.
 bool wing_dominates(Wing a, Wing b, std::int64_t top) {
   // If the highest peak is on this side, the pointer on b is already at that peak.
   if (!b.done() && b.peak() == top) b.advance();

@@ -44,19 +44,18 @@ CAIRN_HD constexpr Segment joined(const Segment& a, const Segment& b) {
   return {rise, rise - a.change() - b.change()};
 }
 
-/// Returns whether `a` and the segment `b` that follows it are parts of one segment of a profile (Definition 6.3).
-/// - If the change of `a` is negative, they are if the change of `b` is negative and the peak of `b` is not higher than
-///   that of `a`.
-/// - Otherwise, they are if the change of `b` is negative, if the peak of `b` is at least as high as that of `a`, or if
-///   `b` ends at the height at which it begins.
+/// Returns whether segment `a` and the segment `b` that follows it must be joined into one (Definition 6.3):
+/// - If a.change() < 0, they are joined if b.change() < 0 and the peak of `b` is not higher than that of `a`.
+/// - If a.change() >= 0, they are joined if b.change() < 0, if the peak of `b` is at least as high as that of `a`, or
+///   if `b` ends at the height at which it begins.
 CAIRN_HD constexpr bool belong_together(const Segment& a, const Segment& b) {
   if (a.negative()) return b.negative() && b.rise <= a.drop;
   return b.negative() || b.rise >= a.drop || b.rise == b.drop;
 }
 
-/// Appends `next` to the segments of a profile. Then joins the last segments for as long as belong_together() holds for
-/// them. `Chain` is like a vector, and its elements derive from Segment. absorb(a, b) replaces `a` by `a` followed by
-/// `b`. Takes amortised O(1) time.
+/// Appends `next` to the segments of a profile. While belong_together() holds for the last two segments, joins them.
+/// `Chain` is like a vector, and its elements derive from Segment. absorb(a, b) replaces `a` by `a` followed by `b`.
+/// Takes amortised O(1) time.
 template <class Chain, class Absorb>
 void append_segment(Chain& chain, typename Chain::value_type next, const Absorb& absorb) {
   while (!chain.empty() && belong_together(chain.back(), next)) {
@@ -98,19 +97,18 @@ struct PlacedSegment : Segment {
   std::int64_t peak = 0;
   std::int64_t end = 0;  ///< index of the right valley
 };
-/// Splits a profile into the segments of Definition 6.3. Begin, peak and end of a segment are counted from 0; the paper
-/// counts them from 1. O(length).
+/// Splits a profile into the segments of Definition 6.3. The paper counts begin, peak and end of a segment from 1; this
+/// function counts them from 0. O(length).
 std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile);
 
-/// Returns whether `a` dominates `b`. Neither `a` nor `b` may be empty. Runs the loop in the proof of Lemma 2.5, which
-/// starts at the minimum of `a` and the maximum of `b` and proceeds outwards. O(segments).
+/// Returns whether `a` dominates `b`. Runs the loop in the proof of Lemma 2.5, which starts at the minimum of `a` and
+/// the maximum of `b` and proceeds outwards. O(segments).
 bool dominates(const CanonicalView& a, const CanonicalView& b);
-/// Returns whether profile `a` dominates profile `b`. Neither may be empty. O(length).
+/// Returns whether profile `a` dominates profile `b`. Neither profile may be empty. O(length).
 bool dominates(std::span<const std::int64_t> a, std::span<const std::int64_t> b);
 
 /// Merges the segments of k chains that run in parallel into one chain, in the order of sorts_before() (Theorem 6.8).
-/// Each of `parts` must be the segments of a canonical profile. Takes O(s log k) time for k chains with s segments
-/// together.
+/// Each of `parts` must be the segments of a canonical profile. O(s log k) for s segments in all.
 std::vector<Segment> merge_segments(std::span<const std::vector<Segment>> parts);
 
 /// Returns profile* of Definition 5.2. This is the memory from after the first step to the end of the last step, with

@@ -74,7 +74,7 @@ void EditableSchedule::assign(std::span<const NodeId> steps) {
   at_.push_back(end_);
   steps_[end_].place = length_;
 
-  // First collects in moved_ the bytes that are freed after each step. Then sums up the memory step by step.
+  // First, moved_ collects the bytes that are freed after each step.
   moved_.assign(static_cast<std::size_t>(length_) + 2, 0);
   for (Place i = 0; i < length_; ++i) {
     const Node& node = nodes_[steps_[at_[i]].node];
@@ -143,8 +143,6 @@ std::vector<EditableSchedule::Occurrence> EditableSchedule::readers(Occurrence o
   return all;
 }
 
-// --- Reads.
-
 /// Inserts a read into the list of its source: after the read `previous`, or at the head of the list if `previous` is
 /// kNone.
 void EditableSchedule::link_read(std::int32_t read, std::int32_t previous) {
@@ -162,8 +160,6 @@ void EditableSchedule::unlink_read(std::int32_t read) {
   (previous == kNone ? source.first_read : reads_[previous].next) = next;
   (next == kNone ? source.last_read : reads_[next].previous) = previous;
 }
-
-// --- Places.
 
 void EditableSchedule::set_occupied(Place place, bool occupied) {
   const std::uint64_t bit = std::uint64_t{1} << (place & 63);
@@ -251,8 +247,6 @@ EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   return p;
 }
 
-// --- Edits.
-
 EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
   Occurrence o = free_[v];
   if (o != kNone) {
@@ -308,7 +302,6 @@ EditableSchedule::Occurrence EditableSchedule::insert(NodeId v, Occurrence befor
   ++length_;
   add_memory(p, p, node.rise);
 
-  // The new occurrence goes between the occurrences of v before and after p.
   const Occurrence previous = latest_before(v, p);
   step.previous = previous;
   if (previous == kNone) {
@@ -407,8 +400,6 @@ void EditableSchedule::drop_with_unneeded(Occurrence o) {
     }
   }
 }
-
-// --- Moves.
 
 EditableSchedule::Range EditableSchedule::legal(Occurrence o) const {
   const Step& step = steps_[o];

@@ -91,7 +91,6 @@ void EditableSchedule::for_each_step(std::size_t block, const Visit& visit) cons
   }
 }
 
-/// Returns the excess of the block, computed from its current memory.
 std::int64_t EditableSchedule::find_excess(std::size_t block) const {
   if (ceiling_ == std::numeric_limits<std::int64_t>::max()) return 0;
   const std::int64_t ceiling = ceiling_ - lifted_[block];
@@ -163,8 +162,7 @@ void EditableSchedule::change_life(Occurrence o, std::int32_t output, Place old_
   if (now < old_last_use) add_memory(now + 1, old_last_use, -bytes);
 }
 
-/// Notes the ends of the lifetimes of all outputs of o, for change_lives(), which is called once they have changed.
-/// Does nothing for kNone.
+/// Stores where the lifetimes of the outputs of o end. After an edit, change_lives() compares the new ends with them.
 void EditableSchedule::note_last_uses(Occurrence o) {
   last_uses_.clear();
   if (o == kNone) return;

@@ -134,8 +134,8 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment) {
         data.scratch[v] = std::max(-taken_over(v), least_scratch(view, v));
         continue;
       }
-      // If an output takes over storage, the bytes that it needs in addition are rounded up, so that the scratch stays
-      // legal.
+      // With negative scratch, v takes over storage. The bytes that it needs beyond this storage are rounded up, so
+      // that the scratch stays legal.
       data.scratch[v] = graph.scratch(v) >= 0
                             ? align_up(graph.scratch(v), alignment)
                             : align_up(graph.size(v) + graph.scratch(v), alignment) - view.node_size[v];

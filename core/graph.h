@@ -18,8 +18,8 @@ namespace cairn::core {
 using NodeId = std::int32_t;
 inline constexpr NodeId kNoNode = -1;
 
-/// A value is one output of one node. Values are numbered by node, and within a node by output. If every node has one
-/// output, value v is the output of node v.
+/// A value is one output of one node. Values are numbered in the order of their nodes, and the outputs of a node have
+/// consecutive numbers. If every node has one output, value v is the output of node v.
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
@@ -38,8 +38,7 @@ struct OutputRef {
 struct Output {
   std::int64_t size = 0;  ///< bytes, >= 0
   bool keep = false;      ///< whether the output must be in memory after the last step
-  /// The input of the node whose storage this output takes over. The output does so only if nothing reads this input
-  /// later.
+  /// An input of the node. If nothing reads this input later, the output takes over its storage.
   OutputRef inplace;
   std::string name;  ///< may be empty; differs from the names of the node's other outputs
 };
@@ -57,14 +56,13 @@ struct Node {
   /// Whether the node must run exactly once, for example because of random state, a collective or a side effect.
   bool pinned = false;
   NodeId forward = kNoNode;  ///< the forward node that a backward node belongs to
-  /// The input whose storage the output of the node takes over. The output does so only if nothing reads this input
-  /// later.
+  /// An input of the node. If nothing reads this input later, the node's output takes over its storage.
   OutputRef inplace;
-  /// The outputs that the node reads. Duplicates are dropped. An input of size 0 carries no data; it only makes this
+  /// The outputs that the node reads. Duplicates are dropped. An input of size 0 carries no data. It only makes this
   /// node run after the node that computes the input.
   std::vector<OutputRef> inputs;
-  /// The operation of the node. If it is absent, the node has only sizes and a cost, and the runtime executes it with
-  /// its synthetic kernel.
+  /// The operation of the node. Without one, the node has only sizes and a cost, and the runtime fills its outputs with
+  /// a hash of its inputs.
   std::optional<Op> op;
   /// The outputs of a node that has several outputs. In that case, build() ignores size, keep and inplace above. If
   /// `outputs` is empty, the node has one output, which size, keep and inplace describe. A node that produces nothing
@@ -107,14 +105,13 @@ struct GraphView {
 static_assert(std::is_trivially_copyable_v<GraphView>);
 
 /// A validated, immutable, directed acyclic computation graph. Copies are cheap, because they share the data. Several
-/// threads may read one graph at the same time. An edge is one input of one node. In complexities, n is the number of
-/// nodes, and m the number of edges.
+/// threads may read one graph at the same time. An edge is one input of one node.
 class Graph {
  public:
   Graph();  ///< the empty graph
 
   const std::string& name() const;
-  const CostUnit& cost_unit() const;  ///< the unit of cost()
+  const CostUnit& cost_unit() const;
   NodeId node_count() const { return view_.node_count; }
   std::int64_t edge_count() const { return view_.input_begin[view_.node_count]; }  ///< number of inputs of all nodes
 
@@ -122,7 +119,7 @@ class Graph {
   std::int64_t cost(NodeId v) const { return view_.cost[v]; }
   std::int64_t scratch(NodeId v) const { return view_.scratch[v]; }
   bool pinned(NodeId v) const { return view_.pinned[v] != 0; }
-  bool has_pinned() const;  ///< whether any node is pinned
+  bool has_pinned() const;
 
   // --- Neighbours of a node: nodes that must run before it (predecessors) or after it (successors).
   /// Returns the distinct nodes whose outputs v reads, in the order in which the inputs of v first refer to them.
@@ -179,12 +176,12 @@ class Graph {
   const Op* op(NodeId v) const;  ///< nullptr if the node has none
 
   std::span<const Resident> residents() const;
-  /// Returns the bytes of all resident tensors, which stay in memory for the whole step. residents() are included.
+  /// Returns the bytes that stay in memory for the whole step: those of residents() and those that
+  /// GraphBuilder::add_resident_bytes() added.
   std::int64_t resident_bytes() const;
 
-  /// Returns the baseline order. This is the order that the builder was given. Without such an order, it is the order
-  /// of node ids if that is topological. Otherwise it is the order of Kahn's algorithm, which takes the lowest id
-  /// first.
+  /// Returns the baseline order. This is the order that the builder was given, if any. Otherwise, it is the order of
+  /// node ids if that is topological, else the order of Kahn's algorithm with the lowest ready id first.
   std::span<const NodeId> input_order() const;
   bool order_was_given() const;
 
@@ -195,12 +192,12 @@ class Graph {
 
   const GraphView& view() const { return view_; }
 
-  /// Returns the same graph with the given scratch, which has one number of bytes per node. All other data is shared.
+  /// Returns the same graph with the given scratch, in bytes, one number per node. The result shares all other data.
   /// O(nodes + edges), without an allocation per node. Throws the InputError of GraphBuilder::build() if a number is
   /// not legal.
   Graph with_scratch(std::vector<std::int64_t> scratch) const;
-  /// Returns the same graph with the given costs, which have one number per node. Works like with_scratch(). Without
-  /// `unit`, the cost unit stays.
+  /// Returns the same graph with the given costs, one number per node, and with the cost unit `unit` if it is given.
+  /// Shares, takes time and throws like with_scratch().
   Graph with_costs(std::vector<std::int64_t> cost, std::optional<CostUnit> unit = std::nullopt) const;
 
  private:
@@ -222,8 +219,8 @@ Node node_of(const Graph& graph, NodeId v);
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name = "");
-  /// Creates a builder that contains everything in `graph`, for callers that want a changed copy of it. Nodes and
-  /// residents keep their ids.
+  /// Creates a builder that contains everything in `graph`, for callers that want a changed copy. Nodes and residents
+  /// keep their ids.
   explicit GraphBuilder(const Graph& graph);
 
   NodeId add(Node node);
@@ -237,7 +234,7 @@ class GraphBuilder {
   std::int32_t add_resident(Resident resident);
   const Resident& resident(std::int32_t index) const;
   Resident& resident(std::int32_t index);
-  /// Adds bytes to resident_bytes() beyond those of the added residents.
+  /// Adds `bytes` to Graph::resident_bytes() without adding a Resident.
   void add_resident_bytes(std::int64_t bytes);
 
   void set_name(std::string name);
@@ -267,9 +264,9 @@ class GraphBuilder {
   std::optional<std::vector<NodeId>> order_;
 };
 
-/// Returns `graph` with sizes and positive scratch rounded up to `alignment` bytes. The peak that a schedule has in the
-/// result is a lower bound on the bytes of every plan of the schedule with that alignment. Node ids stay the same. The
-/// list of residents and the ops are left out, because ops do not fit the rounded sizes. All other data is shared.
+/// Returns `graph` with sizes and positive scratch rounded up to `alignment` bytes. In the result, the peak of a
+/// schedule is a lower bound on the bytes of all of its plans with that alignment. Node ids stay the same. The list of
+/// residents and the ops are left out, because ops do not fit the rounded sizes. All other data is shared.
 Graph align_sizes(const Graph& graph, std::int64_t alignment);
 
 /// Returns the forward part of a training graph, as inference computes it: the graph without its backward nodes. The

@@ -74,7 +74,6 @@ void name_all(std::vector<Node>& nodes) {
   check_names(nodes);
 }
 
-/// Numbers the values of all nodes, and copies the numeric properties of nodes and values.
 void number_values(const std::vector<Node>& nodes, auto& data, auto& structure) {
   std::int64_t values = 0, edges = 0;
   for (std::size_t v = 0; v < nodes.size(); ++v) {
@@ -96,12 +95,10 @@ void number_values(const std::vector<Node>& nodes, auto& data, auto& structure) 
   structure.inputs.reserve(static_cast<std::size_t>(edges));
 }
 
-/// Sets the inputs, without duplicates, and the predecessors. Also sets the readers and successors, which are the
-/// inverted lists.
 void link(std::vector<Node>& nodes, auto& structure) {
   const bool single = structure.single_output();
   const std::size_t values = structure.producer.size();
-  std::vector<NodeId> last_reader(values, kNoNode);  // last reader of each value
+  std::vector<NodeId> last_reader(values, kNoNode);
   std::vector<NodeId> last_successor(single ? 0 : nodes.size(), kNoNode);
   if (!single) structure.predecessor_begin.push_back(0);
   for (NodeId v = 0; v < static_cast<NodeId>(nodes.size()); ++v) {
@@ -140,7 +137,6 @@ void order_nodes(const std::vector<Node>& nodes, std::optional<std::vector<NodeI
   }
 }
 
-/// Returns the bytes of the resident tensors, plus `bytes`.
 std::int64_t resident_bytes_of(const std::vector<Resident>& residents, std::int64_t bytes) {
   for (const Resident& resident : residents) {
     if (bytes < 0 || resident.bytes() > kSumLimit - bytes) {

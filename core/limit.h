@@ -12,7 +12,8 @@ namespace cairn::core {
 struct Limit {
   double seconds = std::numeric_limits<double>::infinity();  ///< wall time
   static constexpr std::int64_t kAnyWork = std::numeric_limits<std::int64_t>::max();
-  /// Number of work units, mostly visits of nodes. The same work takes the same number of units on every machine.
+  /// Number of work units. Usually one unit is one visit of a node. The same work takes the same number on every
+  /// machine.
   std::int64_t work = kAnyWork;
   const std::atomic<bool>* stop = nullptr;  ///< polled; once it is set, the solver returns the best result found so far
 
@@ -53,7 +54,7 @@ class Stopwatch {
     if (limit_.counts_work()) rest.work = limit_.work - done_;
     return rest;
   }
-  /// Returns a limit of the fraction `part`, from 0 to 1, of the time and of the work that are left.
+  /// Returns rest() with time and work multiplied by `part`, which must be in [0, 1].
   Limit share(double part) const {
     Limit limit = rest();
     limit.seconds *= part;
@@ -72,8 +73,8 @@ class Stopwatch {
   bool expired_ = false;
 };
 
-/// Calls `work` with a Stopwatch whose limit is the fraction `part` of what is left of the limit of `watch`. Returns
-/// the result of `work`. Adds the units that `work` has charged to `watch`, even if `work` throws.
+/// Calls `work` with a Stopwatch for the limit watch.share(part), and returns the result of `work`. The units that
+/// `work` charged are charged to `watch`, too, even if `work` throws.
 template <class Work>
 auto within(Stopwatch& watch, double part, const Work& work) {
   struct Count {

@@ -254,7 +254,6 @@ class Checker {
     }
   }
 
-  /// Checks pooling, upsampling and their gradients.
   void check_resampling() const {
     switch (op_.kind) {
       case OpKind::maxpool:

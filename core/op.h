@@ -193,7 +193,6 @@ void check_op(const Op& op, std::span<const Shape> arg_shapes);
 
 /// Work of one execution of an op in fp32.
 struct OpWork {
-  /// Number of floating-point operations.
   std::int64_t flops = 0;
   /// Bytes read and written; each tensor counts once.
   std::int64_t bytes = 0;

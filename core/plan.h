@@ -30,14 +30,13 @@ struct Buffer {
 /// A plan may leave a gap behind every buffer, called a guard, in which writes beyond the buffer can be detected.
 struct Plan {
   std::int64_t bytes = 0;  ///< height of the arena, which is the maximum of offset + size over the buffers
-  /// Largest number of bytes that live buffers take at one step, with rounding and guards. No plan is lower than this.
+  /// Largest number of bytes that live buffers take at one step, with rounding and guards. `bytes` cannot be less.
   std::int64_t lower_bound = 0;
   std::int64_t alignment = 1;
   std::vector<Buffer> buffers;  ///< the plan of a schedule orders them by `first` and has none for outputs of size 0
 };
 
-/// Returns the offsets of the plan's buffers, in their order. Together with the schedule, the offsets of a plan without
-/// guards determine the plan.
+/// Returns the offset of each of the plan's buffers. A schedule and these offsets determine a plan without guards.
 inline std::vector<std::int64_t> offsets_of(const Plan& plan) {
   std::vector<std::int64_t> offsets;
   offsets.reserve(plan.buffers.size());
@@ -69,8 +68,8 @@ struct BufferSpec {
   std::int64_t alignment = 1;          ///< the offset must be a multiple of this number of bytes
   std::optional<std::int64_t> offset;  ///< fixed offset, at which the buffer must lie
   std::optional<std::int64_t> hint;    ///< offset that the planner tries first
-  /// Half-open ranges of time [first, second) in which other buffers may use the bytes. The ranges ascend and lie
-  /// strictly inside the lifetime.
+  /// Half-open ranges of time [first, second) in which other buffers may use this buffer's bytes. The ranges ascend and
+  /// lie strictly inside the lifetime.
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
   bool operator==(const BufferSpec&) const = default;
 };

@@ -34,7 +34,6 @@ bool overlap(const Buffer& a, const Buffer& b) { return a.offset < b.offset + b.
 constexpr std::int64_t kMost = std::int64_t{1} << 62;  // limit on numbers, so that a sum of two of them does not
                                                        // overflow
 
-/// A buffer of a problem that is given without a graph, and its position in the plan.
 struct Placed {
   const BufferSpec* spec;
   std::int64_t offset, size;
@@ -155,7 +154,6 @@ std::string check_overlaps(const Plan& plan) {
 }
 
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan) {
-  // The key is the first step, whether the buffer is scratch, and the number of the output.
   std::map<std::tuple<std::int64_t, bool, std::int32_t>, const Buffer*> at;
   for (const Buffer& b : plan.buffers) {
     if (!at.emplace(std::tuple(b.first, b.scratch, b.output), &b).second) {

@@ -71,7 +71,6 @@ Graph with_precision(const Graph& graph, Precision precision) {
     if (node.op->writes < 0) {
       const std::int64_t fp32_size = graph.value_size(graph.value(v));
       set_sizes(node);
-      // Negative scratch is the storage that an in-place output takes over. It shrinks in proportion to the output.
       if (node.scratch < 0) node.scratch = node.scratch * output_bytes(*node.op, 0) / fp32_size;
     } else {
       builder.resident(node.op->writes).type = node.op->type;

@@ -34,8 +34,9 @@ struct Evaluation {
   bool valid() const { return defect.kind == Defect::Kind::none; }
 };
 
-/// Evaluates schedules in O(T + sum of in-degrees) for T steps. Allocates only when a schedule is longer than every
-/// schedule before it. The object holds work arrays, so each thread needs its own. The graph must outlive the object.
+/// Evaluates schedules in O(T + sum of in-degrees) for T steps. Allocates only if a schedule is longer than all that
+/// the object evaluated before. The object holds work arrays, so each thread needs its own. The graph must outlive the
+/// object.
 class Evaluator {
  public:
   explicit Evaluator(const Graph& graph);
@@ -43,9 +44,9 @@ class Evaluator {
   Evaluation evaluate(std::span<const NodeId> steps);
   Evaluation evaluate(const Schedule& schedule) { return evaluate(schedule.steps); }
 
-  /// Returns the memory over time, (0, during(1), after(1), ..., during(T), after(T)), which are 2T + 1 entries in
-  /// bytes. during(i) is the memory while step i runs. after(i) is the memory once step i has freed the values that no
-  /// later step needs. Throws InputError if the schedule is invalid.
+  /// Returns the memory over time in bytes: (0, during(1), after(1), ..., during(T), after(T)) for T steps. during(i)
+  /// is the memory while step i runs. after(i) is the memory once step i has freed the values that no later step needs.
+  /// Throws InputError if the schedule is invalid.
   std::vector<std::int64_t> profile(std::span<const NodeId> steps);
 
  private:

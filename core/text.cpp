@@ -151,7 +151,6 @@ struct Character {
   bool valid = false;  ///< false: `code` is one byte that does not begin a UTF-8 sequence
 };
 
-/// Returns the first character of a text, which must not be empty.
 Character first_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);

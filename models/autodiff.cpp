@@ -249,9 +249,9 @@ class Backward {
     contribute(v, op.args[0], "grad_input", OpKind::conv2d_grad_input, {dy, op.args[1]}, op.attrs);
   }
 
-  /// Adds the gradients of a batch norm. The statistics depend on x, so they contribute to the gradient of x. The node
-  /// grad_input includes this contribution. For this, it reads the gradient of the parameters, which holds the sums
-  /// over rows that the contribution consists of.
+  /// Adds the gradients of a batch norm. The statistics depend on x, too, so they contribute to the gradient of x. The
+  /// node grad_input computes this contribution from the gradient of the parameters, which holds the necessary sums
+  /// over rows.
   void batchnorm(NodeId v, const Op& op, const Operand& dy) {
     const Operand& x = op.args[0];
     const Operand& stats = op.args[1];

@@ -18,7 +18,7 @@ struct Tensor {
   std::int64_t channels() const { return shape.back(); }
 };
 
-/// Options of ModelBuilder::project(), for rows x k elements of x and a weight of k x n elements.
+/// Options of ModelBuilder::project() for x of rows x k elements and a weight w of k x n elements.
 struct ProjectOptions {
   std::optional<Tensor> bias = std::nullopt;  ///< a tensor of n elements
   bool transposed = false;                    ///< whether w is stored [n, k]
@@ -84,7 +84,7 @@ class ModelBuilder {
   /// Appends a node for `op`. If `forward` is given, the node is a backward node that belongs to that forward node. If
   /// op.writes is a resident's index, the node's output takes no bytes.
   Tensor append(std::string name, core::Op op, core::NodeId forward = core::kNoNode);
-  /// Keeps the first output of v.
+  /// Marks the first output of v as kept.
   void keep(core::NodeId v) {
     core::Node& node = graph_.node(v);
     (node.outputs.empty() ? node.keep : node.outputs.front().keep) = true;

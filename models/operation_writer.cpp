@@ -98,7 +98,7 @@ void OperationWriter::mark(const std::vector<bool>& needed) {
     NodeId mark = forward_of_[v].last;
     for (const core::OutputRef& input : nodes_[v].inputs) mark = std::min(mark, last_reader[input.node]);
     mark = std::max(mark, forward_of_[v].first);
-    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors; a layer ends with another operation
+    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors, with which no layer ends
     nodes_[v].forward = last_reader[v] = mark;
   }
 }

@@ -117,7 +117,8 @@ class Lowering {
   }
 
   Saved& saved() { return saved_[forward_]; }
-  /// Returns the values that a layer of statistics has saved. This layer computed argument `arg` of the current op.
+  /// Returns the values that another layer has saved: the one that computed argument `arg` of the current op, which
+  /// holds statistics.
   Saved& saved_by(std::size_t arg) { return saved_[op_->args[arg].index]; }
 
   Value value(const Operand& x) {
@@ -126,7 +127,6 @@ class Lowering {
   Value arg(std::size_t i) { return value(op_->args[i]); }
   std::int64_t flops() const { return core::op_work(*op_, core::arg_shapes(layers_, node_)).flops; }
 
-  // --- Operations that several kinds share.
   Value map(std::string_view what, OperationWriter::Values inputs) { return writer_.elementwise(what, inputs); }
   Value shape_of(const Value& x) { return writer_.descriptor("shape", {x}); }
   Value expand(const Value& x, const Shape& to, const Value& shape) { return writer_.view("expand", x, to, shape); }
@@ -140,7 +140,6 @@ class Lowering {
     return map("add", {y, expand(bias, y.shape, saved().out_shape)});
   }
 
-  /// Adds the operations of convolutions, pooling and upsampling.
   Value operations_of_images() {
     switch (op_->kind) {
       case OpKind::conv2d:
@@ -248,8 +247,6 @@ class Lowering {
     return writer_.view("transpose", x, shape, writer_.descriptor("permutation", {}));
   }
 
-  // --- Matrix products.
-
   /// Adds views that turn x into the matrix, or the batch of matrices, that a product takes. x is a factor of the
   /// product, and `i` is the index of this factor among the forward op's arguments.
   Value flatten(const Value& x, std::size_t i) {
@@ -260,8 +257,8 @@ class Lowering {
     return writer_.view("reshape", permuted(x, x.shape), std::move(shape), saved().flat[i]);
   }
 
-  /// Returns factor i of the forward layer's product as the matrix that the product takes. Saves the shapes that the
-  /// gradient of the factor needs.
+  /// Returns factor i of the forward layer's product as a matrix. Saves the shapes that the gradient of the factor
+  /// needs.
   Value factor(std::size_t i) {
     Value x = arg(i);
     if (is_matrix(x.shape) && (i == 0 || saved().flat[0].nodes.empty())) return x;
@@ -283,7 +280,8 @@ class Lowering {
     return writer_.view("transpose", x, std::move(shape));
   }
 
-  /// Returns the shape of a product before reshaping. This is x's shape, with the last axes that k spans replaced by n.
+  /// Returns the shape of a product before reshaping: x's shape with n instead of the last axes, whose extents have the
+  /// product k.
   Shape natural_shape(const Shape& x) const {
     const core::OpAttrs& a = op_->attrs;
     if (a.batch > 1) return op_->shape;
@@ -331,7 +329,7 @@ class Lowering {
     return d;
   }
 
-  /// Returns the gradient of the bare product or convolution, before alpha is multiplied and the bias is added.
+  /// Returns the gradient of the product or convolution before its result is multiplied by alpha and a bias is added.
   Value product_gradient(const Value& dy) {
     Value& d = saved().product_gradient;
     if (!d.nodes.empty()) return d;
@@ -449,8 +447,6 @@ class Lowering {
     const Value dmean = map("divide", {map("negate", {sum(d, statistic, left.axes)}), left.count});
     return map("add", {d, expand(dmean, shape, left.shape)});
   }
-
-  // --- Other kinds.
 
   Value gelu() {
     const Value x = arg(0);
@@ -571,8 +567,6 @@ class Lowering {
     saved().mask = writer_.compute("cast", x.shape, {chosen});
     return map("multiply", {map("multiply", {x}), saved().mask});
   }
-
-  // --- End of the step.
 
   static bool decays(const Resident& weight) {
     return weight.role == Resident::Role::weight && weight.shape.size() > 1 &&

@@ -19,7 +19,6 @@ namespace {
 using core::NodeId;
 using core::Random;
 
-/// Returns a uniform number in [0, count).
 std::int64_t below(Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
@@ -126,7 +125,6 @@ class SeriesParallelShape {
     }
     const bool parallel = part.readers >= 2 && part.inner >= 2 && below(random_, 2) == 0;
     if (parallel) {
-      // There are two or more branches. The last of them may be a single edge.
       const auto branches = static_cast<NodeId>(2 + below(random_, std::min(part.readers, part.inner) - 1));
       NodeId inner = part.inner, readers = part.readers;
       for (NodeId b = 0; b < branches; ++b) {

@@ -60,23 +60,23 @@ struct LayeredOptions {
 core::Graph generate_layered(const LayeredOptions& options);
 
 /// The pumpkin by which section 9 of Jin et al. encodes an instance of 3-Partition. The instance consists of 3m numbers
-/// that sum to m B. Let W be the size of the source. If the numbers can be split into m groups of sum B, the least peak
-/// is W + m (m + 1) B / 2. Otherwise the least peak is higher.
+/// that sum to m * B. Let W be the size of the source. If the numbers can be split into m groups with sum B, the least
+/// peak is W + m * (m + 1) * B / 2. Otherwise the least peak is higher.
 struct ThreePartition {
   core::Graph graph;
-  std::int64_t feasible_peak = 0;  ///< least peak if the numbers can be split: W + m (m + 1) B / 2
+  std::int64_t feasible_peak = 0;  ///< least peak if the numbers can be split: W + m * (m + 1) * B / 2
 };
 /// Builds the pumpkin of a 3-Partition instance. Throws InputError unless there are 3m positive numbers with m >= 1, m
 /// divides their sum, and no number exceeds B = sum / m.
 ThreePartition three_partition_pumpkin(std::span<const std::int64_t> numbers);
 /// Returns 3m numbers for m = `groups` that can be split into m groups of three numbers with the given sum.
 std::vector<std::int64_t> feasible_three_partition(int groups, std::int64_t sum, std::uint64_t seed);
-/// Shapes of pumpkins in which every valley (local minimum of memory) of every branch ends its own segment
-/// (core/dominance.h). This holds for any number of branches and valleys.
+/// Shapes of memory along the branches of a pumpkin (generate_pumpkin). In both of them, every valley (local minimum of
+/// memory) ends a different segment (core/dominance.h), for any number of branches and valleys.
 enum class Valleys : std::uint8_t {
   falling,  ///< the shape in section 9 of Jin et al.: towards the end of a branch, valleys fall and peaks rise
   /// Towards the end of a branch, valleys rise and peaks fall, and all peaks differ. So no segments can be joined when
-  /// branches are merged, and the states in the table of Theorem 8.2 hold as many segments as possible.
+  /// branches are merged, and the table of Theorem 8.2 holds as many segments as possible.
   rising
 };
 core::Graph generate_valley_pumpkin(core::NodeId branches, core::NodeId length, std::uint64_t seed,

@@ -21,7 +21,6 @@ constexpr std::array<ModelOption, 5> kOptions{{
     {"classes", 2, 1, "classes of a pixel"},
 }};
 
-/// Adds a 3x3 convolution, batch norm and ReLU, twice.
 Tensor double_conv(ModelBuilder& model, const std::string& name, Tensor x, std::int64_t channels) {
   for (int i = 1; i <= 2; ++i) {
     x = conv(model, fmt::format("{}.conv{}", name, i), x, channels, 3, 1, 1);

@@ -120,8 +120,8 @@ void check_program(const Program& program, const ExecuteOptions& options) {
 }
 
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written) {
-  // By chance, the last bytes of a tensor can equal the paint, so that `written` is below `given`. It is very unlikely
-  // that the last kChance bytes all do.
+  // `written` ends at the last byte that differs from the pattern of a new arena. The last bytes of a tensor can equal
+  // the pattern by chance. So `written` can be below `given`, but hardly by kChance bytes or more.
   constexpr std::int64_t kChance = 16;
   const bool agree = written <= given && given - written < std::max(kChance, program.alignment);
   return poison || agree ? given : core::align_up(written, program.alignment);

@@ -53,12 +53,12 @@ struct Output {
   std::span<const std::byte> bytes;
 };
 
-/// Digest of an output that is neither read nor kept. Its buffer is freed right after its node has run, so the digest
-/// stands for the bytes.
+/// Digest of an output that is neither read nor kept. Its buffer is freed right after its node has run, so comparisons
+/// of outputs use the digest instead of the bytes.
 struct SinkDigest {
   core::NodeId node = core::kNoNode;
   std::int32_t output = 0;
-  std::uint64_t digest = 0;  ///< synthetic_digest of the output after its node ran for the last time
+  std::uint64_t digest = 0;  ///< digest of the output's bytes after its node ran for the last time
   bool operator==(const SinkDigest&) const = default;
 };
 
@@ -71,7 +71,8 @@ class Executor {
   virtual const Program& program() const = 0;
 
   /// Runs one training step and waits for its end. Every run gives the same bits. Throws DeviceError if the step fails.
-  /// Throws core::Error, which names the node, if a sentinel was overwritten.
+  /// Throws core::Error, which names the node, if a step has written into a gap behind a buffer
+  /// (ExecuteOptions::sentinels).
   virtual StepReport run(bool time_ops = false) = 0;
 
   /// Returns the number of bytes of the arena up to the highest byte that the steps so far have written, rounded up to

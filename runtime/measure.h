@@ -55,8 +55,8 @@ struct TimingOptions {
   int least = 5, most = 1000;
   /// Seconds. `least` timings suffice if the undisturbed timings together take at least this long.
   double seconds = 0.02;
-  /// Limit on repetitions. Disturbed timings are no longer repeated once all timings together took `most_effort` times
-  /// as long as the undisturbed ones would have taken.
+  /// Limit on repetitions of disturbed timings. They end once all timings together took longer than `most_effort * t`.
+  /// Here, t is the time of `least` undisturbed timings, but at least `seconds`.
   double most_effort = 2;
   std::function<bool()> expired = {};  ///< called after every timing; returns whether to stop; empty: never
 };

@@ -18,7 +18,7 @@ struct Location {
   std::int64_t offset = 0;  ///< bytes into the arena
   std::int32_t resident = -1;
   std::int64_t bytes = 0;     ///< exact size of the tensor, not rounded up
-  std::int64_t reserved = 0;  ///< bytes of its buffer in the plan
+  std::int64_t reserved = 0;  ///< bytes of the tensor's buffer in the plan
 };
 
 /// Where one output of a step is.
@@ -28,7 +28,8 @@ struct OutputLocation : Location {
   std::int64_t taken_bytes = 0;
 };
 
-/// One step. It runs the op of `node`, or the synthetic kernel if the node has no op.
+/// One step. It runs the op of `node`. If the node has no op, it runs the synthetic kernel, which fills the outputs
+/// with a hash of the inputs.
 struct Instruction {
   core::NodeId node = core::kNoNode;
   std::int64_t step = 0;
@@ -67,7 +68,6 @@ struct Program {
   std::span<const Location> inputs_of(const Instruction& i) const {
     return std::span(inputs).subspan(i.input_begin, i.input_count);
   }
-  /// Returns the outputs of an instruction.
   std::span<const OutputLocation> outputs_of(const Instruction& i) const {
     return std::span(outputs).subspan(i.output_begin, i.output_count);
   }

@@ -13,7 +13,8 @@
 /// the same functions for a GPU.
 namespace cairn::sim {
 
-/// Successive rows of a bit matrix. The bit in row i and column j says whether profile i of a set dominates profile j.
+/// Successive rows of a bit matrix. The bit in row i and column j says whether profile i of a DominanceSet dominates
+/// profile j.
 struct DominanceBand {
   std::int64_t first_row = 0;
   std::int64_t rows = 0;
@@ -41,25 +42,24 @@ class DominanceSet {
 
   virtual std::int64_t size() const = 0;
 
-  /// Returns, for each profile of the set, 1 if `one` dominates it, else 0. `one` need not be in the set. One
-  /// comparison takes O(1) if 16 rounded values of each of the two profiles suffice for the answer. Otherwise it takes
-  /// O(segments of both).
+  /// Returns, for each profile of the set, 1 if `one` dominates it, else 0. `one` need not be in the set. A comparison
+  /// takes O(1) if the signatures of the two profiles (16 rounded values each) decide it, else O(segments of both).
   virtual std::vector<std::uint8_t> dominated_by(const core::CanonicalView& one) const = 0;
   /// Returns, for each profile of the set, 1 if it dominates `one`, else 0. Takes as long as dominated_by().
   virtual std::vector<std::uint8_t> dominators_of(const core::CanonicalView& one) const = 0;
 
-  /// Compares all pairs of profiles. Calls visit(band) for bands of rows of the matrix, from the first row to the last.
+  /// Compares all pairs of profiles. Calls visit(band) for successive bands of rows of the bit matrix (DominanceBand).
   /// A band has as many rows as fit into `most_bytes`, and is valid until visit() returns. Takes memory for two bands.
   /// With a GPU, one of the two bands is in the GPU's memory. Makes size()^2 comparisons, which are as fast as those of
   /// dominated_by(). Throws InputError if `most_bytes` is less than a single row, which takes size() / 8 bytes.
   virtual void for_each_band(std::int64_t most_bytes, const std::function<void(const DominanceBand&)>& visit) const = 0;
 
   /// Returns the ascending indices of the profiles that are not dominated by any other profile. If several profiles
-  /// dominate each other, only the first of them is returned. For r results among n profiles, this takes O(n log n)
-  /// time and at most O(n * (r + block)) comparisons, which are as fast as those of dominated_by(). `block` is 4096
-  /// profiles on the host. On a GPU, it is twice the number of warps that run at once. If a few profiles dominate most
-  /// others, far fewer comparisons are made. If no profile dominates another, n^2 / 2 are made. Takes about 130 bytes
-  /// per profile in addition to the set.
+  /// dominate each other, only the first of them is returned. Sorts in O(n log n) time for n profiles. For r results,
+  /// makes at most O(n * (r + block)) comparisons, which are as fast as those of dominated_by(). `block` is 4096
+  /// profiles on the host. On a GPU, it is twice the number of warps that run at once. Far fewer comparisons are made
+  /// if a few profiles dominate most others, and n^2 / 2 if no profile dominates another. Takes about 130 bytes per
+  /// profile in addition to the set.
   virtual std::vector<std::int64_t> non_dominated() const = 0;
 };
 

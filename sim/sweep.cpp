@@ -33,7 +33,6 @@ std::string costs_hash(const core::Graph& graph) {
 constexpr std::int64_t kVersion = 2;  // version 1 had no checksum
 constexpr std::string_view kChecksum = ",\"checksum\":";
 
-/// Returns the checksum of `text`, which is the part of a checkpoint before its checksum.
 std::string checksum_of(std::string_view text) {
   return fmt::format("{:08x}", crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()));
 }

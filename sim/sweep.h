@@ -63,8 +63,8 @@ struct SweepProgress {
 /// Options of a sweep. None of them changes the tally of a given number of candidates.
 struct SweepOptions {
   std::int64_t at_once = 0;  ///< largest number of candidates that a simulator gets in one call; 0: no such limit
-  /// Approximate duration of a round. After each round, the sweep checks the clock and the stop flag, and waits for all
-  /// ranks.
+  /// A sweep runs in rounds of about this duration. After each round, it checks the clock and the stop flag, and waits
+  /// for all ranks.
   double round_seconds = 0.25;
   const std::atomic<bool>* stop = nullptr;  ///< once it is set, the sweep ends after the current round
   /// Time limit. Once it has passed, the sweep ends after the current round.

@@ -191,9 +191,9 @@ void Tally::add_all(const Outcomes& outcomes, const IndexOf& index_of) {
   const std::int64_t count = outcomes.count();
   for (std::int64_t begin = 0; begin < count; begin += kPiece) {
     const std::int64_t end = std::min(count, begin + kPiece);
-    // Within a piece, the guard and `worst` can be outdated. This does no harm, because it only becomes harder to get
-    // into the front and the list of best candidates. So an outdated guard can rule out too few candidates, never too
-    // many.
+    // The guard and `worst` are computed once for kPiece candidates, so they can be outdated. This does no harm. It
+    // only becomes harder to get into the front and the list of best candidates, so they can rule out too few
+    // candidates, never too many.
     const FrontGuard guard(front_);
     const std::int64_t worst = worst_top().peak;
     TallyCounts sum;

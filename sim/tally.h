@@ -42,7 +42,7 @@ struct TallyOptions {
 /// largest scratch. No schedule of the graph has a peak outside this range. O(nodes + edges).
 TallyOptions tally_options(const core::Graph& graph);
 
-/// Exact counts of a tally, without the histogram. The least and most values have a meaning only if valid > 0.
+/// Exact counts of a tally, without the histogram. The fields least_* and most_* have a meaning only if valid > 0.
 struct TallyCounts {
   std::int64_t valid = 0, invalid = 0;
   std::int64_t within = 0;   ///< number of valid candidates with a peak of at most the budget

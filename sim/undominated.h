@@ -11,13 +11,12 @@
 
 namespace cairn::sim {
 
-/// Collects candidate schedules of a graph that are not dominated by any other candidate. Schedules are compared by
-/// their internal profiles; core/dominance.h defines dominance. The internal profile of a schedule is its memory from
-/// after the first step to the end of the last step, with the last step's outputs still in memory. (Definition 5.2 of
-/// Jin et al.; here it applies to every graph, and to schedules with recomputation.) If the graph is a part of a larger
-/// graph, the peak of a schedule of the larger graph never rises when the schedule of the part in it is replaced by one
-/// that dominates it. This holds whatever other nodes run between the steps of the part. If several candidates dominate
-/// each other, the first one is kept.
+/// Collects the candidate schedules of a graph that are not dominated by any other (core/dominance.h). Schedules are
+/// compared by their internal profiles: the memory from after the first step to the end of the last step, with the last
+/// step's outputs still in memory. This is Definition 5.2 of Jin et al., extended to every graph and to recomputation.
+/// The graph can be a part of a larger graph. A schedule of the larger graph then contains a schedule of the part.
+/// Replacing the latter by a schedule that dominates it never raises the peak, whatever other nodes run between its
+/// steps. If several candidates dominate each other, the first one is kept.
 class Undominated {
  public:
   /// Largest number of candidates that are kept. There is a limit because the time grows with the square of this

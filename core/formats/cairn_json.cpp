@@ -29,7 +29,6 @@ constexpr std::array<std::string_view, 5> kRoles{"weight", "weight_grad", "optim
 constexpr std::array<std::string_view, 3> kTypes{"f32", "i32", "bf16"};
 constexpr std::array<std::string_view, 6> kInits{"zeros", "ones", "normal", "uniform", "norm_params", "sinusoid"};
 
-// The keys of the file's objects, ascending.
 constexpr std::array<std::string_view, 9> kFileKeys{"cost_source", "cost_unit",      "format",    "name",   "nodes",
                                                     "order",       "resident_bytes", "residents", "version"};
 static_assert(std::ranges::is_sorted(kFileKeys));
@@ -189,7 +188,6 @@ Resident read_resident(const Json& json, std::int64_t index, std::int64_t count,
   return resident;
 }
 
-/// Adds the residents and returns their total bytes.
 std::int64_t read_residents(const Json& file, GraphBuilder& builder, const Place& top) {
   const Json* list = find_array(file, "residents", top);
   if (list == nullptr) return 0;
@@ -205,7 +203,7 @@ std::int64_t read_residents(const Json& file, GraphBuilder& builder, const Place
   return bytes;
 }
 
-/// Version of a file, and limits for the numbers by which its nodes refer to nodes and residents.
+/// Version of a file, and its numbers of nodes and residents, which limit the indices in the file.
 struct Counts {
   std::int64_t version, nodes, residents;
 };

@@ -98,7 +98,7 @@ class FileReader::Gunzip {
     ended_ = input_.empty();
     offer();
   }
-  /// Goes to the next member. Returns false at the end of the file.
+  /// Goes to the next member of the gzip file. Returns false at the end of the file.
   bool begin_member(FileReader& file) {
     for (; stream_.avail_in > 0 && *stream_.next_in == 0; ++stream_.next_in) --stream_.avail_in;
     if (stream_.avail_in == 0) return !ended_;

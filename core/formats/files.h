@@ -41,8 +41,7 @@ std::string_view to_string(ReadWarning::Kind kind);
 struct ReadOptions {
   Limit limit = {};  ///< limit.work counts bytes; a reader that reaches the limit throws InterruptedError
   std::function<void(const ReadWarning&)> warn = {};
-  /// Called now and then with the number of bytes of text read so far and the number of all bytes, which is 0 if it is
-  /// not known.
+  /// Called now and then with the bytes of text read so far, and with the bytes of the whole file (0 if not known).
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 
@@ -54,8 +53,7 @@ std::string output_name(const std::string& path);
 /// Reads a text file, a pipe or a device in pieces. If a pipe sends nothing, waits until the limit is reached.
 class FileReader {
  public:
-  /// Opens the file. Throws InputError if the file does not exist, if this process has no permission to read it, or if
-  /// it is a folder.
+  /// Opens the file. Throws InputError if the file does not exist, is a folder, or may not be read.
   explicit FileReader(const std::string& path, const Limit& limit = {});
   ~FileReader();
   FileReader(const FileReader&) = delete;

@@ -301,7 +301,7 @@ Decimal10 shortest_decimal(double value) {
     decimal.mantissa = decimal.mantissa * 10 + (*at - '0');
     decimal.power -= fraction ? 1 : 0;
   }
-  if (at != end) ++at;                // e
+  if (at != end) ++at;                // skips the "e"
   if (at != end && *at == '+') ++at;  // from_chars does not accept a plus sign
   int exponent = 0;
   std::from_chars(at, end, exponent);

@@ -45,7 +45,6 @@ class CsvReader {
   }
 
   std::size_t position() const { return at_; }
-  /// Reads a row. Returns false at the end of the text.
   bool next(Row& row) {
     while (at_ < text_.size()) {
       row = {.line = line_, .fields = {}};
@@ -140,7 +139,6 @@ class Columns {
     inclusive_ = names_[kUpper] == kInclusiveUpper;
   }
 
-  /// Returns the field of a column, or an empty text if the file has no such column.
   std::string_view text(const Row& row, Column column) const {
     return at_[column] == kNone ? std::string_view() : std::string_view(row.fields[at_[column]]);
   }
@@ -201,8 +199,7 @@ class Columns {
  private:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-  /// Returns the index of the column named `name`. Also returns the name, as a view of the entry in one of the tables
-  /// above.
+  /// Returns the column named `name`, and the name as a view into the tables above.
   static std::pair<std::size_t, std::string_view> column_of(std::string_view name) {
     for (const auto& [older, column] : kOlderNames) {
       if (older == name) return {column, older};

@@ -33,7 +33,6 @@ std::string id_text(const Json& id, const char* key, const Place& place) {
   return id.dump();
 }
 
-// Known keys, ascending.
 constexpr std::array<std::string_view, 6> kFileKeys{"directed", "edges", "graph", "links", "multigraph", "nodes"};
 static_assert(std::ranges::is_sorted(kFileKeys));
 constexpr std::array<std::string_view, 11> kNodeKeys{"backward", "cost",     "cost_cpu",   "cost_ram", "duration", "id",

@@ -11,7 +11,6 @@ namespace {
 
 using namespace formats;
 
-// Known keys, ascending.
 constexpr std::array<std::string_view, 7> kPlanKeys{"alignment", "buffers",     "bytes",  "format",
                                                     "graph",     "lower_bound", "version"};
 static_assert(std::ranges::is_sorted(kPlanKeys));

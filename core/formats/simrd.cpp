@@ -214,7 +214,6 @@ class TraceReader {
     return static_cast<StorageId>(trace_.storages.size()) - 1;
   }
 
-  /// Makes `name` refer to `storage` from now on.
   void define(const std::string& name, StorageId storage) {
     ++trace_.storages[storage].references;
     const auto [entry, is_new] = tensors_.emplace(name, storage);

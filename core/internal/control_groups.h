@@ -14,7 +14,6 @@ namespace cairn::core {
 /// A function that returns the text of a file, or none if there is no such file.
 using ReadText = std::function<std::optional<std::string>(const std::string& path)>;
 
-/// Returns the text of a file of this machine, or none if there is no such file.
 std::optional<std::string> read_text(const std::string& path);
 
 /// Returns the least CPU quota of the process's groups and of the groups that contain them, in cores. It can be a

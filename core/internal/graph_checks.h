@@ -10,17 +10,16 @@
 /// Checks of a graph's description. Each throws InputError, which names the node and says what to fix.
 namespace cairn::core {
 
-/// Upper limit of sums of sizes or costs. Two sums up to this limit can be added, and one can be rounded up, without
-/// overflow.
+/// Upper limit of sums of sizes or costs. Below it, two sums can be added, and one can be rounded up to an alignment,
+/// without overflow.
 inline constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
 
 using NameOfNode = std::function<const std::string&(NodeId)>;  ///< name of a node, for messages
 
 /// Checks sizes, costs and their sums. O(nodes + values).
 void check_numbers(const GraphView& graph, const NameOfNode& name_of);
-/// Returns the least legal scratch of a node.
+/// Returns the lower limit on the scratch of v that GraphBuilder::build() documents.
 std::int64_t least_scratch(const GraphView& graph, NodeId v);
-/// Checks that no node's scratch is below the least legal scratch. O(nodes + edges).
 void check_scratch(const GraphView& graph, const NameOfNode& name_of);
 
 /// Checks that no two nodes have the same name, and that no two outputs of a node have the same name.
@@ -29,7 +28,6 @@ void check_inputs_exist(const std::vector<Node>& nodes);
 /// Throws InputError about a cycle. `missing` holds, for each node, the number of its predecessors that Kahn's
 /// algorithm could not run. This number must be above 0 for at least one node.
 [[noreturn]] void refuse_cycle(const std::vector<Node>& nodes, const std::vector<std::int32_t>& missing);
-/// Checks that `order` is a topological order of all nodes.
 void check_order(const std::vector<Node>& nodes, const std::vector<NodeId>& order);
 /// Checks that each in-place output names an input of its node whose storage it reuses, and that no two outputs reuse
 /// the storage of the same input.

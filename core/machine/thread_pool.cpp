@@ -79,7 +79,6 @@ class Pool {
     return *pool;
   }
 
-  /// Starts threads until there are `threads`, including the caller.
   void start(int threads) {
     const std::lock_guard lock(mutex_);
     try {

@@ -34,9 +34,9 @@ struct MemoryEffect {
 /// removal. The memory at an empty place is the memory before the next step, which is never above the memory during
 /// that step.
 ///
-/// Complexity: "range" stands for O(sqrt(T)), where T is the largest number of steps since all occurrences last got new
-/// places. Edits and queries allocate only if they return vectors, or if the schedule becomes longer than ever before.
-/// Not thread-safe, not even for reading, because maxima of memory are computed when they are asked for.
+/// In complexities, "range" stands for sqrt(T), where T is the largest number of steps since all occurrences last got
+/// new places. Edits and queries allocate only if they return vectors, or if the schedule becomes longer than ever
+/// before. Not thread-safe, not even for reading, because maxima of memory are computed when they are asked for.
 class EditableSchedule {
  public:
   using Occurrence = std::int32_t;
@@ -243,7 +243,6 @@ class EditableSchedule {
   }
   /// Returns the first place at or after `place` that is not empty.
   Place occupied_from(Place place) const;
-  /// Returns the first place after `place` that is not empty.
   Place next_occupied(Place place) const { return at_[place + 1] != kNone ? place + 1 : occupied_from(place + 1); }
   std::int64_t before_place(Place place) const { return during(place) - nodes_[steps_[at_[place]].node].rise; }
 
@@ -266,8 +265,8 @@ class EditableSchedule {
   void for_each_step(std::size_t block, const Visit& visit) const;
   std::int64_t find_excess(std::size_t block) const;
 
-  // The entries are the nodes, an entry for the end of the schedule (with rise 0), and an entry that marks where the
-  // inputs and values of the last node end.
+  // The nodes, then an entry for the end of the schedule (with rise 0), then an entry that marks where the inputs and
+  // values of the previous entry end.
   std::vector<Node> nodes_;
   std::vector<Value> values_;
   std::vector<ValueId> inputs_;

@@ -69,7 +69,6 @@ class LineReader {
     return value;
   }
 
-  /// Throws InputError "<origin>: line 3: <message>".
   [[noreturn]] void fail(std::string_view message) const {
     throw InputError(fmt::format("{}: line {}: {}", origin_, line_, message));
   }

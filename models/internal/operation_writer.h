@@ -60,11 +60,11 @@ class OperationWriter {
   void assign(const OperationValue& x, const OperationValue& after = {});
 
   void keep(const OperationValue& x) { nodes_[x.nodes.front()].keep = true; }
-  /// Returns a graph of the nodes that kept nodes depend on, in the order in which they were added. Also sets
-  /// Node::forward of each backward node to one operation of its forward layer. For every value that the backward node
-  /// reads, this operation does not run after the last forward operation that reads the value. It is the last operation
-  /// of the layer of which this is true. So when it runs, all these values are still in memory. A solver that
-  /// recomputes this part of the forward pass can therefore run the backward node right after this operation.
+  /// Returns a graph of the kept nodes and of all nodes that they depend on, in the order in which they were added.
+  /// Also sets Node::forward of each backward node. For a value x, let r(x) be the last forward operation that reads x.
+  /// Node::forward is the last operation of the node's forward layer that does not run after r(x) for any x that the
+  /// backward node reads. When this operation runs, all these values are still in memory. So a solver that recomputes
+  /// this part of the forward pass can run the backward node right after this operation.
   core::GraphBuilder finish();
   const core::Roofline& roofline() const { return roofline_; }
 

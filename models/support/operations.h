@@ -22,11 +22,11 @@ struct OperationOptions {
 /// of `layers` must be layers with an op, and weight gradients must be resident, as ModelInfo::build makes them.
 /// docs/operations.md lists the operations for each kind of op.
 ///
-/// Operations have sizes and costs but no op, so the synthetic kernel runs them. The optimizer's update reads the
-/// gradient of every weight, and the running averages of batch norms are updated too. Every update is a kept node of
-/// size 0. It writes separate resident storage, which is the state of the next step. So the old state remains, and
-/// every operation can be computed again at any time. Forward and backward are marked as in `layers`; updates are
-/// backward. Nodes are in the order of the layers. Each update is directly behind its gradient.
+/// Operations have sizes and costs but no op. The optimizer's update reads the gradient of every weight, and the
+/// running averages of batch norms are updated too. Every update is a kept node of size 0. It writes separate resident
+/// storage, which is the state of the next step. So the old state remains, and every operation can be computed again at
+/// any time. Forward and backward are marked as in `layers`; updates are backward. Nodes are in the order of the
+/// layers. Each update is directly behind its gradient.
 ///
 /// Throws InputError for an unknown optimizer, for a node without an op, and for a kind of op that occurs in no model
 /// of the registry. O(operations + edges).

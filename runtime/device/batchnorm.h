@@ -84,8 +84,8 @@ struct BatchnormMap : PlainFormula {
   }
 };
 
-/// Applies normalize_grad to g = dy gamma and xhat = (x - mean) rstd. The mean of g is gamma dbeta / rows, and the mean
-/// of g xhat is gamma dgamma / rows.
+/// Computes dx by normalize_grad() from g = dy gamma and xhat = (x - mean) rstd. The mean of g is gamma dbeta / rows,
+/// and the mean of g xhat is gamma dgamma / rows.
 struct BatchnormGradMap : PlainFormula {
   struct Column {
     float mean, rstd, gamma, mean_g, mean_g_xhat;

@@ -5,11 +5,10 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// A kernel that adds a bias. It is used where the library's product or convolution does not add the bias. The computed
-/// tensor consists of chunks of W successive elements; the position of a chunk is a place (grid.h).
+/// A kernel that adds a bias. It is used where the library's product or convolution does not add the bias.
 namespace cairn::runtime::device {
 
-/// Adds the bias to y, in place. The axes of a place are row and chunk.
+/// Adds the bias to y, in place. Place::at holds the indices of row and chunk (W elements).
 template <class T, int W>
 struct AddBias : StoreInOrder<T, W> {
   const T* bias;

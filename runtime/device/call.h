@@ -23,8 +23,8 @@ struct Tensor {
   Extents shape;
 };
 
-/// Gives out an op's scratch piece by piece. Without a base address it only counts the bytes. So the same code uses the
-/// scratch and computes how much is needed.
+/// Gives out an op's scratch piece by piece. Without a base address, it only counts the bytes. So the same code can
+/// compute how much scratch an op needs, and use it.
 class Scratch {
  public:
   Scratch() = default;
@@ -57,7 +57,7 @@ class Scratch {
 };
 
 /// One execution of an op. The op must have passed core::check_op and the check of types when the graph was built. If
-/// the scratch only counts, tensors have no memory and nothing is executed.
+/// `scratch` only counts bytes, tensors have no memory and nothing is executed.
 struct Call {
   const core::Op& op;
   std::span<const Tensor> args;

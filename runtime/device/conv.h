@@ -11,8 +11,7 @@
 
 /// Convolutions. The library computes the shapes that it supports. All others are computed as matrix products over
 /// patches. The patch of an output pixel consists of the kernel_h x kernel_w x in_channels inputs that it depends on.
-/// Patches of a few images (a tile) at a time are gathered into scratch. A 1x1 kernel needs no patches. Kernels compute
-/// a tensor in chunks of W successive elements; the position of a chunk is a place (grid.h).
+/// Patches of a few images (a tile) at a time are gathered into scratch. A 1x1 kernel needs no patches.
 namespace cairn::runtime::device {
 
 /// Bytes that the patches of a tile should take at most.
@@ -41,8 +40,9 @@ inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   return tiles;
 }
 
-/// Copies the patches of x, with zeros outside the image. The axes of a place are image, row and column of y, row of
-/// the kernel, and chunk of the kernel's row. The pixels of a patch that are in the same row of x are contiguous there.
+/// Copies the patches of x, with zeros outside the image. Place::at holds the indices of image, row and column of y,
+/// row of the kernel, and chunk (W elements) of the kernel's row. The pixels of a patch that are in the same row of x
+/// are contiguous there.
 template <class T, int W>
 struct GatherPatches : StoreInOrder<T, W> {
   const T* x;
@@ -59,7 +59,7 @@ struct GatherPatches : StoreInOrder<T, W> {
 };
 
 /// Computes dx. Every element of dx is the sum of its copies in the patches, which are added in ascending order of
-/// windows. The axes of a place are image, row, column, and chunk of channels.
+/// windows. Place::at holds the indices of image, row, column, and chunk (W channels).
 template <class T, int W>
 struct AddPatches : StoreInOrder<T, W> {
   const T* patches;
@@ -96,7 +96,8 @@ struct AddPatches : StoreInOrder<T, W> {
   }
 };
 
-/// Adds `count` tensors in order. Each begins `stride` chunks after the one before. The axis of a place is the chunk.
+/// Adds `count` tensors in order. Each begins `stride` chunks (of W elements) after the one before. Place::at holds the
+/// index of the chunk.
 template <class T, int W>
 struct SumTensors : StoreInOrder<T, W> {
   const T* first;
@@ -299,8 +300,8 @@ void lower_conv(Launcher<Machine>& launcher, Call& call, const ConvShape& s, std
 template <class Machine>
 void conv_in_tiles(Launcher<Machine>& launcher, Call& call, std::int64_t tile_bytes) {
   const ConvShape s = conv_shape(call);
-  // Variants are measured for a ConvShape, which has no bias. So the scratch of an op with a bias does not identify a
-  // variant.
+  // An op's scratch identifies one of several algorithms. With a bias it does not, because algorithms are measured
+  // without one.
   const bool has_variants = call.args.size() < 3;
   const auto workspace_bytes = call.library.conv_workspace(s, has_variants ? call.scratch.given() : std::nullopt);
   with_storage(s.type, [&](auto tag) {

@@ -229,7 +229,7 @@ CAIRN_HD LoadedAll<T, W, N> load_all(const T* const (&in)[N], std::int64_t index
   return loaded;
 }
 
-/// Calls body(p, loaded) for the packs [begin, end) of N tensors. The team's threads share the packs.
+/// Calls body(p, loaded) for the packs (16 bytes each) [begin, end) of N tensors. The team's threads share the packs.
 template <int kUnroll, int N, class T, class Index, class Team, class F>
 CAIRN_HD void walk_packs(const Team& team, const T* const (&in)[N], Index begin, Index end, const F& body) {
   constexpr int kWidth = Pack<T>::kWidth;
@@ -239,8 +239,8 @@ CAIRN_HD void walk_packs(const Team& team, const T* const (&in)[N], Index begin,
 }
 
 /// Calls body(index, values) for the part of N tensors that team number `share` handles. values[i] holds the elements W
-/// * index + i of the N tensors, where W is the width of a pack or 1. Every team handles `packs` packs. The first team
-/// also handles the elements behind the last whole pack of the tensor.
+/// * index + i of the N tensors. W is the number of elements in a pack (16 bytes), or 1. Every team handles `packs`
+/// packs. The first team also handles the elements behind the last whole pack of the tensor.
 template <int kUnroll, int N, class T, class Team, class F>
 CAIRN_HD void visit_elements(const Team& team, const T* const (&in)[N], std::int64_t count, std::int64_t packs,
                              std::int64_t share, const F& body) {

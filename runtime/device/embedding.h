@@ -9,8 +9,8 @@
 
 namespace cairn::runtime::device {
 
-/// Looks up rows of the table. The result is computed in chunks of W successive elements; the position of a chunk is a
-/// place (grid.h). The axes of a place are sequence in the batch, position in the sequence, and chunk of channels.
+/// Looks up rows of the table. Place::at holds the indices of sequence in the batch, position in the sequence, and
+/// chunk (W channels).
 template <class T, int W>
 struct Embedding : StoreInOrder<T, W> {
   const std::int32_t* ids;
@@ -24,7 +24,7 @@ struct Embedding : StoreInOrder<T, W> {
 };
 
 /// Looks up rows of the table. Adds to each the row of `positions` that belongs to its position in the sequence. The
-/// sum is computed in store(), so that the loads of a thread's other places do not wait for it.
+/// sum is computed in store(), so that a thread issues all of its loads before it waits for one.
 template <class T, int W>
 struct EmbeddingAtPositions {
   Embedding<T, W> entries;
@@ -57,16 +57,16 @@ struct SortedIds {
 
   const std::int32_t* ids;     ///< sorted ids, ascending
   const std::int32_t* places;  ///< row of dy for each sorted id, ascending among equal ids
-  /// For each segment, the sum over the segment's part of a run that began in an earlier segment. The shape is
-  /// [segments, channels].
+  /// For each segment, the sum over the part in it of a run (sequence of equal ids) that began in an earlier segment.
+  /// The shape is [segments, channels].
   float* heads;
-  /// For each segment, the sum over the segment's part of a run that begins in this segment and continues in the next
-  /// one. The shape is [segments, channels].
+  /// For each segment, the sum over the part in it of a run (sequence of equal ids) that begins in this segment and
+  /// continues in the next one. The shape is [segments, channels].
   float* tails;
   T* table;
   std::int64_t count, chunks;
-  /// The places that the teams handle, one per team. The axes are segment and block of chunks. A block has as many
-  /// chunks as a team has threads. There are fewer than 2^31 places, because a launch has fewer teams than that.
+  /// Has one place per team. The axes are segment and block of channels. A block has as many chunks of W channels as a
+  /// team has threads. There are fewer than 2^31 places, because a launch has fewer teams than that.
   Grid<2> teams;
 
   static Grid<2> teams_of(std::int64_t count, std::int64_t chunks) {
@@ -80,7 +80,7 @@ struct SortedIds {
   }
   CAIRN_HD bool begins_run(std::int64_t i) const { return i == 0 || ids[i - 1] != ids[i]; }
 
-  /// Calls body(segment, chunk) for every chunk that a team handles.
+  /// Calls body(segment, chunk) for every chunk (W channels of a segment) that a team handles.
   template <class Team, class F>
   CAIRN_HD void for_chunks(const Team& team, std::int64_t index, const F& body) const {
     const Place<2> place = teams.place(static_cast<std::uint32_t>(index));
@@ -95,7 +95,7 @@ struct SortedIds {
   }
 };
 
-/// Sums the runs of each segment.
+/// Sums the rows of dy in each run (sequence of equal ids) of each segment.
 template <class T, int W>
 struct SumSegments {
   static constexpr int kThreads = SortedIds<T, W>::kThreads;
@@ -141,7 +141,8 @@ struct SumSegments {
   }
 };
 
-/// Joins the pieces of every run that crosses segments. The team of the segment in which the run begins does this.
+/// Adds the parts of every run (sequence of equal ids) that crosses segments. The team of the segment in which the run
+/// begins does this.
 template <class T, int W>
 struct JoinPieces {
   static constexpr int kThreads = SortedIds<T, W>::kThreads;
@@ -158,7 +159,7 @@ struct JoinPieces {
     if (end == sorted.count || sorted.begins_run(end)) return;
     const std::int32_t id = sorted.ids[end];
     if (begin > 0 && sorted.ids[begin - 1] == id) return;  // the run began in an earlier segment
-    // Searches for the first segment that does not begin with a piece of the run.
+    // Searches for the first segment that does not begin with a part of the run.
     std::int64_t low = segment + 1, high = sorted.segments();
     while (low < high) {
       const std::int64_t middle = low + (high - low) / 2;

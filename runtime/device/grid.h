@@ -39,10 +39,9 @@ CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
   return chunk;
 }
 
-/// Adds the `count` chunks at index, index + stride, ... to `total`, in this order. Chunks are loaded kAhead chunks
-/// before they are added. As soon as a chunk has been added, its registers are used for the next load. If kAhead loads
-/// were issued together and then kAhead chunks were added, the device's compiler would move each load down to where it
-/// is used, and each load would wait for the one before.
+/// Adds the `count` chunks at index, index + stride, ... to `total`, in this order. Each chunk is loaded kAhead
+/// additions before it is added, so that kAhead loads are in flight. It would not help to issue kAhead loads together:
+/// the device's compiler would move each load down to where its result is added.
 template <int kAhead, int W, class T>
 CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
                          Chunk<float, W>& total) {
@@ -83,14 +82,14 @@ class Divisor {
   std::uint32_t shift_ = 0;
 };
 
-/// One index per axis.
+/// The position of a chunk of W elements in a Grid: one index per axis.
 template <int N>
 struct Place {
   std::int64_t at[N];
 };
 
-/// Largest number of places of a Grid on which place() may be called. It bounds the extents by which place() divides,
-/// because a Divisor is at most 2^31.
+/// Largest number of places of a Grid on which place() may be called. place() divides by extents, and a Divisor must be
+/// at most 2^31.
 inline constexpr std::int64_t kMostPlaces = INT32_MAX;
 
 /// The places of a dense tensor with N axes, in row-major order. A place has one index per axis, and each place holds a
@@ -179,7 +178,7 @@ std::vector<GridPart<N>> parts_of(const Grid<N>& grid, std::int64_t most) {
 }
 
 /// Calls body.store(place, index, body.load(place)) for every place of a part of a grid. Each thread handles kUnroll
-/// places at once, as load_ahead does.
+/// places at once: it starts all their loads before it uses a result (load_ahead).
 template <int kUnroll, int N, class Body>
 struct ForPlaces {
   static constexpr int kThreads = 256;
@@ -218,7 +217,7 @@ struct ForPlaces {
     if constexpr (kUnroll > 1) {
       load_ahead<kUnroll, kWhole>(begin + team.rank(), team.size(), end, load, store);
     } else {
-      // On a GPU, the number of rounds is known to be 1, which saves the instructions of a loop.
+      // On a GPU, the compiler knows that kThreads / team.size() is 1, so it emits no loop.
       for (int round = 0; round < kThreads / team.size(); ++round) {
         const std::int64_t index = begin + team.rank() + round * team.size();
         if (index < end) store(index, load(index));
@@ -227,7 +226,7 @@ struct ForPlaces {
   }
 };
 
-/// The store() of most bodies. It writes results in the order of places.
+/// Base class of kernel bodies (ForPlaces) whose store() writes results in the order of places.
 template <class T, int W>
 struct StoreInOrder {
   T* out;
@@ -256,7 +255,6 @@ struct Move {
   int elements;
 };
 
-/// Returns the number of elements that take 16 bytes.
 inline int elements_of_pack(core::ElementType type) { return 16 / static_cast<int>(core::element_bytes(type)); }
 
 /// Calls body(move) with the Move for elements of `type`: 16 bytes if `packed` is true, else one element.

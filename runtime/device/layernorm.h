@@ -106,7 +106,7 @@ struct LayernormMap : PlainFormula {
   }
 };
 
-/// Sums dgamma and dbeta.
+/// Computes dgamma and dbeta, which are sums over the rows.
 struct LayernormGradSums : SumFormula {
   static constexpr int kSums = 2;
   using Row = RowStats;
@@ -119,7 +119,7 @@ struct LayernormGradSums : SumFormula {
   }
 };
 
-/// Applies normalize_grad with the means of g = dy gamma and of g xhat over the row.
+/// Computes dx by normalize_grad(), with the means of g = dy gamma and of g xhat over the row.
 template <class T>
 struct LayernormGradRow {
   static constexpr bool kReadsTwice = true;

@@ -89,7 +89,7 @@ class Library {
   virtual bool gemm_in_tiles(const GemmShape& shape) = 0;
   /// Returns the bytes of workspace with which conv() computes a convolution, or nullopt if it is to be computed as
   /// matrix products over patches (conv.h). `scratch` is the number of bytes of scratch that the op has; a library can
-  /// have faster algorithms that need more workspace. If it is not given, the library chooses.
+  /// have faster algorithms that need more workspace. If `scratch` is not given, the library chooses.
   virtual std::optional<std::int64_t> conv_workspace(const ConvShape& shape, std::optional<std::int64_t> scratch) = 0;
   /// Computes a convolution. `workspace_bytes` is what conv_workspace() returned; it identifies the algorithm.
   virtual void conv(const ConvShape& shape, const ConvOperands& operands, void* workspace,

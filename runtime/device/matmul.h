@@ -11,7 +11,7 @@
 
 /// Matrix products, which the library computes. Libraries are slow if rows do not begin at multiples of 16 bytes, for
 /// example with a vocabulary of odd size. Such a product is computed in tiles of rows of op(A) and C; these rows are
-/// padded in scratch. Rows are copied in chunks of W successive elements; the position of a chunk is a place (grid.h).
+/// padded in scratch.
 namespace cairn::runtime::device {
 
 /// Bytes that the padded rows of a tile should take at most.
@@ -45,8 +45,8 @@ inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limi
   return tiles;
 }
 
-/// Copies rows of x, which are `stride` elements apart, and pads them to whole chunks. The axes of a place are row and
-/// chunk.
+/// Copies rows of x, which are `stride` elements apart, and pads them to a multiple of W elements. Place::at holds the
+/// indices of row and chunk (W elements).
 template <class T, int W>
 struct PadRows : StoreInOrder<T, W> {
   const T* x;
@@ -65,12 +65,12 @@ struct PadRows : StoreInOrder<T, W> {
   }
 };
 
-/// Copies padded rows to the contiguous rows of `out`. The axes of a place are row and chunk.
+/// Copies padded rows to the contiguous rows of `out`. Place::at holds the indices of row and chunk (W elements).
 template <class T, int W>
 struct UnpadRows {
   T* out;
   const T* padded;
-  /// Chunks: number of chunks of a padded row; elements: number of elements of a row of `out`.
+  /// chunks: number of chunks of a padded row; elements: number of elements of a row of `out`.
   std::int64_t chunks, elements;
   CAIRN_HD Chunk<T, W> load(const Place<2>& place) const {
     return load_chunk<W>(padded, place.at[0] * chunks + place.at[1]);

@@ -40,7 +40,6 @@ void loss(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
 using Family = void (*)(Launcher<Machine>&, Call&);
 
-/// Returns a table with the family of every OpKind.
 template <class Machine>
 constexpr std::array<Family<Machine>, core::kOpKindCount> families() {
   using core::OpKind;
@@ -66,7 +65,6 @@ constexpr std::array<Family<Machine>, core::kOpKindCount> families() {
   return table;
 }
 
-/// Executes one op.
 template <class Machine>
 void run_op(Machine& machine, Call& call) {
   static constexpr auto kFamilies = families<Machine>();

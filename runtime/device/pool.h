@@ -6,11 +6,11 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Pooling and resizing of images, N,H,W,C. A thread handles a chunk of W successive channels of one pixel. The
-/// position of a chunk is a place (grid.h).
+/// Pooling and resizing of images, N,H,W,C. A thread handles W successive channels of one pixel (a chunk).
 namespace cairn::runtime::device {
 
-/// The windows of a maxpool over x. The axes of a place are those of the output: image, row, column, chunk of channels.
+/// The windows of a maxpool over x. Place::at holds the indices of the output's image, row, column, and chunk (W
+/// channels).
 template <class T, int W>
 struct MaxWindows {
   const T* x;
@@ -143,9 +143,9 @@ struct MaxPoolGrad : StoreInOrder<T, W> {
   static constexpr int kAhead = 2;  // with stride 2 and a kernel of at most 3, no position is in more windows than this
 };
 
-/// Sums over the middle axis of [images, middle, channels]. This axis is divided into parts. A team handles one part,
-/// for a block of channels of one image. Its threads are arranged in two dimensions: over the chunks of the block, and
-/// over the rows of the part.
+/// Sums over the middle axis of [images, middle, channels], which is divided into parts. A team handles one part, for a
+/// block of channels of one image. Its threads are arranged in two dimensions: across the channels of the block (W per
+/// thread), and along the part.
 template <class T, int W>
 struct MiddleSums {
   static constexpr int kThreads = 256;
@@ -218,8 +218,8 @@ struct MiddleSums {
   }
 };
 
-/// Adds the sums of the parts (MiddleSums::partials) in order, and turns them into means. The axes of a place are image
-/// and chunk of channels.
+/// Adds the sums of the parts (MiddleSums::partials) in order, and turns them into means. Place::at holds the indices
+/// of image and chunk (W channels).
 template <class T, int W>
 struct MeansOfParts : StoreInOrder<T, W> {
   MiddleSums<T, W> sums;
@@ -231,8 +231,8 @@ struct MeansOfParts : StoreInOrder<T, W> {
   }
 };
 
-/// Spreads dy evenly over the middle axis. The axes of a place are image, row of the middle axis, and chunk of
-/// channels.
+/// Spreads dy evenly over the middle axis. Place::at holds the indices of image, row of the middle axis, and chunk (W
+/// channels).
 template <class T, int W>
 struct MeanPoolGrad : StoreInOrder<T, W> {
   const T* dy;
@@ -246,9 +246,10 @@ struct MeanPoolGrad : StoreInOrder<T, W> {
   }
 };
 
-/// The four pixels of the larger image that belong to a place of the smaller one. The axes of a place are row, column,
-/// and chunk of channels. Rows are counted through all images, which are stored one below the other. Since the larger
-/// images have twice as many rows, row r of the smaller images corresponds to rows 2 r and 2 r + 1 of the larger ones.
+/// The four pixels of the larger image that correspond to a pixel of the smaller one. Place::at holds the indices of
+/// row, column, and chunk (W channels). Rows are counted through all images, which are stored one below the other.
+/// Since the larger images have twice as many rows, row r of the smaller images corresponds to rows 2 r and 2 r + 1 of
+/// the larger ones.
 struct FourPixels {
   std::int64_t width;  ///< width of the smaller image
   std::int64_t chunks;

@@ -41,7 +41,8 @@ CAIRN_HD int elements_past_boundary(const T* row) {
   return static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % sizeof(Pack<T>) / sizeof(T));
 }
 
-/// A row divided into packs and edges. Edges are the elements before the first pack and after the last one.
+/// A row divided into packs (aligned accesses of 16 bytes) and edges, which are the elements before the first pack and
+/// after the last one.
 template <class T>
 struct RowCut {
   int head = 0;            ///< number of elements before the first pack
@@ -72,8 +73,8 @@ struct RowPlace {
   std::int64_t index;
 };
 
-/// Calls body(place, loaded) for all parts of N rows. `loaded` has W elements of each row at `place`, where W is the
-/// width of a pack or 1.
+/// Loops over N rows. Calls body(place, loaded) with W elements of each row, which are at `place`. W is the number of
+/// elements in 16 bytes, or 1.
 template <int N, class T, class Team, class F>
 CAIRN_HD void walk_rows(const Team& team, const T* const (&rows)[N], const RowCut<T>& cut, const F& body) {
   constexpr int kUnroll = N == 1 ? 4 : 2;
@@ -105,8 +106,8 @@ CAIRN_HD bool begin_alike(const Rows<T, N, kStaged>& rows, const T* other) {
   return alike;
 }
 
-/// Calls body(column, values) for all parts of the rows. values[n][i] is column + i of row n. `values` is float[N][W],
-/// where W is the width of a pack or 1.
+/// Loops over the rows. Calls body(column, values) with W elements of each row. W is the number of elements in 16
+/// bytes, or 1. values[n][i] is the element of row n in column `column + i`.
 template <int N, class T, bool kStaged, class Team, class F>
 CAIRN_HD void visit_packs(const Team& team, const Rows<T, N, kStaged>& rows, std::int64_t cols, const F& body) {
   const RowCut<T> cut(rows.row[0], cols, begin_alike(rows, rows.row[0]));
@@ -119,8 +120,8 @@ CAIRN_HD void visit_packs(const Team& team, const Rows<T, N, kStaged>& rows, std
   });
 }
 
-/// Calls formula(column, values, results) for all parts of `out`. results[i] becomes the new value of column + i.
-/// `values` is as in visit_packs, and `results` is float[W]. `out` may be one of the rows.
+/// Loops over the rows. Calls formula(column, values, results), where `values` is as in visit_packs() and `results` is
+/// float[W]. results[i] is stored to column `column + i` of `out`, which may be one of the rows.
 template <int N, class T, class Team, class F>
 CAIRN_HD void map_packs(const Team& team, const Rows<T, N>& rows, T* out, std::int64_t cols, const F& formula) {
   const RowCut<T> cut(out, cols, begin_alike(rows, out));
@@ -143,11 +144,11 @@ CAIRN_HD void fill_row(const Team& team, T* out, std::int64_t cols, float value)
   for (std::int64_t e = team.rank(); e < cut.edges; e += team.size()) out[cut.edge_column(e)] = from_float<T>(value);
 }
 
-/// Loads W successive floats from any address. These are parameters of columns, for rows that may begin at any address.
+/// Loads W successive floats from any address.
 template <int W>
 CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
 #ifdef CAIRN_DEVICE_PASS
-  // This is not done on the host, because GCC 12 merges both branches and assumes the alignment of the first.
+  // Only for the device: GCC 12 would merge both branches and assume the alignment of the first.
   if (W % Pack<float>::kWidth == 0 && elements_past_boundary(from) == 0) {
     load_floats(from, 0, values);
     return;
@@ -201,22 +202,22 @@ class WarpPart {
 };
 
 /// Describes how rows are distributed to teams of `threads` threads. Everything except `staged` depends only on the
-/// rows' length. Rows that are read twice are always staged, except for those that the largest teams handle: only these
-/// may be too long for a device's shared memory.
+/// rows' length. Only the rows of the largest teams can be too long for a device's shared memory. All other rows that
+/// are read twice are staged.
 struct RowLayout {
   int part = 0;            ///< number of threads per row
   int of_team = 0;         ///< number of rows per team
-  std::int64_t slots = 0;  ///< bytes that the reductions of parts need
-  std::int64_t packs = 0;  ///< number of packs that a staged row takes, whatever address it begins at
+  std::int64_t slots = 0;  ///< bytes of shared memory that reductions within parts of a warp need
+  std::int64_t packs = 0;  ///< number of packs (16 bytes) that a staged row takes, whatever address it begins at
   bool staged = false;
   std::int64_t shared_bytes = 0;
 
-  /// Chooses the layout. `width` is the number of elements of a pack. `inputs` is the number of rows that are read at
+  /// Chooses the layout. `width` is the number of elements in 16 bytes. `inputs` is the number of rows that are read at
   /// the same time, or 0 if no row is read twice.
   RowLayout(int threads, std::int64_t cols, std::int64_t width, std::int64_t inputs, std::int64_t shared_limit)
       : part(threads), packs(cols % width == 0 ? cols / width : blocks_of(cols + width - 1, width)) {
     if (threads == kWarp) {
-      // A thread gets several packs, because otherwise the fixed work per row would exceed the work on its packs.
+      // A thread gets several accesses of 16 bytes (packs), because otherwise the fixed work per row would dominate.
       constexpr std::int64_t kPacksOfThread = 4;
       while (part > 1 && part / 2 * kPacksOfThread * width >= cols) part /= 2;
     }
@@ -298,7 +299,6 @@ void launch_row_teams(Launcher<Machine>& launcher, const Op& op, const T* const 
   launcher.launch(teams, blocks_of(rows, layout.of_team), layout.shared_bytes);
 }
 
-/// Applies an op to all rows.
 template <class T, int N, class Machine, class Op>
 void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)[N], T* out, std::int64_t rows,
                  std::int64_t cols) {
@@ -322,8 +322,8 @@ void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)
 struct ColumnTiles {
   static constexpr int kThreads = 256;
 
-  std::int64_t pieces = 0;      ///< number of pieces of a row
-  std::int64_t across = 0;      ///< number of pieces of a tile in a row, at most kThreads
+  std::int64_t pieces = 0;      ///< number of pieces (elements of one access) in a row
+  std::int64_t across = 0;      ///< number of pieces in one row of a tile, at most kThreads
   std::int64_t blocks = 0;      ///< number of blocks of columns
   std::int64_t chunk_rows = 0;  ///< number of rows of a tile
   std::int64_t chunks = 0;
@@ -331,8 +331,8 @@ struct ColumnTiles {
   std::int64_t teams() const { return blocks * chunks; }
 };
 
-/// Returns tiles for about `teams` teams. A thread gets at least four rows and at most `most` rows. A tile is `across`
-/// pieces wide. If there are few rows, it is wider, so that no thread is idle.
+/// Returns tiles for about `teams` teams. A thread gets at least 4 and at most `most` rows. A tile is `across` accesses
+/// (pieces) wide. If there are few rows, it is wider, so that no thread is idle.
 inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int64_t across, std::int64_t teams,
                                 std::int64_t most) {
   constexpr std::int64_t kFewest = 4;
@@ -350,7 +350,7 @@ inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int
   return tiles;
 }
 
-/// The part of a tile that a thread handles: one piece of every `down`th row of the tile.
+/// The part of a tile that one thread handles: one piece (the columns of one access) of every `down`th row.
 struct TileThread {
   std::int64_t chunk, block;
   std::int64_t first, last;  ///< range of rows, [first, last)
@@ -370,8 +370,9 @@ struct TileThread {
     row = team.rank() / across;
   }
 
-  /// Calls body(piece, has) for all pieces of the tile; `has` says whether the thread handles the piece. If the team
-  /// has fewer threads than a tile has pieces in a row, there are several calls. All threads take part in every call.
+  /// Calls body(piece, has) for the pieces (columns of one access) of the tile that fall to this thread. There are
+  /// several calls if the team has fewer threads than a row of the tile has pieces. All threads make every call. `has`
+  /// is false in a call in which no piece falls to the thread.
   template <class F>
   CAIRN_HD void for_pieces(const ColumnTiles& tiles, const F& body) const {
     const std::int64_t begin = block * tiles.across;
@@ -381,8 +382,8 @@ struct TileThread {
 };
 
 /// Base class of formulas on columns, with defaults. A formula defines two types. Column is the data that the formula
-/// needs of a column. Column::begin() loads it for the W columns of a piece, once for many rows. Row is the data that
-/// the formula needs of a row.
+/// needs of a column. Column::begin() loads it for W neighbouring columns, once for many rows. Row is the data that the
+/// formula needs of a row.
 struct PlainFormula {
   struct Column {};
   struct Row {};
@@ -396,7 +397,7 @@ struct PlainFormula {
 };
 
 /// Calls body(r, row data, values) for the rows r of a thread's part of a tile. values[i] holds the elements of the N
-/// tensors in column i of the piece. `stride` is the number of pieces from one row to the next.
+/// tensors in column i of `piece`, which has W columns. `stride` is the number of pieces from one row to the next.
 template <int W, int N, class T, class Formula, class F>
 CAIRN_HD void walk_tile(const TileThread& thread, std::int64_t stride, std::int64_t piece, const Formula& formula,
                         const T* const (&in)[N], const F& body) {
@@ -452,9 +453,9 @@ struct SumFormula : PlainFormula {
   CAIRN_HD void finish(std::int64_t, float (&)[S]) const {}
 };
 
-/// Joins the sums of W columns over the threads that handle the same columns. `count` is the number of rows that this
-/// thread has summed. The order of the joins depends only on the number of threads. The threads of row 0 get the
-/// result. All threads of the team must call this function. Threads of row `filled` and later have no sums. Takes
+/// Joins the sums of W columns over the threads that handle the same columns. The threads with thread.row = 0 get the
+/// result. Threads with thread.row >= `filled` have no sums. `count` is the number of rows that this thread has summed.
+/// The order of the joins depends only on the number of threads. All threads of the team must call this function. Takes
 /// join_bytes of shared memory, once in a launch.
 template <class Team, class Formula, int W, int S>
 CAIRN_HD void join_down(const Team& team, const TileThread& thread, std::int64_t filled, const Formula& formula,
@@ -570,7 +571,7 @@ struct JoinChunks : Formula {
   }
 };
 
-/// Width of a tile in pieces, with which a warp reads 512 consecutive bytes.
+/// Width of a tile in accesses (pieces) of up to 16 bytes. With 32 of them, a warp reads up to 512 consecutive bytes.
 inline constexpr std::int64_t kPiecesAcross = 32;
 inline constexpr std::int64_t kAnyRows = std::int64_t{1} << 50;
 

@@ -7,11 +7,10 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Ops that move elements without arithmetic. They move chunks of W successive elements; the position of a chunk in the
-/// output is a place (grid.h).
+/// Ops that move elements without arithmetic, W successive elements (a chunk) at a time.
 namespace cairn::runtime::device {
 
-/// Concatenates rows. The axes of a place are row and chunk of the concatenated row.
+/// Concatenates rows. Place::at holds the indices of row and chunk (W elements) of the concatenated row.
 template <class T, int W>
 struct Concat : StoreInOrder<T, W> {
   const T *a, *b;
@@ -23,8 +22,8 @@ struct Concat : StoreInOrder<T, W> {
   }
 };
 
-/// Sets out[place] to the chunk of x at index `first` + the sum of `place.at[axis] * stride[axis]` over all axes. All
-/// indices and strides count chunks.
+/// Copies chunks of W elements: out[place] is the chunk of x at index `first` + the sum of `place.at[axis] *
+/// stride[axis]` over all axes. All indices and strides count chunks.
 template <class T, int W, int N>
 struct Gather : StoreInOrder<T, W> {
   const T* x;
@@ -110,8 +109,8 @@ struct Transpose {
   std::int64_t high_from;   ///< stride in x of the output's last axis
   std::int64_t wide_to;     ///< stride in the output of x's last axis
   Permutation::Axis other[kMaxAxes - 2];
-  /// The places that the teams handle, one per team. Their axes are those of `other`, then the tiles along `high`, then
-  /// the tiles along `wide`. There are fewer than 2^31 places, because a launch has fewer teams than that.
+  /// Has one place per team. The axes are those of `other`, then the tiles along `high`, then the tiles along `wide`.
+  /// There are fewer than 2^31 places, because a launch has fewer teams than that.
   Grid<kMaxAxes> tiles;
 
   /// Returns the bytes of shared memory for tiles of 2^log_wide columns.

@@ -36,8 +36,8 @@ struct CheckGuards {
   }
 };
 
-/// Finds the last byte in part `index` of the arena that is not `paint`. Sets ends[index] to the offset in the arena
-/// directly behind this byte, or to 0 if all bytes of the part are paint.
+/// Finds the last byte in part `index` of the arena that differs from `paint`. Sets ends[index] to the offset in the
+/// arena directly behind this byte, or to 0 if all bytes of the part are equal to `paint`.
 struct FindTouched {
   static constexpr int kThreads = 256;
   static constexpr std::int64_t kPart = 1 << 20;
@@ -83,7 +83,7 @@ struct StepMemory {
   HashMemory* hash = nullptr;
   std::uint64_t* sink_digests = nullptr;        ///< digests of the outputs of sinks_of(graph), in that order
   const std::int64_t* guard_offsets = nullptr;  ///< offsets of the guards of lives.all_checked(), in that order
-  /// One byte per guard, in the same order. A step sets the bytes of the guards that are broken.
+  /// One byte for each entry of guard_offsets. A step sets the bytes of the guards that were overwritten.
   std::uint8_t* broken_guards = nullptr;
 };
 
@@ -206,7 +206,7 @@ class Step {
   std::vector<core::Shape> shapes_;  ///< shapes of the current instruction's arguments
   std::vector<Tensor> tensors_;
   std::vector<void*> more_outputs_;
-  std::vector<Bytes> inputs_;  ///< inputs of the current synthetic node
+  std::vector<Bytes> inputs_;  ///< inputs of the current node, if it has no op
   std::vector<OutputBytes> outputs_;
 };
 

@@ -29,7 +29,7 @@ struct OutputBytes {
 struct HashMemory {
   static constexpr std::int64_t kPartials = 256;
   std::uint64_t partial[kPartials];  ///< digests of the parts of a tensor
-  std::uint64_t hash;                ///< hash of the inputs digested so far
+  std::uint64_t hash;                ///< hash of the inputs read so far
 };
 
 inline constexpr std::int64_t kWordBytes = 8;
@@ -117,8 +117,8 @@ struct DigestParts {
   }
 };
 
-/// Adds up the digests of the parts. If `digest` is given, the sum is stored in `*digest`. Otherwise the sum is joined
-/// to the hash of the inputs, which is the node's seed before the first input.
+/// Adds up the digests of the parts. If `digest` is given, stores the sum in `*digest`. Otherwise joins the sum to
+/// memory.hash, which begins as the node's seed.
 struct JoinParts {
   static constexpr int kThreads = 256;
   std::int32_t node;

@@ -87,9 +87,8 @@ void product(const Gemm<T>& g) {
   large_product(g);
 }
 
-// Returns the number of rows in a block if `split` rows of C, each of `other` elements, are divided. Columns are
-// divided in the same way. There are at most 16 blocks. Each has at least 32 rows, and at least about a million
-// multiplications.
+// Returns the number of rows in a block of C, which has `split` rows of `other` elements. Columns are divided in the
+// same way. There are at most 16 blocks. Each has at least 32 rows, and at least about a million multiplications.
 std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k) {
   constexpr std::int64_t kMaxBlocks = 16;
   constexpr std::int64_t kMinExtent = 32;

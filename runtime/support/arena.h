@@ -28,7 +28,7 @@ std::int64_t host_slack(std::int64_t bytes);
 /// measured and compared with the plan. Painting also makes the system map the arena's pages before the first step.
 class Arena {
  public:
-  /// Allocates the memory, which can be 0 bytes. Throws MemoryError if there is not so much free memory. The message
+  /// Allocates the memory, which can be 0 bytes. Throws MemoryError if there is too little free memory. The message
   /// says what was asked for and what is available.
   explicit Arena(std::int64_t bytes, std::int64_t alignment = 256);
   ~Arena();
@@ -39,8 +39,8 @@ class Arena {
   /// Returns the address of the bytes [offset, offset + bytes). Throws std::out_of_range if they are not all in the
   /// arena.
   std::byte* at(std::int64_t offset, std::int64_t bytes);
-  /// Returns the number of bytes up to the highest byte that was written since the arena was made. This is the highest
-  /// byte that is no longer painted. Searches from the end, so the time grows with the unused bytes at the end.
+  /// Returns the number of bytes up to the highest byte that differs from the pattern of a new arena. Searches from the
+  /// end, so the time grows with the unused bytes at the end.
   std::int64_t touched() const;
   /// Returns the highest end of a range that at() has returned since the last reset.
   std::int64_t high_water() const { return high_water_; }

@@ -32,7 +32,7 @@ CAIRN_HD inline double unit_interval(std::uint64_t bits) { return static_cast<do
 
 template <class T>
 CAIRN_HD T relu(T x) {
-  return x < T(0) ? T(0) : x;  // a NaN stays NaN, so that poison is noticed
+  return x < T(0) ? T(0) : x;  // NaN stays NaN, so that a read of freed memory (poison) is noticed
 }
 
 template <class T>
@@ -81,7 +81,7 @@ CAIRN_HD T normalize_grad(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
 
 /// Returns the hash with which the synthetic kernel of a node starts.
 CAIRN_HD inline std::uint64_t synthetic_seed(std::int32_t node) { return mix(static_cast<std::uint64_t>(node), 0); }
-/// Returns the synthetic kernel's hash after the next input, which has this digest.
+/// Returns the synthetic kernel's hash after one more input, whose digest is `digest`.
 CAIRN_HD inline std::uint64_t synthetic_join(std::uint64_t hash, std::uint64_t digest) { return mix(hash ^ digest, 1); }
 /// Returns the hash h of one output. `hash` is the hash after all inputs. Word j of the output is mix(h, j).
 CAIRN_HD inline std::uint64_t synthetic_output(std::uint64_t hash, std::int64_t output) {

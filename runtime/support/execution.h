@@ -12,10 +12,10 @@
 namespace cairn::runtime {
 
 // Bytes with which memory is filled. They are the same on every machine.
-inline constexpr int kArenaPaint = 0xA5;  ///< a new arena; bytes that differ later were written
-inline constexpr int kPoison = 0xFF;      ///< freed memory; every fp32 and bf16 value of such bytes is NaN
-inline constexpr int kSentinel = 0xC5;    ///< the gaps behind buffers
-/// Scratch of a synthetic node. The byte differs from kSentinel, so that the check of a guard notices scratch that
+inline constexpr int kArenaPaint = 0xA5;  ///< for a new arena, so that bytes that were written can be found
+inline constexpr int kPoison = 0xFF;      ///< for freed memory; every fp32 and bf16 value of such bytes is NaN
+inline constexpr int kSentinel = 0xC5;    ///< for the gaps behind buffers
+/// For the scratch of nodes without an op. Differs from kSentinel, so that the check of a guard notices scratch that
 /// overlaps the guard.
 inline constexpr int kDirtyScratch = 0x5A;
 
@@ -58,8 +58,8 @@ struct Liveness {
   Lists before_, checked_, after_;
 };
 
-/// Finds the lifetimes of a program's buffers, and the guards if `guards` is set. Takes O(T) time for T steps, or O(T
-/// b) with guards and up to b live buffers at a time.
+/// Finds the lifetimes of a program's buffers, and the guards (gaps behind buffers) if `guards` is set. Takes O(T) time
+/// for T steps, or O(T * b) with guards and up to b live buffers at a time.
 Liveness liveness(const Program& program, bool guards);
 
 /// Throws InputError if an instruction reaches outside the arena or refers to a resident that does not exist. Also
@@ -67,14 +67,14 @@ Liveness liveness(const Program& program, bool guards);
 void check_program(const Program& program, const ExecuteOptions& options);
 
 /// Returns Executor::measured_peak_bytes(). `given` is the end of the highest range of the arena that a kernel was
-/// given, in bytes from the arena's start. `written` is the number of bytes up to the highest byte that is no longer
-/// painted.
+/// given, in bytes from the arena's start. `written` is the number of bytes up to the highest byte that differs from
+/// the pattern of a new arena (kArenaPaint).
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written);
 
 /// Returns an entry for every output that is neither read nor kept, ascending by node and output.
 std::vector<SinkDigest> sinks_of(const core::Graph& graph);
 
-/// Returns the error message for a guard that was overwritten by an instruction.
+/// Returns the error message for a guard (gap behind a buffer) that an instruction has overwritten.
 std::string broken_guard_message(const Program& program, const Instruction& instruction, const Guard& guard);
 
 }  // namespace cairn::runtime

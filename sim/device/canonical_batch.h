@@ -249,7 +249,6 @@ Batch<Machine> merge_segments(Machine& machine, const Batch<Machine>& chains, co
 /// names a piece in the error.
 void check_offsets(std::span<const std::int64_t> offsets, std::int64_t length, std::int64_t least, const char* what);
 
-/// Computes sim::canonical_batch() on any Machine.
 template <class Machine>
 CanonicalBatch canonical_batch(Machine& machine, std::span<const std::int64_t> values,
                                std::span<const std::int64_t> offsets) {

@@ -22,12 +22,12 @@
 ///   b's;
 /// - the same holds from the beginnings of the profiles to these moments.
 ///
-/// Consider the part of a profile to the right of its lowest valley (local minimum). Its staircase is a function of a
-/// height, which is a number of bytes. The function gives the lowest value after the last moment at which the part
-/// reaches that height. It is defined for heights up to the highest value. The lower the height, the later that moment,
-/// and the higher the lowest value after it. The function is constant on several ranges of heights. Each of these
-/// ranges, with its value, is a stair. The part to the left of the valley defines another staircase in the same way, in
-/// the other direction. Hence `a` dominates `b` exactly if
+/// The part of a profile to the right of its lowest valley (local minimum) defines a staircase. This is a function that
+/// maps a height, in bytes, to the lowest value after the last moment at which the part reaches that height. It is
+/// defined for heights up to the part's highest value. The lower the height, the later that moment, and the higher the
+/// lowest value after it. The function is constant on several ranges of heights. Each range, with its value, is a
+/// stair. The part to the left of the valley defines another staircase in the same way, in the other direction. Hence
+/// `a` dominates `b` exactly if
 ///   - a's lowest value is at most b's, and
 ///   - each staircase of a is nowhere above the same staircase of b. Where only one of the two is defined, it counts as
 ///     the one above.
@@ -58,16 +58,17 @@ struct Outline {
 
 inline constexpr std::int64_t kBelowAll = std::numeric_limits<std::int64_t>::min();
 
-inline constexpr int kLanes = 16;  ///< number of lanes of a signature, each with one level
-inline constexpr int kWords = 2;   ///< number of words of a signature, with eight lanes each
-/// Number of lanes of a signature that hold the value of a staircase at a fixed height. The heights are called
-/// thresholds.
+/// Number of bytes (lanes) of a signature. Each holds a rounded value (level).
+inline constexpr int kLanes = 16;
+inline constexpr int kWords = 2;  ///< number of words of a signature, of eight bytes each
+/// Number of lanes of a signature that hold the value of a staircase at a fixed height (threshold).
 inline constexpr int kThresholds = 12;
-/// Number of boundaries, called cuts, between the levels 0 to 127. A level has seven bits, so the highest bit of its
-/// byte is 0.
+/// Number of boundaries (cuts) between the levels 0 to 127, to which values are rounded. A level has seven bits, so the
+/// highest bit of its byte is 0.
 inline constexpr int kCuts = 127;
 
-/// The heights (thresholds) and the boundaries between levels (cuts) by which a profile is turned into a signature.
+/// What turns a profile into a signature: the heights at which its staircases are read (thresholds), and the boundaries
+/// between the levels to which values are rounded (cuts).
 struct Levels {
   std::int64_t thresholds[kThresholds];  ///< heights for right staircases, then those for left ones; each list descends
   std::int32_t right_thresholds;         ///< number of thresholds for right staircases
@@ -83,8 +84,7 @@ struct Profiles {
 };
 
 /// Returns whether staircase `a` is nowhere above `b`: for each stair of `a`, `b` has a stair of at least its height
-/// and at least its floor. If profiles are similar, the matching stairs are at similar indices, so that branches are
-/// predicted well. O(a_count + b_count).
+/// and at least its floor. O(a_count + b_count).
 CAIRN_HD inline bool nowhere_above(const Stair* a, std::int32_t a_count, const Stair* b, std::int32_t b_count) {
   const Stair* const a_end = a + a_count;
   const Stair* const b_last = b + b_count - 1;
@@ -121,7 +121,7 @@ CAIRN_HD inline bool may_dominate(const Profiles& a, std::int64_t i, const Profi
 }
 
 /// Returns whether profile i of `a` dominates profile j of `b`. The signatures of both must be made with the same
-/// levels.
+/// Levels.
 CAIRN_HD inline bool dominates(const Profiles& a, std::int64_t i, const Profiles& b, std::int64_t j) {
   return may_dominate(a, i, b, j) && dominates_by_stairs(a, i, b, j);
 }
@@ -188,8 +188,8 @@ struct BuildStairs {
   }
 };
 
-/// Calls put(k, value) for each k in [from, to). `value` is the value of the stair that the staircase reaches at
-/// heights[k], or kBelowAll if no stair is that low. `heights` must be in descending order.
+/// Calls put(k, value) for each k in [from, to). `value` is the floor of the last stair whose height is at least
+/// heights[k], or kBelowAll if no stair is so high. `heights` must be in descending order.
 template <class Put>
 CAIRN_HD void look_up(const Stair* stairs, std::int32_t count, const std::int64_t* heights, int from, int to,
                       const Put& put) {
@@ -239,7 +239,6 @@ struct BuildSignatures {
 
 /// Number of profiles that are sampled to choose levels. They are evenly spaced.
 inline constexpr std::int64_t kSample = 2048;
-/// Number of stairs that are sampled of each staircase.
 inline constexpr std::int64_t kSampledStairs = 8;
 
 CAIRN_HD inline std::int64_t sampled(std::int64_t sample, std::int64_t samples, std::int64_t count) {
@@ -422,8 +421,8 @@ struct FilterTies {
   }
 };
 
-/// The DominanceSet of sim/dominance.h on any Machine. The machine must outlive the set and must be bound while the set
-/// is constructed.
+/// The DominanceSet of sim/dominance.h on any Machine. The machine must outlive the set and must be bound
+/// (Machine::bind) while the set is constructed.
 template <class Machine>
 class DominanceSet : public sim::DominanceSet {
  public:
@@ -473,9 +472,8 @@ class DominanceSet : public sim::DominanceSet {
     std::int64_t found = 0;
     for (std::int64_t begin = 0; begin < size(); begin += most) {
       const std::int64_t count = std::min(most, size() - begin);
-      // A profile is dropped if another profile dominates it. If two profiles are equal, only the later one is dropped.
-      // The other profile can itself be dropped later. This does no harm: dominance is transitive, so the profile for
-      // which it is dropped dominates both.
+      // Drops each profile that another one dominates; of two equal profiles, the later one. The dominating profile can
+      // itself be dropped. This does no harm, because whatever dominates that profile dominates both.
       machine_.launch(Filter{kept.view().profiles(), found, all.view().profiles(), begin, flags.data()}, count);
       const std::int64_t left = machine_.select(flags.data(), count, selected.data());
       machine_.launch(Append<std::int64_t>{all.view(), begin, selected.data(), block.view(), 0}, left);
@@ -519,7 +517,7 @@ class DominanceSet : public sim::DominanceSet {
     Array<std::int32_t> places_;
   };
 
-  /// Makes a set that uses the levels of another set, so that the signatures of both sets can be compared.
+  /// Makes a set that uses the Levels of another set, so that the signatures of both sets can be compared.
   DominanceSet(Machine& machine, const Batch<Machine>& batch, const Levels& levels) : machine_(machine) {
     build_stairs(batch);
     upload_levels(levels);

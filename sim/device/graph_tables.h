@@ -10,8 +10,8 @@
 
 namespace cairn::sim::device {
 
-/// One node, as the backward pass of sim/device/rewind.h reads it. The alignment lets a GPU read a record by two loads
-/// of 128 bits. Two records fit into a cache line.
+/// One node, as rewind() in sim/device/rewind.h reads it. The alignment lets a GPU read a record by two loads of 128
+/// bits. Two records fit into a cache line.
 struct alignas(32) NodeRecord {
   std::uint64_t held;  ///< bytes that the node's first output takes while it is in memory for later steps, plus kMark
   std::int64_t extra;  ///< bytes that are added while the node runs: those of all its outputs, and its scratch
@@ -19,8 +19,9 @@ struct alignas(32) NodeRecord {
   std::int32_t begin;  ///< index in TablesView::inputs of the node's first input
   std::int32_t end;    ///< index after that of the node's last input
 };
-/// This bit distinguishes "in memory, of size 0" from "not in memory". Sums of 64 bits are modulo 2^64. So in a sum, an
-/// even number of marks cancels, and an odd number leaves just this bit, which is masked out.
+/// A bit that is added to the bytes of a value that is not in memory, so that its entry is not 0 even if the value has
+/// no bytes. Sums of 64 bits are modulo 2^64. So in a sum, an even number of marks cancels, and an odd number leaves
+/// just this bit, which is masked out.
 inline constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 
 /// Amounts of memory, in bytes or in units of several bytes.
@@ -53,17 +54,18 @@ struct TablesView {
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
   // Per value:
-  /// For each value, its entry of rewind()'s `pending` at the end of a schedule. The entry is 0 if the value counts as
-  /// in memory at the end, else the value's bytes plus kMark. A value counts in two cases: if it is kept, or if it is
-  /// the first output of a node that every schedule must run although its outputs are neither read nor kept.
+  // Value with which rewind() starts the entry of `pending`: 0 if the value counts as in memory after the last step,
+  // else its bytes plus kMark. A value counts in two cases: if it is kept, or if it is the first output of a node that
+  // every schedule must run although its outputs are neither read nor kept.
   const std::uint64_t* at_end = nullptr;
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
   const std::uint8_t* keep = nullptr;
-  // The next three are set only if some node has further outputs. Otherwise value v is the output of node v.
+  // further_begin, producer and inputs are set only if some node has several outputs. Otherwise value v is the output
+  // of node v.
   const std::int32_t* further_begin = nullptr;  ///< for each node, the first of its further outputs
   const Id* producer = nullptr;                 ///< node that makes each value
-  /// The values that nodes read. A NodeRecord says which of these entries belong to the node.
+  /// The values that nodes read. The NodeRecord of a node says which of these entries belong to it.
   const std::int32_t* inputs = nullptr;
   /// Common divisor, in bytes, of all sizes and scratch. 0 if sums of them in this unit do not fit into 31 bits.
   std::int64_t unit = 0;
@@ -81,7 +83,6 @@ struct TablesView {
       return static_cast<std::uint32_t>(inputs[place]);
     }
   }
-  /// Returns the amounts in units of `unit` bytes if Sum has 32 bits, else in bytes.
   template <class Sum>
   CAIRN_HD const Amounts<Sum>& amounts() const {
     if constexpr (sizeof(Sum) == sizeof(std::int32_t)) {
@@ -92,7 +93,7 @@ struct TablesView {
   }
 };
 
-/// Returns, for each node, the number of nodes before it on the longest path to the node. O(n + m).
+/// Returns, for each node, the number of nodes before it on the longest path to the node. O(nodes + edges).
 std::vector<std::int32_t> node_levels(const core::Graph& graph);
 
 /// The arrays that a TablesView points to.
@@ -134,7 +135,7 @@ void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& 
   take(from.scratch, to.scratch, view.in_bytes.scratch);
 }
 
-/// The tables of a graph in the host's memory. O(n + m).
+/// The tables of a graph in the host's memory. O(nodes + edges).
 template <class Id>
 class Tables {
  public:

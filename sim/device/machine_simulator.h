@@ -20,8 +20,8 @@
 /// A Simulator on any Machine (core/machine/support/machine.h): cuda/ runs it on a GPU, tests run it on the host.
 namespace cairn::sim::device {
 
-/// Says that the arrays of a team are in its shared memory. If a kernel has this type as a template argument, the
-/// compiler uses instructions for shared memory, which are faster than instructions for any memory.
+/// For teams with arrays in shared memory. If a kernel has this type as a template argument, the compiler uses
+/// instructions for shared memory, which are faster than instructions for any memory.
 struct SharedSpace {
   template <class Team>
   CAIRN_HD std::byte* of(const Team& team, std::int64_t /*index*/) const {
@@ -29,7 +29,7 @@ struct SharedSpace {
   }
 };
 
-/// Says that the arrays of a team are in a part of the machine's memory, because they are too large for shared memory.
+/// For teams with arrays that are too large for shared memory. Each team has a part of the machine's memory.
 struct GlobalSpace {
   std::byte* pieces = nullptr;  ///< memory that is divided among the teams
   std::int64_t bytes = 0;       ///< size of a team's part
@@ -92,7 +92,7 @@ struct WriteProfiles {
   static constexpr int kThreads = 32;
   TablesView<Id> graph;
   BatchView<Id> batch;
-  const std::int64_t* begin;  ///< batch.count + 1 offsets of the entries of each candidate
+  const std::int64_t* begin;  ///< batch.count + 1 offsets into `value`, one range per candidate
   std::int64_t* value;
   Space space;
   std::int64_t teams;
@@ -177,7 +177,7 @@ struct CountOutcomes {
   std::int32_t shift, bins;
   std::int64_t teams;
   std::int64_t* histogram;
-  Counted* counts;  ///< counts of each team
+  Counted* counts;
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
@@ -257,9 +257,9 @@ class MachineSimulator : public Simulator {
   template <class T>
   using Array = typename Machine::template ArrayOf<T>;
 
-  /// Creates a simulator on `machine`, which must outlive it and must be bound during this call. Batches are evaluated
-  /// in pieces. `most_bytes` limits the memory that one piece and its outcomes take; 0 stands for a quarter of the free
-  /// memory, but at most 4 GiB.
+  /// Creates a simulator on `machine`, which must outlive it and must be bound (Machine::bind) during this call.
+  /// Batches are evaluated in pieces. `most_bytes` limits the memory that one piece and its outcomes take; 0 stands for
+  /// a quarter of the free memory, but at most 4 GiB.
   MachineSimulator(Machine& machine, const core::Graph& graph, std::int64_t most_bytes = 0)
       : machine_(machine), node_count_(graph.node_count()), tables_(Tables<Id>(graph).upload(machine)) {
     constexpr std::int64_t kMost = std::int64_t{4} << 30;
@@ -345,7 +345,6 @@ class MachineSimulator : public Simulator {
   }
 
  protected:
-  /// Returns the number of candidates that are drawn and evaluated at once.
   std::int64_t piece_of(const Generator& generator) const { return fitting(stride_of(generator)); }
   /// Draws candidates into the machine's memory. The result is valid until the next call.
   BatchView<Id> draw(const Generator& generator, std::int64_t first, std::int64_t count) {
@@ -406,7 +405,6 @@ class MachineSimulator : public Simulator {
     require_same_graph(batch, node_count_);
     const BatchView<Id> all = batch.view<Id>();
     for (std::int64_t first = 0; first < all.count;) {
-      // Candidates are stored in order, perhaps with padding between them.
       std::int64_t count = 0, bytes = 0;
       bool orders = true;
       const std::int64_t offset = all.begin[first];
@@ -430,7 +428,6 @@ class MachineSimulator : public Simulator {
     }
   }
 
-  /// Returns the bytes that the array `pending` of rewind() takes.
   std::int64_t pending_bytes() const {
     return tables_.view.value_count * static_cast<std::int64_t>(sizeof(std::uint64_t));
   }

@@ -59,7 +59,7 @@ struct Lanes {
   static constexpr int kCount = kWords * Word::kPositions;
   using Position = typename Word::Position;
 
-  /// Positions of one node in every lane. A position is 1 .. n, or 0 if the node does not occur.
+  /// Positions of one node in the candidates of all lanes: 1 .. n, or 0 if a candidate lacks the node.
   struct alignas(4 * kWords) Record {
     Position of[kCount];
   };
@@ -71,7 +71,7 @@ struct Lanes {
   };
 
   CAIRN_HD static Words load(const Record& from) {
-    const Record record = from;  // one access
+    const Record record = from;  // loads the record in one access
     Words words;
     memcpy(&words, &record, sizeof words);
     return words;
@@ -143,8 +143,8 @@ struct Peak {
 };
 
 /// Evaluates candidates first .. first + Lanes::kCount - 1 of a batch for profile_orders(), one per lane. The member
-/// functions are the stages of the evaluation and must be called in the order in which they are defined. The team waits
-/// at the end of each. kSingle says whether every node has one output.
+/// functions are the stages of the evaluation and must be called in the order in which they are defined. The threads of
+/// the team wait for each other at the end of each stage. kSingle says whether every node has one output.
 template <bool kSingle, class Lanes, class Sum, class Id, class Team>
 class OrderLanes {
  public:
@@ -239,7 +239,7 @@ class OrderLanes {
     team_.sync();
   }
 
-  /// Returns the outcome of one lane, by adding up the changes of memory along its steps.
+  /// Returns the outcome of the candidate in one lane, by adding up the changes of memory along its steps.
   CAIRN_HD Outcome outcome(int lane) const {
     Outcome outcome;
     if (rows_[lane] == nullptr || (bad_ >> lane & 1U) != 0) return outcome;

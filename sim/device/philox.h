@@ -6,7 +6,6 @@
 
 namespace cairn::sim {
 
-/// Four random words.
 struct Philox {
   std::uint32_t word[4];
 };

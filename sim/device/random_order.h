@@ -51,7 +51,7 @@ CAIRN_HD inline std::uint32_t exponential(std::uint32_t word) {
   std::uint32_t bits = 0;
   memcpy(&bits, &uniform, sizeof bits);
   const std::uint32_t exponent = (bits >> 23) - 127, f = bits >> 7 & 0xFFFFU;  // uniform = 2^exponent * (1 + f / 2^16)
-  // log2(1 + f) = f + f (1 - f) c(f), where the parabola c is exact at 0, 1/2 and 1.
+  // log2(1 + f) = f + f (1 - f) c(f). Here, c is approximated by a parabola that is exact at 0, 1/2 and 1.
   const std::uint32_t c = 29013U - (f * 16194U >> 16) + ((f * f >> 16) * 5446U >> 16);
   const std::uint32_t bend = (f * (0x10000U - f) >> 16) * c >> 16;
   return kLongestWait - (exponent << 16) - f - bend;

@@ -8,7 +8,6 @@
 
 namespace cairn::sim::device {
 
-/// Result of one candidate.
 struct Outcome {
   bool valid = false;
   std::int64_t peak = 0, cost = 0;

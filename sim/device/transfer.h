@@ -17,7 +17,6 @@ struct OwnedMachine {
   Machine machine;
 };
 
-/// Returns a copy of `values` in the machine's memory.
 template <class T, class Machine>
 auto uploaded(Machine& machine, std::span<const T> values) {
   auto array = machine.template array<T>(static_cast<std::int64_t>(values.size()));

@@ -79,7 +79,6 @@ class DrawLanes final : public DrawKeys {
     word[3] = d;
   }
 
-  /// Computes waiting_time() in every lane.
   Words wait_of(Words word) const {
     const Floats uniform = __builtin_convertvector(reinterpret_cast<Ints>((word >> 8) + 1U), Floats);
     const Words bits = reinterpret_cast<Words>(uniform);

@@ -22,7 +22,6 @@ using device::Outcome;
 using device::Tables;
 using device::TablesView;
 
-/// Resizes `outcomes` to `count` and returns its arrays.
 device::OutcomesView resized(Outcomes& outcomes, std::int64_t count) {
   outcomes.resize(count);
   return {outcomes.valid.data(), outcomes.peak.data(), outcomes.cost.data(), outcomes.peak_step.data()};

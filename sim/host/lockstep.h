@@ -25,7 +25,7 @@ struct Row {
 /// scalar code, because lanes access different addresses: recording where a node occurs, and adding the bytes of an
 /// output to those that are freed after its last read. Takes O(T + m) time per lane for T steps and m inputs of nodes.
 ///
-/// Holds work arrays of about lanes * (n + T) * 40 bytes, so each thread needs its own object.
+/// Holds work arrays of about lanes * (n + T) * 40 bytes for n nodes, so each thread needs its own object.
 template <class Id>
 class Lockstep {
  public:
@@ -48,7 +48,7 @@ template <class Id>
 std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph, std::int64_t longest);
 
 /// Computes keys of nodes for one candidate per lane. A node's key is the time by which the candidate's order sorts it
-/// (sim/generator.h). Holds work arrays of about lanes * n words, so each thread needs its own object.
+/// (sim/generator.h). Holds work arrays of about lanes * n words for n nodes, so each thread needs its own object.
 class DrawKeys {
  public:
   virtual ~DrawKeys() = default;
@@ -59,12 +59,12 @@ class DrawKeys {
   virtual const std::uint32_t* keys(int lane) = 0;
 };
 
-/// Returns the fastest DrawKeys for this processor.
+/// Returns the fastest implementation of DrawKeys that this processor can run.
 template <class Id>
 std::unique_ptr<DrawKeys> make_draw_keys(const device::TablesView<Id>& graph);
 
-/// Functions that are compiled for one family of processors. The caller must make sure that this processor belongs to
-/// it.
+/// Functions that are compiled for one family of processors. The caller must make sure that the processor on which they
+/// run belongs to that family.
 struct ProcessorFamily {
   template <class Id>
   using MakeLockstep = std::unique_ptr<Lockstep<Id>> (*)(const device::TablesView<Id>& graph, std::int32_t longest);

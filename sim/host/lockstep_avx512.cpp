@@ -1,5 +1,5 @@
 #include "cairn/sim/host/lockstep.h"
-// The standard library and shared headers are included before the target is named. So they are compiled for every
+// The standard library and shared headers are included before `#pragma GCC target`, so that they are compiled for every
 // processor.
 #include <cstddef>
 #include <cstdint>

@@ -104,8 +104,8 @@ class LockstepOf final : public Lockstep<Id> {
   /// One entry per lane: the number of a node's step plus 1, or 0 if the node does not occur.
   using Positions = typename VectorOf<Position, kLanes>::Type;
   using Eight = typename VectorOf<Position, kGroup>::Type;
-  /// Index of an occurrence of a node in one candidate: plane * width_ + node. The first output of the occurrence has
-  /// the same index.
+  /// Index of the k-th occurrence (plane k) of a node in one candidate: `k * width_ + node`, where k counts from 0. The
+  /// first output of the occurrence has the same index.
   using Slot = std::conditional_t<sizeof(Position) == 2, std::uint16_t, std::uint32_t>;
   /// Memory at successive steps of one candidate, in bytes or in units of several bytes.
   template <class Sum>
@@ -116,13 +116,13 @@ class LockstepOf final : public Lockstep<Id> {
   Positions& at(const Aligned<Position>& array, int plane, std::int32_t v) const {
     return *reinterpret_cast<Positions*>(array.data() + (static_cast<std::size_t>(plane) * width_ + v) * kLanes);
   }
-  /// Returns the positions of the plane-th occurrence of every node, for one lane of a group.
+  /// Returns the positions of occurrence number `plane` of every node, for one of the eight lanes of a group.
   Position* plane_row(int lane_of_group, int plane) const {
     return rows_.data() + (static_cast<std::size_t>(lane_of_group) * plane_count_ + plane) * width_;
   }
 
   // The loops below use only local variables. Otherwise the compiler would have to assume that every store to an array
-  // of bytes changes members of this object. Each loop is a function that is not inlined, because otherwise the
+  // of bytes might change members of this object. Each loop is a function that is not inlined, because otherwise the
   // compiler runs out of registers.
 #define CAIRN_APART __attribute__((noinline))
 
@@ -166,8 +166,8 @@ class LockstepOf final : public Lockstep<Id> {
     return slots * per_width_ >> 16;
   }
 
-  /// Finds the largest number of occurrences of each node in the lanes begin .. end - 1, and stores this number in
-  /// most_ for all values of the node. Also finds the number of planes that hold any occurrence.
+  /// Stores the largest number of occurrences of each node in the lanes begin .. end - 1 in most_, for all values of
+  /// the node. Sets planes_ to the largest of these numbers.
   void find_most(int begin, int end) {
     const std::int32_t nodes = node_width_, width = width_;
     std::uint8_t* __restrict most = most_.data();
@@ -210,8 +210,8 @@ class LockstepOf final : public Lockstep<Id> {
     }
     for (int i = 0; i < kGroup; ++i) std::memcpy(to + static_cast<std::size_t>(i) * to_stride, &b[i], sizeof(Eight));
   }
-  /// Copies a group's rows to the group's lanes of positions_. Afterwards clears the rows of planes other than the
-  /// first, for the next group. The rows of the first plane are cleared when they are filled.
+  /// Copies the positions of eight lanes (a group) from rows_ to positions_. Then clears rows_ for the next group,
+  /// except plane 0, which is cleared when it is filled.
   void to_lanes(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < node_width_; v += kGroup) {
@@ -227,7 +227,7 @@ class LockstepOf final : public Lockstep<Id> {
       for (int i = 0; i < kGroup; ++i) std::memset(plane_row(i, plane) + v, 0, sizeof(Eight));
     }
   }
-  /// Copies a group's lanes of last_ to the group's rows.
+  /// Copies the entries of eight lanes (a group) from last_ to rows_.
   void to_rows(int lane, int plane) {
     const std::size_t stride = static_cast<std::size_t>(plane_count_) * width_;
     for (std::int32_t v = 0; v < width_; v += kGroup) {
@@ -350,7 +350,6 @@ class LockstepOf final : public Lockstep<Id> {
     return reinterpret_cast<Positions>(own[0] == kNever) | reinterpret_cast<Positions>(first <= own[0]);
   }
 
-  /// Adds up bytes step by step, and finds the peak and its first step.
   template <bool kRecomputes>
   void walk(const Row<Id>& row, int lane, Outcome& outcome) {
     if (graph_.single_output()) return walk_outputs<kRecomputes, true>(row, lane, outcome);
@@ -388,8 +387,8 @@ class LockstepOf final : public Lockstep<Id> {
     find_peak<true, Sum>(length, outcome);
   }
 
-  /// Adds the bytes of the second and further outputs to `freed`, as walk_in() does for first outputs. The outputs of
-  /// first occurrences are handled in one loop, because their entries are consecutive.
+  /// Adds the bytes of the second and further outputs to `freed`. The outputs of first occurrences are handled in one
+  /// loop, because their entries are consecutive.
   template <bool kRecomputes, class Sum>
   void free_further(const Row<Id>& row, const Sum* size, const Position* last, const Slot* slots,
                     Sum* __restrict freed) {
@@ -486,13 +485,13 @@ class LockstepOf final : public Lockstep<Id> {
   TablesView<Id> graph_;
   std::int32_t node_width_;  ///< number of nodes, rounded up to a multiple of kGroup
   std::int32_t width_;       ///< width of a plane: number of values, rounded up to a multiple of kGroup
-  std::int32_t row_;         ///< number of entries of an array that has an entry for each step of a candidate
-  /// Number of planes in the arrays, i.e. the number of occurrences per node for which they have room. It is 1 if no
-  /// schedule has more steps than the graph has nodes.
+  std::int32_t row_;         ///< number of entries in an array with one entry per step of a candidate
+  /// Number of occurrences per node for which the arrays have room. It is 1 if no schedule has more steps than the
+  /// graph has nodes.
   int plane_count_;
   std::uint32_t per_width_ = 0x10000U / static_cast<std::uint32_t>(width_) + 1;
   bool has_scratch_ = false;
-  int planes_ = 1;  ///< number of planes that the current candidates use
+  int planes_ = 1;  ///< largest number of occurrences of a node in the current candidates
   bool too_many_[kLanes] = {};
   /// - positions_: position of each occurrence of a node, indexed [plane][node][lane].
   /// - last_: position of the last read of each occurrence of a value, indexed [plane][value][lane].

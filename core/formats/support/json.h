@@ -1,7 +1,6 @@
 #pragma once
 
-// This header is private to the library; its JSON readers share it. It is not installed, and no public header includes
-// it.
+// Shared by the readers of JSON files. Not installed; no public header includes this one.
 
 #include <cstdint>
 #include <map>
@@ -27,7 +26,6 @@ class Notices {
  public:
   explicit Notices(const std::function<void(const ReadWarning&)>& warn) : warn_(warn) {}
 
-  /// Returns whether a receiver for the warnings was given.
   bool wanted() const { return static_cast<bool>(warn_); }
   /// Counts one more occurrence of the thing that `group` identifies, such as an unknown key. `text` returns the
   /// message; it is called only for the first occurrence.
@@ -46,7 +44,6 @@ class Notices {
     count_ += count;
     warnings_.push_back({ReadWarning::Kind::scaled_costs, std::move(text), count, factor});
   }
-  /// Reports all warnings with their numbers of occurrences.
   void tell() const;
 
  private:
@@ -68,7 +65,6 @@ struct Place {
   Notices* notices = nullptr;  ///< collects the warnings of the file's reader
 
   std::string text() const;
-  /// Throws InputError "<text()>: <message>".
   [[noreturn]] void fail(std::string_view message) const;
   /// Adds a warning to `notices` for each key of the object that is not in `known`. `known` must be sorted in ascending
   /// order. Messages put `prefix`, such as "op.", before a key.

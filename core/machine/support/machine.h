@@ -76,7 +76,6 @@ class HostMachine {
   template <class T>
   using ArrayOf = Array<T>;
 
-  /// Creates a machine with `threads` threads; 0 stands for core::thread_count().
   explicit HostMachine(int threads = 0) : threads_(threads > 0 ? threads : core::thread_count()) {}
   int threads() const { return threads_; }
 

@@ -19,11 +19,10 @@ using LoopBody = void (*)(const void* context, std::int64_t begin, std::int64_t 
 /// Calls body(context, begin, end, thread) for [0, block), [block, 2 block), ... up to n, on at most `threads` threads.
 /// The blocks do not depend on the number of threads, so that results need not depend on it either. Blocks begin in
 /// ascending order. Returns once all have ended, and rethrows an exception that one of them threw. Every thread may
-/// call this function, even from within a block. Allocates nothing once the pool has `threads` threads
-/// (on_every_thread).
+/// call this function, even from within a block. Allocates nothing once the pool has `threads` threads, which
+/// on_every_thread() ensures.
 void run_blocks(std::int64_t n, std::int64_t block, int threads, LoopBody body, const void* context);
 
-/// Calls run_blocks() with body(begin, end, thread).
 template <class F>
 void parallel_blocks(std::int64_t n, std::int64_t block, int threads, const F& body) {
   run_blocks(
@@ -35,8 +34,7 @@ void parallel_blocks(std::int64_t n, std::int64_t block, int threads, const F& b
 }
 
 /// Calls body() on thread_count() threads at once, to set up data that a library keeps for each thread. Starts threads
-/// if the pool has fewer. If a thread does not respond within a tenth of a second, another thread may call body() a
-/// second time instead.
+/// if the pool has fewer. If a thread does not respond within 0.1 s, a different thread may call body() twice instead.
 void on_every_thread(void (*body)());
 
 }  // namespace cairn::core
