@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records one training step of PyTorch, without a compiler, as a simrd trace that `cairn` reads (docs/input.md).
+"""Records one training step of PyTorch, without a compiler, as a simrd trace that `cairn` reads (docs/graph_format.md).
 
 usage: simrd_trace.py MODEL FILE     a model of the tables (`python -m models` lists them)
 """
