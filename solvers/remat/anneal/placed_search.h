@@ -40,14 +40,14 @@ struct PlacedSolution {
   bool timed_out = false;              ///< whether the limit or its stop flag ended the search
 };
 
-/// Returns whether search_placed() accepts the graph. It does so if no node's output takes over the storage of an
+/// Returns whether search_placed() accepts the graph, which it does if no node's output takes over the storage of an
 /// input.
 bool can_search_placed(const core::Graph& graph);
 
 /// Finds the cheapest schedule with addresses within a budget. Changes order, recomputation and addresses together by
 /// annealing (annealer.h and placement.h). A schedule fits if no two values that are in memory at the same time share
 /// bytes. The search minimises the cost plus a price for shared bytes. At first the price is low, so that the search
-/// can pass through schedules that do not fit. Afterwards it rises until no bytes are shared. If sizes, budget and the
+/// can pass through schedules that do not fit. The price rises until no bytes are shared. If sizes, budget and the
 /// given offsets are multiples of an alignment, the offsets of the result are too.
 ///
 /// `starts` are one or more valid schedules that options.scope allows, with any offsets. They need not fit. The result
