@@ -1,7 +1,5 @@
-// Prices for memory that bound the cost of schedules (chain_prices.h). The first runs of a chain of nodes c_0, c_1, ...
-// divide a schedule into stages; c_t ends stage t. The pass goes through the stages. In each, it computes for each
-// value a price of having this value. The price is collected, which means added to the bound, where the value is surely
-// needed.
+// Prices for memory that bound the cost of schedules (chain_prices.h). The first run of the chain's node c_t ends stage
+// t of a schedule. To collect a price means to add it to the bound, because the value is surely needed.
 
 #include "cairn/solvers/remat/bound/chain_prices.h"
 
@@ -172,7 +170,7 @@ Number ChainPrices::forward(Rules& rules) {
       const ChainStages::Node& node = stages_.node(v);
       const bool runs_surely = t == node.first && t == node.due;
       const bool may_be_first = t <= node.due;
-      // The part of the cost of running v again that is not yet part of the price of one of v's outputs.
+      // The part of the cost of running v again that is not yet in the price of one of v's outputs.
       Number making = may_be_first ? Number{0} : rules.cost(v);
       if (runs_surely) {
         for (const core::ValueId y : graph_.inputs(v)) collect(y);

@@ -16,7 +16,8 @@ namespace cairn::solvers {
 ///
 /// The pass computes a price for having value x available in stage t. This price is the smaller of two costs: that of
 /// having x in the stage before and holding x during the run of c_(t-1), and that of making x again from its inputs. In
-/// a stage where every solution of the relaxation needs x, the price is collected: it is added to the bound, and from
+/// a stage where every solution of the relaxation needs x, the price is collected. This means that it is added to the
+/// bound, and x is available at no price from there on.
 /// there on x counts as available at no price.
 class ChainPrices {
  public:
@@ -24,11 +25,11 @@ class ChainPrices {
 
   /// Improves the prices by at most `rounds` subgradient steps. Ends early when the bound reaches `target` or the watch
   /// expires. Bounds are in units of cost above the cost of running each node once. Returns the best bound as a double,
-  /// which is only an estimate. A round takes time proportional to ChainStages::size() plus the number of inputs of the
+  /// which is only an estimate. A step takes time proportional to ChainStages::size() plus the number of inputs of the
   /// nodes that can run in the stages.
   double ascend(double target, int rounds, core::Stopwatch& watch);
 
-  /// Computes the bound of the best prices again in integers. The result is a proved bound.
+  /// Computes the bound of the best prices again in integers, which proves it.
   void fix();
 
   // The following functions return results of fix(). They are exact. Their unit is the unit of cost divided by one().
@@ -50,8 +51,7 @@ class ChainPrices {
     return excess_of_ + run_excess(t, v) > most_extra * one();
   }
   /// Returns whether it is proved that x is not held during the run of c_t, in any schedule that costs at most
-  /// `most_extra` units more than running each node once. It is proved if the bound plus the reduced cost of holding x
-  /// is above `most_extra`.
+  /// `most_extra` units more than running each node once.
   bool never_held(std::int32_t t, core::ValueId x, std::int64_t most_extra) const {
     return !stages_.forced(t, x) && excess_of_ + hold_excess(t, x) > most_extra * one();
   }
@@ -72,8 +72,7 @@ class ChainPrices {
                                              : hold_excess_[worth_begin_[x] + static_cast<std::size_t>(t - value.from)];
   }
 
-  // How the pass got the price of a value: the value is available at no price, is held, or is made again. The
-  // subgradient is computed from this record.
+  // How the pass got the price of a value: the value is available at no price, is held, or is made again.
   enum class Source : std::uint8_t { free, held, made };
   /// `shared` says whether a part of the price is charged to nodes that read the value when they run again.
   struct Origin {
@@ -97,7 +96,7 @@ class ChainPrices {
   std::vector<std::size_t> active_begin_;
   std::vector<core::NodeId> active_;
   std::vector<std::size_t> uses_begin_;
-  // stages in which every solution reads a value; one list for each value, in the order of values
+  // stages in which every solution reads a value, in the order of values
   std::vector<std::int32_t> uses_;
   std::vector<double> price_, best_price_;  // current and best prices, in units of cost per byte
   double best_ = 0;

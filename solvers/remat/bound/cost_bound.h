@@ -14,7 +14,7 @@ namespace cairn::solvers {
 
 struct CostBoundOptions {
   std::int64_t budget = 0;  ///< largest peak of the schedules, in bytes
-  /// order rule of the schedules; a stricter rule allows fewer schedules, so the bound can be higher
+  /// order rule of the schedules; a stricter rule allows fewer schedules, which can raise the bound
   OrderRule order = OrderRule::free;
   core::Limit limit;
   /// Cost of a known schedule within the budget; kNoneKnown: none is known. Not owned; can be null. Other threads can
