@@ -81,12 +81,10 @@ inline constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max(
 
 struct LiveSetLimits {
   std::int64_t budget = 0;  ///< largest number of bytes that may be in memory during a step
-  /// Largest cost that a solution may have. More expensive solutions are not searched for.
+  /// Largest cost that a solution may have.
   std::int64_t most_cost = kAnyCost;
-  /// Whether the costs of the steps do not matter. If true, every node counts as free, so the first steps found that
-  /// stay within the budget are the solution.
+  /// If true, every node counts as free, so the first steps found that stay within the budget are the solution.
   bool free_of_cost = false;
-  /// Largest number of states that the search may reach.
   std::int64_t most_states = std::numeric_limits<std::int64_t>::max();
   std::int64_t memory_bytes = std::int64_t{1} << 30;
   /// Whether to find some solution quickly and then improve it until it is proved cheapest. If the watch, `most_states`
@@ -142,7 +140,7 @@ class LiveSetSearch {
   using Node = typename LiveSetProblem<Set>::Node;
 
   struct State {
-    Set memory = 0;  ///< set of values in memory
+    Set memory = 0;
     /// Set of the nodes of `goals` and `once` that have run.
     Set ran = 0;
     bool operator==(const State&) const = default;  // NOLINT
@@ -156,7 +154,6 @@ class LiveSetSearch {
     std::int64_t cost = 0, rest_cost = 0;
     std::int32_t from = -1, node = -1;
   };
-  /// An entry of a queue.
   struct Entry {
     std::int64_t bound;  ///< lower bound on the total cost of any solution through this state
     std::int32_t left;   ///< number of nodes that every completion runs
@@ -177,9 +174,9 @@ class LiveSetSearch {
   class Index {
    public:
     void clear();
-    /// Finds the entered number for which is_it(number) holds. If there is no such number, enters `number`. `hash` is
-    /// the hash of the item; hash_of_number(i) returns the hash of the item of an entered number i. Returns the slot of
-    /// the number, and whether `number` was entered.
+    /// Finds the number for which is_it(number) holds. If there is none, enters `number`, whose hash is `hash`. Returns
+    /// the slot of the number, and whether it was entered. hash_of_number(i) must return the hash of an entered number
+    /// i.
     template <class IsIt, class HashOf>
     std::pair<std::int32_t*, bool> find_or_enter(std::uint64_t hash, std::int32_t number, const IsIt& is_it,
                                                  const HashOf& hash_of_number);
