@@ -19,8 +19,7 @@ struct PwRematOptions : SolveOptions {
   bool retain = true;
 };
 
-/// Largest number of steps of a schedule for a given k. If no k is given and pw_remat() searches for one, the largest
-/// number is 64 n + 4096 instead.
+/// Largest number of steps of a schedule for a given k. If pw_remat() searches for k, it is 64 n + 4096 instead.
 inline constexpr std::int64_t kMostPwRematSteps = 100'000'000;
 
 /// Computes schedules by PWRemat: Algorithm 3 of Kumar et al. 2019 on a path decomposition found by vertex separation.

@@ -114,7 +114,7 @@ void TwProgram::expand(std::int32_t number) {
   // computed.
   struct Wanted {
     std::int32_t ready = 0;
-    std::vector<NodeId> nodes;  // wanted nodes of the component, ascending
+    std::vector<NodeId> nodes;  // ascending
   };
   std::map<std::int32_t, Wanted> wanted_of;
   std::int32_t position = 0;

@@ -30,7 +30,7 @@ namespace cairn::solvers {
 /// This adds M_in, the largest total size of the inputs of one node, to the peak of Theorem 5.
 class TwProgram {
  public:
-  /// Prepares the program of a graph. Graph and separators must outlive the object.
+  /// Graph and separators must outlive the object.
   TwProgram(const core::Graph& graph, const SeparatorTree& separators);
 
   /// Computes the number of steps of TWRemat(k). The recursion ends at parts of fewer than k bags; the nodes of such a
@@ -152,12 +152,11 @@ class TwProgram {
   std::vector<core::NodeId> outputs_, reads_;
   std::vector<Item> items_;
   std::int32_t root_ = 0;
-  // Scratch memory.
+  // Temporary data.
   std::vector<std::int64_t> stamp_;  ///< for each node, the number (current_) of the last search that visited it
   std::int64_t current_ = 0;
   std::vector<core::NodeId> nodes_;
-  /// One number for each node. It is scratch memory to which each function gives a meaning of its own, such as the last
-  /// item that reads the node.
+  /// Indexed by node. Each function gives these numbers its own meaning, such as the last item that reads the node.
   std::vector<std::int32_t> last_;
 };
 

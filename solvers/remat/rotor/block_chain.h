@@ -20,7 +20,7 @@ struct ChainBlock {
 
 struct BlockChain {
   std::vector<ChainBlock> blocks;
-  std::vector<std::int32_t> block_of;  ///< block of each node, indexed by node
+  std::vector<std::int32_t> block_of;  ///< indexed by node
   /// Whether each value is a resident; indexed by value. A resident is made in the forward part and is never
   /// recomputed, but stays in memory until its last reader has run. A value is a resident in three cases: it is kept or
   /// its producer is pinned; a forward reader is far from the producer; a backward part reads it in a block that

@@ -20,9 +20,9 @@ struct BlockSchedules {
     std::vector<core::NodeId> forward;  ///< nodes of the forward run that saves nothing for the backward part
     /// nodes that must also run when the block runs forward for the first time, such as pinned ones
     std::vector<core::NodeId> once;
-    /// Nodes of each way of the stage (ChainStage::ways).
+    /// Nodes of each of ChainStage::ways.
     std::vector<LayerOption> ways;
-    /// Nodes of each turn (ChainTurn). All of them are in LayerOption::backward.
+    /// Nodes of each of ChainStage::turns. All of them are in LayerOption::backward.
     std::vector<LayerOption> turns;
   };
   std::vector<Block> blocks;

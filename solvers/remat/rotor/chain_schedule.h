@@ -48,7 +48,7 @@ struct ChainTurn {
 struct ChainStage {
   std::int64_t checkpoint = 0;    ///< bytes of the stage's input
   std::int64_t forward_time = 0;  ///< time of the forward run that saves nothing for the backward part
-  /// Peak in bytes of that forward run. It includes and excludes the same bytes as ChainWay::forward_peak does.
+  /// Peak in bytes of that forward run. It counts the same bytes as ChainWay::forward_peak.
   std::int64_t forward_peak[2] = {0, 0};
   std::vector<ChainWay> ways;
   std::vector<ChainTurn> turns;

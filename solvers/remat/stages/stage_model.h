@@ -13,11 +13,10 @@
 
 namespace cairn::solvers {
 
-/// What a StageModel minimises, and limits on its schedules.
 struct StageAim {
   /// Budget in bytes within which the cost is minimised. Absent: the peak is minimised.
   std::optional<std::int64_t> budget;
-  /// least_peak, most_peak: bounds on the least peak, in bytes. Used if the peak is minimised.
+  /// Bounds on the least peak, in bytes. Used if the peak is minimised.
   std::int64_t least_peak = 0, most_peak = 0;
   std::int32_t max_occurrences = 0;  ///< largest number of runs of a node; 0: any number
   /// Which repeated runs have a memory row. A row is a linear constraint of the program; a memory row keeps the memory
@@ -42,8 +41,7 @@ class StageModel {
   StageModel(const core::Graph& graph, const StageAim& aim, std::size_t most_terms, core::Stopwatch& watch);
 
   bool complete() const { return complete_; }
-  /// Returns whether some row cannot be met by any values of the variables (0 >= 1). If so, no schedule is within the
-  /// limits.
+  /// Returns whether some row cannot be met by any values of the variables. If so, no schedule is within the limits.
   bool infeasible() const { return infeasible_; }
   const LinearModel& program() const { return program_; }
   /// Converts the objective of the program to the cost of a schedule or, if the peak is minimised, to its peak.
@@ -108,9 +106,7 @@ class StageModel {
   void add_needs(std::int32_t stage);
   void add_memory_rows(std::int32_t stage);
   Entry either(Entry a, Entry b);
-  /// Adds the row lower <= sum <= upper.
   void add_row(Sum sum, std::int64_t lower, std::int64_t upper);
-  /// Finds for each stage the nodes that run again in it.
   std::vector<std::vector<std::int32_t>> reruns(const core::Schedule& schedule) const;
 
   const core::Graph& graph_;
