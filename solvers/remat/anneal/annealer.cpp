@@ -121,8 +121,7 @@ bool Annealer::may_go(Occurrence o) const {
   return scope_.order == OrderRule::free || schedule_.previous_of_node(o) != EditableSchedule::kNone;
 }
 
-/// Drops occurrence o, whose outputs no step reads. Also drops all occurrences whose outputs only dropped occurrences
-/// read.
+/// Drops occurrence o and, recursively, all occurrences whose outputs only dropped occurrences read.
 void Annealer::drop_unneeded(Occurrence o) {
   unneeded_.assign(1, o);
   while (!unneeded_.empty()) {

@@ -18,7 +18,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Stores the cheapest schedule that any island (parallel search) found to fit. Thread-safe.
+/// The cheapest schedule that fits and that any island (parallel search) has found. Thread-safe.
 class BestPlaced {
  public:
   explicit BestPlaced(const PlacedSearchOptions& options) : options_(options) {}

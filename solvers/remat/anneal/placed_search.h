@@ -24,7 +24,7 @@ struct PlacedSchedule {
 struct PlacedSearchOptions {
   std::int64_t budget = 0;  ///< bytes of the arena in which all values must be placed
   Scope scope;              ///< the schedules to search; its order rule must be `free` or `input`
-  core::Limit limit;        ///< limit of time or work
+  core::Limit limit;
   std::uint64_t seed = 0;
   /// The search ends at the first schedule that fits and costs at most this much.
   std::int64_t enough = -1;
@@ -35,8 +35,8 @@ struct PlacedSearchOptions {
 };
 
 struct PlacedSolution {
-  std::optional<PlacedSchedule> best;  ///< cheapest schedule that fits the budget; absent if none was found
-  std::int64_t work = 0;               ///< work done, in the unit of core::Limit::work
+  std::optional<PlacedSchedule> best;  ///< absent if no schedule that fits was found
+  std::int64_t work = 0;               ///< in the unit of core::Limit::work
   bool timed_out = false;              ///< whether the limit or its stop flag ended the search
 };
 

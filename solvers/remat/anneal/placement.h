@@ -169,8 +169,7 @@ class Placement {
   std::vector<std::uint8_t> touched_;
 
   mutable std::int64_t work_ = 0;
-  /// The sum, over all conflicts, of shared bytes times shared time, where time is measured in keys. overlap_before_ is
-  /// the sum before the current move.
+  /// The sum, over all conflicts, of shared bytes times shared keys, now and before the current move.
   double overlap_ = 0, overlap_before_ = 0;
   std::int64_t conflicts_ = 0, conflicts_before_ = 0;
   /// Contains every value that may be in a conflict, and possibly other values.

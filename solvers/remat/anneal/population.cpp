@@ -363,7 +363,7 @@ class Population {
   std::vector<std::int32_t> rank_;
   std::vector<Editor> editors_;
   std::size_t islands_ = 0;
-  std::vector<std::vector<Parent>> survivors_;  ///< survivors of each island, best first
+  std::vector<std::vector<Parent>> survivors_;  ///< of each island, best first
   std::vector<Candidate> candidates_;
   sim::Outcomes outcomes_;
   std::int64_t work_ = 0;

@@ -58,7 +58,6 @@ class Island {
     mending_ = false;
     if (!cost) runs_ = 0;  // begins with short runs, as few changes often give a lower peak
   }
-  /// Replaces the island's best schedule by that of another island if the other one is cheaper.
   void meet(const std::vector<NodeId>& steps, std::int64_t cost) {
     if (cost >= best_cost_) return;
     best_ = steps;
@@ -208,7 +207,6 @@ class Search {
     }
   }
 
-  /// Runs all islands in parallel for a short time.
   void round() {
     constexpr double kSeconds = 0.25;
     constexpr std::int64_t kWork = 400'000;
@@ -318,7 +316,6 @@ class Search {
       goal_ = {options_.budget.value_or(incumbent_.peak()), -1};
       if (incumbent_.peak() <= goal_.budget) cost = incumbent_.cost();
     }
-    // If the goal is the same as before, the islands continue their current search.
     const bool again = lowering_ && goal_.budget == budget_before && incumbent_.peak() == aimed_peak_;
     aimed_peak_ = incumbent_.peak();
     aimed_runs_ = 0;

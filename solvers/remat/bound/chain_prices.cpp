@@ -46,9 +46,9 @@ struct ChainPrices::Exact {
   std::int64_t cost(core::NodeId v) const {
     return prices.graph_.cost(v) / prices.stages_.cost_unit() << prices.shift_;
   }
-  /// Returns the part of the price of x that is collected early. It is subtracted in stage t, where x is available at
-  /// no price, and added again at the next use of x. The sum stays the same, but rest() and worth() then show at once
-  /// what it costs to drop x. The part is the cost of making x less that of holding x until the next use.
+  /// Returns an amount that is subtracted in stage t, where x is available at no price, and added again at the next use
+  /// of x. The sum stays the same, but rest() and worth() then show at once what it costs to drop x. The amount is the
+  /// cost of making x less that of holding x until the next use.
   std::int64_t advance(std::int32_t t, core::ValueId x) const {
     const core::NodeId v = prices.graph_.producer(x);
     if (!in_advance || prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
@@ -301,7 +301,7 @@ double ChainPrices::ascend(double target, int rounds, core::Stopwatch& watch) {
   std::vector<double> gradient;
   price_ = best_price_;
   for (int round = 0; round < rounds; ++round) {
-    // Leave enough time for fix(), which takes about as long as two rounds.
+    // Leave enough time for fix(), which takes about as long as two steps.
     const double before = watch.seconds();
     if (watch.charge(static_cast<std::int64_t>(active_.size())).expired_now() || watch.rest().seconds < 4 * longest)
       break;

@@ -36,8 +36,8 @@ class ChainPrices {
   std::int64_t one() const { return std::int64_t{1} << shift_; }
   /// Returns the lower bound on the extra cost. The extra cost is the cost above that of running each node once.
   std::int64_t bound() const { return rest_.front(); }
-  /// Returns the main term of a lower bound on the extra cost after the run of c_t. Let A be the set of values held
-  /// during that run. The nodes that run again later cost at least rest(t) less the sum of worth(t, x) over all x in A.
+  /// Let A be the set of values held during the run of c_t. The nodes that run again afterwards cost at least `rest(t)`
+  /// less the sum of `worth(t, x)` over all x in A.
   std::int64_t rest(std::int32_t t) const { return rest_[static_cast<std::size_t>(t) + 1]; }
   /// Returns by how much the lower bound on the remaining extra cost falls if value x is held during the run of c_t.
   /// Returns 0 outside the range in which x can be held.

@@ -26,7 +26,7 @@ void take_out(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_
 /// `sets`: the values that are held, and the nodes that have run, for nodes whose first run is not fixed to a stage.
 struct StageStates {
   struct State {
-    std::int64_t extra = 0;  ///< cost so far of all runs except first runs, in units of cost
+    std::int64_t extra = 0;  ///< cost so far of all runs except first runs, in units of ChainStages::cost_unit()
     /// Index of the state of the layer before from which this state was reached.
     std::int32_t before = -1;
     /// range in `runs` of the nodes that ran in this stage, without the node of the chain

@@ -61,7 +61,7 @@ struct LiveSetProblem {
     std::int64_t cost = 0;
   };
   std::vector<Node> nodes;
-  std::vector<std::int64_t> sizes;      ///< sizes of the values, descending
+  std::vector<std::int64_t> sizes;      ///< descending
   std::vector<std::int32_t> producers;  ///< node that makes each value; -1: no node of this problem makes the value
   Set start = 0;                        ///< values in memory before the first step
   Set target = 0;                       ///< values required in memory after the last step
@@ -125,11 +125,11 @@ class LiveSetSearch {
     /// Whether `cost` is proved to be the least possible cost. If no solution was found: whether it is proved that
     /// every solution costs more than most_cost.
     bool proved = false;
-    std::vector<std::int32_t> steps;  ///< nodes to run in order, if a solution was found
-    std::int64_t cost = 0;            ///< cost of the steps
+    std::vector<std::int32_t> steps;  ///< nodes to run, in order; empty if no solution was found
+    std::int64_t cost = 0;
     /// Lower bound on the cost of every solution within the budget. Not valid if an anytime search ended early.
     std::int64_t cost_bound = 0;
-    std::int64_t states = 0;  ///< number of states reached
+    std::int64_t states = 0;
   };
 
   /// Solves a problem. For each expanded state, charges the watch one unit per node of the problem. Charges one more
@@ -224,7 +224,7 @@ class LiveSetSearch {
   Set weightless_ = 0;    ///< set of the values of size 0, which are never dropped
   Set remembered_ = 0;    ///< set of the nodes for which a state stores whether they have run
   std::vector<Set> successors_, readers_;
-  /// Pairs of a cost and the set of all nodes that cost at most this much, by ascending cost.
+  /// Pairs of a cost and the set of all nodes that cost at most this much, ascending.
   std::vector<std::pair<std::int64_t, Set>> by_cost_;
   std::vector<Arrival> arrivals_;
   Index known_;   ///< finds the index of the cheapest arrival at a state
@@ -234,7 +234,7 @@ class LiveSetSearch {
   /// Heaps of states to expand. An anytime search has one heap for each number of nodes that every completion must
   /// still run. Any other search has a single heap.
   std::vector<std::vector<Entry>> queues_;
-  std::size_t open_ = 0;  ///< number of entries in queues_
+  std::size_t open_ = 0;
   std::size_t turn_ = 0;  ///< index of the heap that the last entry was taken from
   // The transition that expand() is building.
   // - next_: the arrival after the node has run, before values are dropped.

@@ -49,9 +49,9 @@ class WindowSearch {
   Outcome improve_window(std::vector<core::NodeId>& steps, std::size_t begin, std::size_t end, std::int64_t most_states,
                          core::Stopwatch& watch);
 
-  double length() const { return length_; }          ///< typical length of the windows to pick, in steps
-  std::int64_t windows() const { return windows_; }  ///< number of windows searched so far
-  std::int64_t states() const { return states_; }    ///< number of states reached so far
+  double length() const { return length_; }  ///< typical length of the windows to pick, in steps
+  std::int64_t windows() const { return windows_; }
+  std::int64_t states() const { return states_; }
 
  private:
   /// The lifetime of an output of a step, which is in memory during the steps [made, last].
@@ -105,7 +105,7 @@ class WindowSearch {
   // The current schedule.
   std::vector<core::NodeId> steps_;
   std::vector<Life> lives_;               ///< lifetimes of the outputs of all steps, in the order of the steps
-  std::vector<std::int64_t> during_;      ///< bytes in memory during each step
+  std::vector<std::int64_t> during_;      ///< bytes in memory, indexed by step
   std::vector<std::int32_t> recomputed_;  ///< steps that run their node again
   /// - first_[v]: first step that runs node v.
   /// - count_[v]: number of occurrences of node v in the schedule.
@@ -117,7 +117,7 @@ class WindowSearch {
   /// Indexed by value: whether it is in Ends::before, and whether it is in Ends::after.
   std::vector<std::uint8_t> is_before_, is_after_;
   std::vector<std::int32_t> inside_;  ///< number of a node's occurrences in the window, indexed by node
-  std::vector<core::NodeId> nodes_;   ///< nodes that the search may run
+  std::vector<core::NodeId> nodes_;
   /// - allowed_[v]: whether the search may run node v.
   /// - in_rest_[v]: whether every solution runs node v in the window.
   std::vector<std::uint8_t> allowed_, in_rest_;
@@ -127,7 +127,7 @@ class WindowSearch {
   std::vector<std::int32_t> number_;       ///< index of a value in values_, or -1; indexed by value
   std::vector<std::int32_t> node_number_;  ///< index of an allowed node in nodes_; indexed by node
   std::int64_t fixed_bytes_ = 0;           ///< bytes of the values that stay in memory during the whole window
-  std::vector<core::NodeId> found_;        ///< steps of the latest solution, which can replace the window
+  std::vector<core::NodeId> found_;        ///< steps of the latest solution
   std::int64_t found_cost_ = 0;
   bool found_any_ = false, proved_ = false;
   /// Values whose producers the search might run again. The first number of a pair is the cost of this per byte.

@@ -101,7 +101,7 @@ Items dominators(Item items, const Rows& predecessors) {
 /// The graph of one round. An item of it is a given item or a group, which stands for several given items.
 struct PartitionLevel {
   PartitionGraph graph;            ///< graph of the items, without values that no item reads
-  Items id;                        ///< id of each item in the Partition
+  Items id;                        ///< ids in the Partition, indexed by item
   std::vector<std::int64_t> size;  ///< number of given items for which each item stands
 };
 
@@ -142,7 +142,7 @@ class CandidateRound {
 
  private:
   struct Candidate {
-    Items blocks;  ///< blocks of the candidate; empty if the candidate was wrapped or dropped
+    Items blocks;  ///< empty if the candidate was wrapped or dropped
     Item size = 0;
     std::int32_t version = 0;
   };

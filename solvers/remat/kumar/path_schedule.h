@@ -91,10 +91,9 @@ class PathScheduler {
   };
   /// The items of a call, divided for the recursion at a middle bag.
   /// - before: the nodes of the middle bag, and all items up to the last node of `outer`. Before each of them, a call
-  /// of compute() makes the node's missing inputs on the inner side.
-  /// - lower: the items after that last node. They are left to a recursive call on the inner side.
-  /// - outer: the nodes of the middle bag, and the items in that bag. They are left to a recursive call on the outer
-  /// side.
+  ///   of compute() makes the node's missing inputs on the inner side.
+  /// - lower: the items after the last node of `outer`, for a recursive call on the inner side.
+  /// - outer: the nodes of the middle bag, and the items in that bag, for a recursive call on the outer side.
   struct Halves {
     std::vector<Item> before, lower, outer;
   };

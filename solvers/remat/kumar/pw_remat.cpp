@@ -92,7 +92,7 @@ class PwSearch {
     double slack;
   };
   struct Outcome {
-    bool stopped = false;  ///< whether the limit ended the attempt
+    bool stopped = false;  ///< whether the limit ended the attempt early
     bool fits = false;
     bool improved = false;  ///< whether the schedule is better than the best known one
     std::int64_t length = kUnknown;

@@ -39,12 +39,11 @@ class TwProgram {
   std::optional<std::int64_t> length(std::int64_t k, core::Stopwatch& watch);
   static constexpr std::int64_t kAnyLength = std::int64_t{1} << 60;
 
-  /// The schedule of TWRemat(k) after trimming. Trimming removes steps whose outputs are never read, and repeated runs
-  /// of pinned nodes.
+  /// The schedule of TWRemat(k) without steps whose outputs are never read, and without repeated runs of pinned nodes.
   struct Trimmed {
     std::int64_t k = 0;
-    std::int64_t length = 0;  ///< number of steps before trimming
-    std::int64_t steps = 0;   ///< number of steps after trimming
+    std::int64_t length = 0;  ///< number of steps of TWRemat(k)
+    std::int64_t steps = 0;   ///< number of steps of this schedule
     /// Peak in bytes and cost in the graph's unit, after trimming.
     std::int64_t peak = 0, cost = 0;
     std::vector<bool> stays;  ///< whether each step of the untrimmed schedule stays, from the last step to the first
@@ -117,7 +116,7 @@ class TwProgram {
                      std::int32_t separator, std::vector<Item>& items);
   std::optional<std::int64_t> length_of(std::int32_t number, std::int64_t k, core::Stopwatch& watch,
                                         std::vector<std::int64_t>& known);
-  /// Returns Procedure::least_peak, and computes it first if necessary. Returns direct_peak if the watch expired.
+  /// Returns Procedure::least_peak, which it computes if necessary, or direct_peak if the watch expired.
   std::int64_t least_peak(std::int32_t number, core::Stopwatch& watch);
   struct Emission;
   void emit_within(std::int32_t number, std::int64_t held, Emission& emission);

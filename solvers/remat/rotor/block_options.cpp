@@ -268,7 +268,6 @@ std::string canonical_form(const core::Graph& graph, const BlockChain& chain, st
   return form;
 }
 
-/// Returns whether way a is at least as good as way b in every measure.
 bool as_good(const ChainWay& a, const ChainWay& b) {
   bool good = a.forward_time + a.backward_time <= b.forward_time + b.backward_time && a.saved <= b.saved &&
               a.reads_entering <= b.reads_entering && a.reads_leaving <= b.reads_leaving;

@@ -13,8 +13,8 @@
 
 namespace cairn::solvers {
 
-/// The nodes that each step of a ChainProblem runs, in the order in which they run. A stage of the problem is a block
-/// of the chain (block_chain.h). The problem must come from block_problem().
+/// The nodes that each step of a ChainProblem made by block_problem() runs, in order. A stage of the problem is a block
+/// of the chain (block_chain.h).
 struct BlockSchedules {
   struct Block {
     std::vector<core::NodeId> forward;  ///< nodes of the forward run that saves nothing for the backward part

@@ -37,11 +37,13 @@ struct ChainChoice {
 };
 
 /// Calls visit() for each choice for the range from `first` to `last`, where the checkpoint of `first` is in memory.
-/// These are the choices of equations (1) to (3) of Beaumont et al. A single stage has one choice for each of its
-/// turns: a turn runs the forward and the backward part of the stage directly one after the other. For several stages,
-/// a choice is one of two things. Either it is a way of the first stage, which says which values its forward run saves
-/// (the paper knows only one way, "all"). Or it runs the forward parts up to a stage `split`, whose checkpoint is then
-/// kept. Takes O(last - first + w) time for stages with w ways and turns.
+/// These are the choices of equations (1) to (3) of Beaumont et al.:
+/// - For a single stage: each of its turns.
+/// - For several stages: each way of the first stage, which says which values its forward run saves. The paper knows
+///   only one way, "all".
+/// - For several stages: each `split` up to which the forward parts run. The checkpoint of stage `split` is then kept.
+///
+/// Takes O(last - first + w) time for stages with w ways and turns.
 template <class Visit>
 void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std::int32_t last, ChainEntry entry,
                            const Visit& visit) {

@@ -46,7 +46,7 @@ struct ChainTurn {
 };
 
 struct ChainStage {
-  std::int64_t checkpoint = 0;    ///< bytes of the stage's input
+  std::int64_t checkpoint = 0;    ///< bytes
   std::int64_t forward_time = 0;  ///< time of the forward run that saves nothing for the backward part
   /// Peak in bytes of that forward run. It counts the same bytes as ChainWay::forward_peak.
   std::int64_t forward_peak[2] = {0, 0};
@@ -56,7 +56,7 @@ struct ChainStage {
   /// this stage has not. These are gradients that this stage or earlier ones will read, values that stay to the end,
   /// and values held for earlier stages.
   std::int64_t held = 0;
-  std::int64_t held_first = 0;  ///< bytes that are counted as in `held`, at the first forward run of this stage
+  std::int64_t held_first = 0;  ///< like `held`, but during the first forward run of this stage
 };
 
 struct ChainProblem {
@@ -99,7 +99,7 @@ class ChainTable {
   /// called.
   bool complete() const { return complete_; }
   std::int64_t unit() const { return unit_; }
-  std::int64_t top() const { return top_; }  ///< the highest level
+  std::int64_t top() const { return top_; }
   /// Returns the least time of the persistent schedules within the level. Returns infinity if there is none. Times are
   /// added up in doubles, which are exact up to 2^53.
   double time(std::int64_t level) const;

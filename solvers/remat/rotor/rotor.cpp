@@ -29,7 +29,6 @@ std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, c
   return std::max<std::int64_t>(1, std::min(wanted, options.memory_bytes / 2 / (8 * n * (n + 1))));
 }
 
-/// The search for schedules on one chain of blocks.
 class BlockChainSearch {
  public:
   BlockChainSearch(const core::Graph& graph, const RotorOptions& options, Incumbent& incumbent, core::Stopwatch& watch,

@@ -56,8 +56,7 @@ bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std
   return static_cast<std::size_t>(next) == rank.size();
 }
 
-/// Searches for schedules in stages before the engine starts. Uses ruin and recreate (refine.h) on a graph in which
-/// first runs are in the input order.
+/// Searches for schedules in stages by ruin and recreate (refine.h), on a graph that fixes the order of first runs.
 void search_stages(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent,
                    core::Stopwatch& watch) {
   constexpr int kMostIdle = 400;
@@ -418,7 +417,7 @@ class RetentionModel {
   };
   struct Before {
     Literal literal;
-    std::int32_t u, w;  ///< the runs that are compared
+    std::int32_t u, w;
     std::int64_t threshold;
   };
 
@@ -541,7 +540,6 @@ class Moccasin {
     return answer;
   }
 
-  /// Lowers the peak (phase 1).
   void lower_peak() {
     RetentionModel model(graph_, c_, staged_);
     const std::int64_t unit = model.size_unit();

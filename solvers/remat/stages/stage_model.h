@@ -56,8 +56,7 @@ class StageModel {
   /// given values of the variables. Returns them as indices of StageAim::rows.
   std::vector<std::size_t> missing_rows(std::span<const double> values, double bytes) const;
 
-  /// Computes the values of all variables for a schedule in stages. Leaves out repeated runs without a variable,
-  /// because such runs are never useful.
+  /// Computes the values of all variables for a schedule in stages, without repeated runs that are never useful.
   std::vector<std::int64_t> values_of(const core::Schedule& schedule) const;
 
  private:
@@ -98,8 +97,8 @@ class StageModel {
 
   void describe_graph();
   void find_last_uses();
-  /// Finds the first stage in which all useful values made so far, together with scratch, may not fit into memory.
-  /// Before that stage, everything can stay in memory, so no node needs to run again.
+  /// Finds the first stage in which the useful values made so far, together with scratch, may not fit into memory. No
+  /// node needs to run again before that stage.
   std::int32_t first_full_stage() const;
   void add_variables();
   /// Adds the variables that say, for each value, after which of its readers in this stage the value is still needed.
@@ -125,7 +124,7 @@ class StageModel {
   std::vector<Or> ors_;
   /// Entries for the stage that is being added. needed_[x][i] says whether value x is needed after its i-th last reader
   /// in the stage. needed_[x][0] says whether x is retained into the next stage. The last entry says whether the stage
-  /// needs x at all. add_memory_rows() removes an entry from the end when it has passed a reader.
+  /// needs x at all. add_memory_rows() pops an entry whenever it passes a reader.
   std::vector<std::vector<Entry>> needed_;
 };
 

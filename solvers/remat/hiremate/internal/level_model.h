@@ -159,7 +159,7 @@ struct Model {
   void measure_backward(std::int32_t k);
 
   Measure measure_{graph};
-  std::unordered_map<NodeId, std::int32_t> home_;  ///< compute node to which each node belongs
+  std::unordered_map<NodeId, std::int32_t> home_;
   std::unordered_map<ValueId, std::int32_t> datum_of_;
 };
 

@@ -75,12 +75,12 @@ class Program {
   /// backward half, in phase t or an earlier phase.
   void add_saving();
 
-  /// Returns whether the time during which the datum is in memory is fixed, so that no variable is needed: from the
-  /// first run of its maker until its last reader has run, or until the end.
+  /// Returns whether no variable is needed, because the datum is in memory from the first run of its maker until its
+  /// last reader has run, or until the end.
   bool constant(const Datum& datum) const;
 
-  /// Returns the variable that says whether datum d is in memory before phase t. Returns kAbsent if it would be of no
-  /// use at that time. The datum must not be constant().
+  /// Returns the variable that says whether datum d is in memory before phase t, or kAbsent if no run could use d then.
+  /// The datum must not be constant().
   Variable kept(std::int32_t t, std::size_t d) const;
 
   /// Returns the variables that say whether compute node k runs in phase t in a way that reads datum d.
