@@ -8,10 +8,10 @@ namespace cairn::solvers {
 Solution no_remat(const core::Graph& graph, const SolveOptions& options);
 
 /// Evicts values greedily under a memory limit. This is GreedyRemat of Kumar et al., section 4 (the heuristic of XLA).
-/// Goes through the input order. While a step exceeds the limit, drops there the value that frees the most bytes, and
-/// inserts a recomputation of this value right before its next use. A value frees its size less the sizes of those
-/// inputs of the recomputation that must stay in memory because of it. If no value frees memory, goes on to the next
-/// step.
+/// Goes through the input order. While a step exceeds the limit, drops the value that frees the most bytes at this
+/// step, and inserts a recomputation of this value right before its next use. A value frees its size less the sizes of
+/// those inputs of the recomputation that must stay in memory because of it. If no value frees memory, goes on to the
+/// next step.
 ///
 /// The recomputations can make other steps exceed the limit. So all of this is repeated with limits below the budget,
 /// and the best schedule is returned. Takes O(l * d * v) time for l limits, d dropped values per limit, and v values in

@@ -1,5 +1,5 @@
 // Prices for memory that bound the cost of schedules (chain_prices.h). The first run of the chain's node c_t ends stage
-// t of a schedule. To collect a price means to add it to the bound, because the value is surely needed.
+// t of a schedule. A price is collected, which means added to the bound, where its value is surely needed.
 
 #include "cairn/solvers/remat/bound/chain_prices.h"
 

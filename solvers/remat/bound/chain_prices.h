@@ -18,7 +18,6 @@ namespace cairn::solvers {
 /// having x in the stage before and holding x during the run of c_(t-1), and that of making x again from its inputs. In
 /// a stage where every solution of the relaxation needs x, the price is collected. This means that it is added to the
 /// bound, and x is available at no price from there on.
-/// there on x counts as available at no price.
 class ChainPrices {
  public:
   explicit ChainPrices(const ChainStages& stages);
@@ -36,8 +35,8 @@ class ChainPrices {
   std::int64_t one() const { return std::int64_t{1} << shift_; }
   /// Returns the lower bound on the extra cost. The extra cost is the cost above that of running each node once.
   std::int64_t bound() const { return rest_.front(); }
-  /// Let A be the set of values held during the run of c_t. The nodes that run again afterwards cost at least `rest(t)`
-  /// less the sum of `worth(t, x)` over all x in A.
+  /// Returns a number r for a lower bound: the nodes that run again after the run of c_t cost at least r less the sum
+  /// of worth(t, x) over all values x that are held during that run.
   std::int64_t rest(std::int32_t t) const { return rest_[static_cast<std::size_t>(t) + 1]; }
   /// Returns by how much the lower bound on the remaining extra cost falls if value x is held during the run of c_t.
   /// Returns 0 outside the range in which x can be held.

@@ -225,7 +225,8 @@ class ChainSearch {
       run_node(v);
       choose_runs(i + 1);
       undo(v, held, extra);
-      // A run that has no disadvantage is always made, so the case without it is skipped.
+      // A run at no cost, and a first run whose outputs have 0 bytes, have no disadvantage. So the case without them is
+      // skipped.
       if (free || (first && weightless)) return;
     }
     choose_drops();

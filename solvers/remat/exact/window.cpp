@@ -183,7 +183,7 @@ bool WindowSearch::allow_nodes(std::int64_t slack) {
   }
   std::sort(candidates_.begin(), candidates_.end());
   std::size_t fits = nodes_.size();
-  // Each additional node makes the search much longer. Half of the windows get none, so that windows can be longer.
+  // Each additional node makes the search much longer. Half of the windows get none, so that these can be longer.
   constexpr double kMostMore = 8;
   const auto more = static_cast<std::size_t>(kMostMore * std::max(2 * random_.uniform() - 1, 0.0));
   const std::size_t most = nodes_.size() + more;

@@ -114,7 +114,7 @@ class WindowSearch {
 
   // The window.
   Ends ends_;
-  /// Indexed by value: whether it is in Ends::before, and whether it is in Ends::after.
+  /// Whether each value is in Ends::before (is_before_) and in Ends::after (is_after_).
   std::vector<std::uint8_t> is_before_, is_after_;
   std::vector<std::int32_t> inside_;  ///< number of a node's occurrences in the window, indexed by node
   std::vector<core::NodeId> nodes_;

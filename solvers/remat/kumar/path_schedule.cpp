@@ -110,8 +110,8 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   }
   std::sort(begins_.begin(), begins_.end());
   std::sort(ends_.begin(), ends_.end());
-  // A bag is listed if an interval begins in it, and if an interval that contains it ends before the next bag in which
-  // an interval begins. Every other bag is a subset of a neighbouring bag.
+  // Leave out a bag that is a subset of a neighbouring bag: no interval begins in it, or no interval ends before the
+  // next bag in which one begins.
   Bags bags;
   std::int64_t bytes = 0;
   std::size_t ended = 0;

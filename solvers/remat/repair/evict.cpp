@@ -23,7 +23,8 @@ using core::NodeId;
 using Occurrence = EditableSchedule::Occurrence;
 using Place = EditableSchedule::Place;
 
-/// An eviction: the outputs of an occurrence leave memory during the worst step, which is the step of highest memory.
+/// An eviction: the outputs of an occurrence are not in memory during the worst step, which is the step of highest
+/// memory.
 struct Eviction {
   Occurrence occurrence = 0;
   Place place = 0;
@@ -129,8 +130,8 @@ class Evictor {
     return 16 * bytes < freed;
   }
 
-  /// Selects the cheapest evictions that together free `excess` bytes. Two evictions do not work together if one evicts
-  /// a value that the other one reads for its recomputations.
+  /// Selects the cheapest evictions that together free `excess` bytes. Leaves out each eviction that conflicts with a
+  /// selected one, because one of them evicts a value that the other one reads for its recomputations.
   std::vector<const Eviction*> choose(const std::vector<Eviction>& evictions, std::int64_t excess) {
     std::vector<const Eviction*> chosen;
     back_at_.assign(static_cast<std::size_t>(schedule_.occurrence_limit()), -1);
@@ -154,8 +155,7 @@ class Evictor {
     return chosen;
   }
 
-  /// Inserts the nodes that run again. If several evictions have the same next use, a node is inserted only once before
-  /// it. Drops the steps that are no longer needed because of this.
+  /// Inserts the nodes that run again, each at most once before the same next use. Drops steps that become unneeded.
   void apply(std::vector<const Eviction*> chosen) {
     std::stable_sort(chosen.begin(), chosen.end(), [&](const Eviction* a, const Eviction* b) {
       return schedule_.place(a->use) < schedule_.place(b->use);

@@ -20,9 +20,9 @@ struct BlockSchedules {
     std::vector<core::NodeId> forward;  ///< nodes of the forward run that saves nothing for the backward part
     /// nodes that must also run when the block runs forward for the first time, such as pinned ones
     std::vector<core::NodeId> once;
-    /// Nodes of each of ChainStage::ways.
+    /// Nodes that each of ChainStage::ways runs.
     std::vector<LayerOption> ways;
-    /// Nodes of each of ChainStage::turns. All of them are in LayerOption::backward.
+    /// Nodes that each of ChainStage::turns runs, all in LayerOption::backward.
     std::vector<LayerOption> turns;
   };
   std::vector<Block> blocks;
