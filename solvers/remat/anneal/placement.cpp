@@ -134,7 +134,7 @@ void Placement::change(Rect r, const Place& p) {
   if (now.conflicts > 0) pool(r);
 }
 
-/// Computes the sums over all conflicts anew.
+/// Computes overlap_ and conflicts_ anew from all rectangles.
 void Placement::count() {
   overlap_ = 0;
   conflicts_ = 0;

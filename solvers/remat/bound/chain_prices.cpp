@@ -9,7 +9,7 @@
 
 namespace cairn::solvers {
 
-/// Rules of the pass for prices in floating-point numbers. Also records how each price was found, for the subgradient.
+/// Rules of forward() for prices in floating-point numbers. Also records how each price was found, for the subgradient.
 struct ChainPrices::Guide {
   const ChainPrices& prices;
   std::vector<Origin>& sources;
@@ -35,7 +35,7 @@ struct ChainPrices::Guide {
   void stage_done(std::int32_t, double) {}
 };
 
-/// Rules of the pass for prices in integers. Also stores the results of fix().
+/// Rules of forward() for prices in integers. Also stores the results of fix().
 struct ChainPrices::Exact {
   ChainPrices& prices;
   bool in_advance = false;
@@ -141,7 +141,7 @@ bool ChainPrices::used(std::int32_t t, core::ValueId x) const {
 }
 
 std::int64_t ChainPrices::holding(std::int32_t t, std::int64_t bytes) const {
-  // Rounding down lowers the price of holding a value. So it can only lower the bound, which stays valid.
+  // Rounding down lowers the price of holding a value, which can only lower the bound. So the bound stays valid.
   return static_cast<std::int64_t>(Wide(whole_price_[t]) * bytes >> price_shift_);
 }
 
@@ -233,7 +233,7 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
   for (const double price : price_) price_until_.push_back(price_until_.back() + price);
   Guide guide{*this, sources_, gradient};
   const double sum = forward<double>(guide);
-  // Derivatives of the bound with respect to quantities of the pass.
+  // Derivatives of the bound with respect to quantities of forward().
   // - of_carried: with respect to `carried` of a value.
   // - of_price: with respect to the price of a value.
   // - of_making: with respect to the cost of running a node again.

@@ -44,8 +44,7 @@ class ChainPrices {
   /// Returns the price of holding `bytes` bytes during the run of c_t.
   std::int64_t holding(std::int32_t t, std::int64_t bytes) const;
   /// Returns whether it is proved that v does not run again in stage t, in any schedule that costs at most `most_extra`
-  /// units more than running each node once. It is proved if the bound plus the reduced cost of this run is above
-  /// `most_extra`.
+  /// units more than running each node once.
   bool never_run(std::int32_t t, core::NodeId v, std::int64_t most_extra) const {
     return excess_of_ + run_excess(t, v) > most_extra * one();
   }

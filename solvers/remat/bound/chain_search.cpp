@@ -284,8 +284,8 @@ class ChainSearch {
     left_out_ = left_out_ || never;
     return never;
   }
-  /// Returns whether v can run again in the next stage at no cost, from values that are kept. If so, v's own values
-  /// need not be kept.
+  /// Returns whether v can run again in the next stage at no cost, from kept values. If so, its values need not be
+  /// kept.
   bool made_freely(core::NodeId v) const {
     const ChainStages::Node& node = stages_.node(v);
     if (graph_.cost(v) != 0 || node.once || node.last <= stage_) return false;
@@ -303,7 +303,7 @@ class ChainSearch {
     for (; i < candidates_.size(); ++i) {
       if (candidates_.size() == sorted_) {
         if (rest_bytes_[i] < excess) return;
-        // The factor makes the bound lower by more than the rounding errors of floating-point arithmetic.
+        // The factor corrects for rounding errors, so that the bound stays valid.
         const double more = rest_ratio_[i] * static_cast<double>(excess) * (1 - 1e-12);
         if (too_much(cost + static_cast<std::int64_t>(std::min(more, 0x1p60)))) return;
       }

@@ -165,7 +165,6 @@ class LiveSetSearch {
       return tie < other.tie;
     }
   };
-  /// The memory and the cost of an expanded state.
   struct Seen {
     Set memory;
     std::int64_t cost;

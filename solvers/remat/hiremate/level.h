@@ -41,9 +41,9 @@ struct LevelAnswer {
   std::int64_t cost = 0;
   std::int64_t bound = 0;  ///< lower bound on the cost of all schedules that Level::solve() considers
   std::int64_t work = 0;
-  /// One run of a compute node. A compute node is the forward half or the backward half of a part, numbered as in the
-  /// level's model. `phase` is the phase of the run (see Level), and `way` says how the node runs. The runs of an
-  /// answer are in order.
+  /// One run of a compute node, which is the forward half or the backward half of a part. `phase` is the phase of the
+  /// run (see Level), `node` is the node's number in the model, and `way` says how it runs. The runs of an answer are
+  /// in order.
   struct Run {
     std::int32_t phase = 0, node = 0, way = 0;
   };

@@ -98,7 +98,7 @@ Items dominators(Item items, const Rows& predecessors) {
   return dominator;
 }
 
-/// The graph of one round. An item of it is a given item or a group, which stands for several given items.
+/// The graph of one round. Each of its items is a given item or a group, which stands for several given items.
 struct PartitionLevel {
   PartitionGraph graph;            ///< graph of the items, without values that no item reads
   Items id;                        ///< ids in the Partition, indexed by item

@@ -10,7 +10,7 @@
 namespace cairn::solvers {
 
 struct ChainBlock {
-  /// The block's nodes of the forward pass, and those of the backward pass, in the input order.
+  /// Nodes of the two parts of the block, each in the input order.
   std::vector<core::NodeId> forward, backward;
   /// Values that must be passed on from this block to the next one. They are made in this block or an earlier one, a
   /// forward node of a later block reads them, and they are not residents (see BlockChain::resident). Together they are

@@ -17,8 +17,8 @@
 /// stays in memory until its stage has run backward.
 namespace cairn::solvers {
 
-/// What happens to the checkpoint of a stage. kReleased: the checkpoint can be freed as soon as the stage itself no
-/// longer needs it. kHeld: the checkpoint must stay in memory, because another stage needs it later.
+/// What happens to the checkpoint of a stage. kReleased: it can be freed as soon as the stage no longer needs it.
+/// kHeld: it must stay in memory, because another stage needs it later.
 enum ChainEntry : std::uint8_t { kReleased, kHeld };
 
 /// One way to run a stage forward and, later, backward. Peaks are indexed by ChainEntry.
@@ -114,7 +114,7 @@ class ChainTable {
   const ChainProblem& problem_;
   std::int64_t unit_ = 1, top_ = 0;
   bool complete_ = false;
-  /// Whether the checkpoint of each stage is ever held for the stage before it, which has made it. Indexed by stage.
+  /// Indexed by stage: whether its checkpoint is ever held for the stage before, which has made it.
   std::vector<std::uint8_t> holds_;
   bool any_held_ = false;
   std::vector<double> time_;  ///< rows of top_ + 1 times, one time for each level; see row()

@@ -48,8 +48,7 @@ struct Way {
   /// bytes. The earlier one is stricter, because more reads are still to come.
   std::vector<Piece> pieces;
   std::int64_t saved = 0;  ///< bytes that stay in memory for the backward half
-  /// - first: whether the compute node can run in this way when it runs for the first time.
-  /// - again: whether the compute node can run in this way when it runs again.
+  /// Whether the compute node's first run, and its later runs, can take this way.
   bool first = true, again = true;
   bool saves = false;  ///< whether the way keeps what the backward half needs
 };
@@ -152,8 +151,7 @@ struct Model {
 
   void measure_forward(std::int32_t k);
 
-  /// Finds the values made by the part's forward half that only the backward half of the same part reads, if the part
-  /// runs by this option.
+  /// Finds the values of the part's forward half that only its backward half reads, if the part runs by this option.
   std::vector<ValueId> saved_by(std::int32_t part, const LayerOption& option) const;
 
   void measure_backward(std::int32_t k);
