@@ -145,7 +145,6 @@ Annealer::Occurrence Annealer::random_step() {
   }
 }
 
-/// Returns the first step at `place` or after it, or the end of the schedule if there is none.
 Annealer::Occurrence Annealer::step_from(Place place) const {
   while (schedule_.at(place) == EditableSchedule::kNone) ++place;
   return schedule_.at(place);
@@ -178,7 +177,6 @@ void Annealer::evict() {
   }
 }
 
-/// Evicts a value that shares bytes with another value, at the time when both are in memory.
 void Annealer::evict_conflict() {
   const Placement::Rect r = placement_->conflicting();
   if (r < 0) return;

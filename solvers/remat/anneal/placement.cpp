@@ -93,7 +93,6 @@ void Placement::take(Rect r) {
   if (shelf.items.empty()) shelf.reach = 0;
 }
 
-/// Calls visit(item) for every item except `but` that is in conflict with a rectangle at position p.
 template <class Visit>
 void Placement::for_each_conflict(const Place& p, Rect but, const Visit& visit) const {
   const auto end = static_cast<std::size_t>((p.top - 1) / shelf_bytes_) + 1;
@@ -123,7 +122,6 @@ void Placement::pool(Rect r) {
   if (std::exchange(pooled_[r], 1) == 0) pool_.push_back(r);
 }
 
-/// Changes the times or the address of a rectangle, and updates the sums over conflicts.
 void Placement::change(Rect r, const Place& p) {
   const Place before = at(r);
   const Sum old = sum(before, r), now = sum(p, r);

@@ -1,5 +1,5 @@
-// An evolutionary search (population.h). In each generation, random edits of the surviving schedules, the parents, make
-// new schedules, the candidates. The best candidates and parents survive.
+// An evolutionary search (population.h). Random edits of the surviving schedules, the parents, make new schedules, the
+// candidates.
 
 #include "cairn/solvers/remat/anneal/population.h"
 

@@ -277,7 +277,6 @@ class Search {
     }
   }
 
-  /// Returns whether every island has finished a run since the goal was set.
   bool runs_ended() const {
     return std::all_of(islands_.begin(), islands_.end(),
                        [&](const auto& island) { return island->ended_runs() > aimed_runs_; });

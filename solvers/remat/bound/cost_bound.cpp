@@ -83,10 +83,9 @@ class CostBounding {
     return std::nullopt;
   }
 
-  /// Estimates the seconds of a subgradient step.
   double seconds_of_round(const ChainStages& relaxation) const {
-    // Seconds for each pair of ChainStages::size(), if nodes have no inputs. The time is proportional to 1 plus the
-    // mean number of inputs of a node.
+    // Seconds of a subgradient step for each pair of ChainStages::size(), if nodes have no inputs. The time is
+    // proportional to 1 plus the mean number of inputs of a node.
     constexpr double kSecondsOfPair = 6e-9;
     const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
     return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);

@@ -203,8 +203,8 @@ bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const
 }
 
 /// Finds the nodes outside `rest` that a completion can run without exceeding most_cost. Such a node makes a needed
-/// value, or an input of another such node. In the second case, the cost of the other node counts as well, because the
-/// first node would run only for the sake of the other one.
+/// value, or an input of another such node w. In the second case, the cost of w counts as well, because the node would
+/// run only for w.
 template <class Set>
 Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   const std::int64_t slack = slack_of(arrival);
@@ -290,8 +290,8 @@ std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
 }
 
 /// Returns whether an expanded state in which the same nodes have run holds at least all values of this state at no
-/// higher cost. Compares only with the states expanded latest, up to a limit. If there is no such state, adds this
-/// state to the expanded ones.
+/// higher cost. Compares only with the states expanded latest, up to a limit. Otherwise, adds this state to the
+/// expanded ones.
 template <class Set>
 bool LiveSetSearch<Set>::dominated(const Arrival& arrival) {
   // More comparisons skip few further states, so they pay off only in a search that must prove its result.

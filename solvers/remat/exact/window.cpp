@@ -39,7 +39,6 @@ WindowSearch::WindowSearch(const core::Graph& graph, const Scope& scope, std::in
   node_number_.assign(n, -1);
 }
 
-/// Computes the lifetimes of the values in the schedule, unless the last call had the same schedule.
 void WindowSearch::analyse(const std::vector<NodeId>& steps) {
   if (steps == steps_ && !lives_.empty()) return;
   steps_ = steps;

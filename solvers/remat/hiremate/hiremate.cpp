@@ -123,7 +123,6 @@ struct Kind {
   OptionList options;  ///< options of the representative
 };
 
-/// Converts the layers to items of a partition, with the values that they pass to each other.
 PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& layers) {
   std::vector<std::int32_t> layer_of(static_cast<std::size_t>(graph.node_count()));
   for (std::size_t j = 0; j < layers.size(); ++j) {

@@ -246,7 +246,6 @@ class PricedRemat {
     for (const NodeId v : chain_) run(v, t);
   }
 
-  /// Notes that x is in memory until t.
   void read(ValueId x, Time t) {
     if (live_until_[x] < t) life_[x].to = t;
     live_until_[x] = t;

@@ -169,8 +169,8 @@ class BackwardMenu {
   static constexpr int kTastes = 12;
   static constexpr std::int64_t kMostWork = 50'000'000;
 
-  /// Charges the watch for one pass over the block's backward part. Returns whether the search for backward parts of
-  /// this block should end, because the watch has expired or the block has taken too much work.
+  /// Charges the watch for one pass over the block's backward part. Returns whether to end the search for backward
+  /// parts of this block, because of the watch or because it has taken too much work.
   bool charge(core::Stopwatch& watch) {
     const auto steps = static_cast<std::int64_t>(chain_.blocks[block_].backward.size()) + 1;
     work_ += steps;
@@ -208,7 +208,7 @@ class BackwardMenu {
     steps->insert(steps->end(), nodes_.begin(), nodes_.end());
     return cost;
   }
-  /// Makes the backward part that is possible if the values marked in there_ were saved.
+  /// Makes the backward part for which the values marked in there_ are saved.
   std::vector<NodeId> schedule() {
     std::vector<NodeId> steps;
     for (const NodeId b : chain_.blocks[block_].backward) {
@@ -336,8 +336,7 @@ class BlockMeter {
   const std::vector<ValueId>& entering() const { return *entering_; }
   const std::vector<NodeId>& once() const { return once_; }
   /// Returns by how many bytes the peak of this block's first forward run can exceed that of a later one, because the
-  /// nodes of once() run only in the first one. It is the maximum over the forward parts that were measured since
-  /// start().
+  /// nodes of once() run only in the first one. Covers all forward parts measured since start().
   std::int64_t more_at_first() const { return more_at_first_; }
 
   /// Makes the forward part that saves nothing for the backward part, and sets its measures in `stage`.
@@ -370,7 +369,6 @@ class BlockMeter {
     return {way, std::move(option)};
   }
 
-  /// Makes and measures the turn that runs the forward part and then the given backward part.
   std::pair<ChainTurn, LayerOption> turn(const std::vector<NodeId>& backward) {
     ChainTurn turn;
     LayerOption option{{}, block_->forward};

@@ -235,8 +235,8 @@ class RetentionModel {
     if (!staged_) model_.add_all_different(events);
   }
 
-  /// Adds for each run and each of its outputs a variable for the end of the output, which is the event after its last
-  /// read. Adds the interval of time in which the output takes memory.
+  /// Adds for each output of each run a variable for its end, which is the event after its last read, and the interval
+  /// of time in which it takes memory.
   void add_ends() {
     ends_.resize(runs_.size());
     for (std::size_t k = 0; k < runs_.size(); ++k) {
@@ -577,7 +577,7 @@ class Moccasin {
   }
 
   /// Runs large neighbourhood search. The next window is wider if the engine has solved the last one completely,
-  /// otherwise it is narrower.
+  /// otherwise narrower.
   void search_windows(core::Stopwatch& part) {
     constexpr double kSeconds = 3;
     constexpr std::int64_t kWork = 50'000'000;
