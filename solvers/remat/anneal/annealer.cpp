@@ -1,6 +1,5 @@
 // Simulated annealing over schedules (annealer.h). An occurrence is one step of the schedule, and its place is its
-// position. A move is a short sequence of edits, which is undone if it is not accepted. The annealing minimises the
-// cost plus a price for memory: for bytes above the budget or, with a Placement, for bytes that two values share.
+// position.
 
 #include "cairn/solvers/remat/anneal/annealer.h"
 
@@ -111,20 +110,18 @@ void Annealer::undo() {
 }
 
 bool Annealer::may_run_again(NodeId v) const {
-  // A node does not run again if the cost of the schedule would exceed this. So sums of costs cannot overflow.
+  // No recomputation may raise the cost beyond this, so that sums of costs cannot overflow.
   constexpr std::int64_t kMostCost = std::int64_t{1} << 62;
   return !graph_.pinned(v) && cost_ <= kMostCost - graph_.cost(v) &&
          (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
 }
 
-/// Returns whether occurrence o may be dropped or moved. A first run may not if the order rule fixes the order of first
-/// runs.
+/// Returns whether occurrence o may be dropped or moved. First runs may not if the scope fixes their order.
 bool Annealer::may_go(Occurrence o) const {
   return scope_.order == OrderRule::free || schedule_.previous_of_node(o) != EditableSchedule::kNone;
 }
 
-/// Drops occurrence o, whose outputs no step reads. Also drops all occurrences whose outputs only dropped occurrences
-/// read.
+/// Drops occurrence o and, recursively, all occurrences whose outputs only dropped occurrences read.
 void Annealer::drop_unneeded(Occurrence o) {
   unneeded_.assign(1, o);
   while (!unneeded_.empty()) {
@@ -148,7 +145,6 @@ Annealer::Occurrence Annealer::random_step() {
   }
 }
 
-/// Finds the first step at `place` or after it. Returns the end of the schedule if there is none.
 Annealer::Occurrence Annealer::step_from(Place place) const {
   while (schedule_.at(place) == EditableSchedule::kNone) ++place;
   return schedule_.at(place);
@@ -181,7 +177,6 @@ void Annealer::evict() {
   }
 }
 
-/// Evicts a value that shares bytes with another value, at the time when both are in memory.
 void Annealer::evict_conflict() {
   const Placement::Rect r = placement_->conflicting();
   if (r < 0) return;
@@ -201,9 +196,9 @@ void Annealer::evict_conflict() {
   if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
 }
 
-/// Runs v again right before `use`. An input may have been freed before the position `across`, or may be freed between
-/// `across` and `use`. In both cases, runs the input's producer again too with some probability. The alternative is
-/// that the input stays in memory until `use`.
+/// Runs v again right before `use`. An input of v that is not in memory at `use` is either computed again too or kept
+/// in memory until `use`. The choice is random. A recomputation is more likely for an input that is freed before the
+/// position `across`.
 void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   constexpr int kMostInputs = 8;
   struct Input {
@@ -226,7 +221,7 @@ void Annealer::recompute(NodeId v, Occurrence use, Place across) {
   --allowed_;
   for (int i = 0; i < count; ++i) {
     const NodeId u = inputs[i].node;
-    // Skip the input if its producer u already runs again before o for the sake of another input.
+    // Skip the input if its producer u already runs again before o because of another input.
     if (schedule_.latest_before(u, schedule_.place(o)) != inputs[i].before) continue;
     if (allowed_ > 0) recompute(u, o, across);
     if (!schedule_.needed(inputs[i].before) && may_go(inputs[i].before)) drop_unneeded(inputs[i].before);
@@ -240,7 +235,7 @@ void Annealer::retain() {
   for (int i = 0; i < kTries; ++i) {
     auto o = static_cast<Occurrence>(first + below(limit - first));
     if (schedule_.place(o) < 0) continue;
-    // Choose any occurrence of the node except its first one, because only a later one is a recomputation.
+    // Never drop the first occurrence of a node, because it is not a recomputation.
     if (schedule_.previous_of_node(o) == EditableSchedule::kNone || chance(0.2)) {
       const Occurrence next = schedule_.next_of_node(o);
       if (next != EditableSchedule::kNone) o = next;
@@ -328,8 +323,8 @@ void Annealer::begin_run(std::int64_t length, double hot, double cold, double fi
 }
 
 /// Adapts the price of exceeding the budget. Without a placement, a certain fraction of the visited schedules should be
-/// within the budget. With a placement, few schedules fit, so their fraction says little. In this case, the price rises
-/// during most of the run according to a fixed rule. At the end of the run, it is adapted as without a placement.
+/// within the budget. With a placement, few schedules fit, so their fraction says little. So the price rises by a fixed
+/// rule during most of the run. At the end of the run, it is adapted as without a placement.
 void Annealer::adapt_price() {
   constexpr double kLeastFitting = 0.1, kMostFitting = 0.2, kCheapest = 1.0 / 30, kDearest = 1000;
   constexpr double kLast = 3, kRising = 0.85;
@@ -357,8 +352,8 @@ bool Annealer::straighten() {
 }
 
 /// Updates the placement after a move that changed the cost by `cost_change`. Returns false if the move must be undone,
-/// either because it would almost certainly not be accepted, or because Placement::crowded() holds. Many moves that
-/// raise the cost are given up before their conflicts are computed, which saves most of the work.
+/// because it is unlikely to be accepted or because Placement::crowded() holds. Many moves that raise the cost are
+/// given up before their conflicts are computed, which saves most of the work.
 bool Annealer::place_again(double cost_change, double excess_before) {
   constexpr int kRepairs = 12;
   constexpr double kHopeless = 10, kGivenUp = 0.3;

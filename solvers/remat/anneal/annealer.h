@@ -14,46 +14,43 @@
 
 namespace cairn::solvers {
 
-/// Draws the seeds of a search's islands, which are annealers that run in parallel, one for each seed. Returns `count`
-/// seeds. If `count` is 0, returns one seed for each thread. Under a work limit it returns two seeds instead, because
-/// then the result must not depend on the number of the machine's threads.
+/// Draws the seeds of `count` islands, which are annealers that run in parallel. If `count` is 0, draws one seed for
+/// each thread. Under a work limit it draws two instead, so that the result does not depend on the number of threads.
 std::vector<std::uint64_t> island_seeds(int count, const core::Limit& limit, std::uint64_t seed);
 
-/// Simulated annealing over schedules, which changes order and recomputation together. The schedule is edited in small
-/// moves. A move consists of one or more of these edits:
+/// Simulated annealing over schedules, which changes order and recomputation together. A move makes one or more of
+/// these changes:
 /// - An eviction removes a value from memory during steps that do not read it. It adds a recomputation of the value,
 ///   and often of inputs that are no longer in memory.
 /// - A retention removes a recomputation, so that the value stays in memory instead.
 /// - A shift moves a step to another position.
 ///
-/// The schedule is an EditableSchedule, so the time of a move depends only on what the move changes. A move that is not
-/// accepted is undone by the inverse edits. Annealing minimises the cost plus a price times the excess. The excess is
-/// the sum over all steps of the bytes above the budget. The price is adapted so that a certain fraction of the visited
-/// schedules is within the budget.
+/// A move that is not accepted is undone. Annealing minimises `cost + price * excess`. The excess is the sum over all
+/// steps of the bytes above the budget. The price is adapted so that a certain fraction of the visited schedules is
+/// within the budget.
 class Annealer {
  public:
   using Occurrence = core::EditableSchedule::Occurrence;
   using Place = core::EditableSchedule::Place;
 
-  /// Prepares a search among the schedules that `scope` allows. Its order rule must be `free` or `input`. If
-  /// Scope::max_occurrences is 1, there are only shifts. The graph must outlive the annealer.
+  /// Prepares a search among the schedules that `scope` allows. The order rule of `scope` must be `free` or `input`. If
+  /// Scope::max_occurrences is 1, all moves are shifts. The graph must outlive the annealer.
   Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t seed);
 
-  /// Continues from the given schedule, which must be valid and allowed by the scope of the search, but may exceed the
-  /// budget. Forgets the best schedule so far.
+  /// Continues from the given schedule, which must be valid and allowed by the scope, but may exceed the budget.
+  /// Forgets the best schedule.
   void start(const std::vector<core::NodeId>& steps, std::int64_t budget);
   /// Continues from a valid schedule with addresses, given as for Placement::assign(). From now on, moves change
-  /// addresses too, and a schedule counts as within the budget if no two of its values are in conflict (see Placement).
-  /// At least one run must have been made without a placement before, because such a run finds the price of a byte. The
-  /// placement must outlive the run.
+  /// addresses too, and a schedule is within the budget if no two of its values are in conflict (see Placement). A run
+  /// without a placement must be made before, because it finds the price of a byte. The placement must outlive the run.
   void start(const std::vector<core::NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets);
   /// Begins a run of `length` moves or, with a placement, of `length` units of Placement::work(). The temperature falls
   /// geometrically from `hot` to `cold`, both in units of the mean cost of a node. With a placement, the price of a
-  /// byte that two values share rises during the run. It starts at `first_price` times the price that runs without a
-  /// placement have found.
+  /// byte that two values share rises during the run. Its first value is `first_price` times the price found by runs
+  /// without a placement.
   void begin_run(std::int64_t length, double hot, double cold, double first_price = 1);
-  /// Continues the run until it ends or the watch expires. Charges the watch for each move by the number of its edits
-  /// and by the work of the placement.
+  /// Continues the run until it ends or the watch expires. Charges the watch one unit for each move and for each edit,
+  /// plus the work of the placement.
   void advance(core::Stopwatch& watch);
   bool run_ended() const { return run_done_ >= run_length_; }
   /// Makes the current run and later runs end as soon as a schedule within the budget costs at most `cost`.
@@ -66,16 +63,15 @@ class Annealer {
   const std::vector<core::NodeId>& best() const { return best_; }
   const std::vector<std::int64_t>& best_offsets() const { return best_offsets_; }
   std::int64_t cost() const { return cost_; }
-  /// Returns the current schedule.
   std::vector<core::NodeId> current() const { return schedule_.steps(); }
   const core::EditableSchedule& schedule() const { return schedule_; }
   std::int64_t moves() const { return moves_; }
 
  private:
-  static constexpr std::int64_t kAdapt = 500;  ///< number of moves after which the price is adapted again
+  static constexpr std::int64_t kAdapt = 500;  ///< number of moves between two adaptations of the price
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-  /// One edit of a move: the insertion of an occurrence, or the removal of an occurrence of `node` from its position
-  /// right before the occurrence `before`.
+  /// An edit of the current move. If `before` is kNone, the occurrence was inserted. Otherwise, an occurrence of `node`
+  /// was removed from the position right before the occurrence `before`.
   struct Edit {
     Occurrence occurrence, before;
     core::NodeId node;
@@ -120,10 +116,10 @@ class Annealer {
   core::EditableSchedule schedule_;
   std::vector<std::int32_t> count_;  ///< number of occurrences of each node
   std::int64_t cost_ = 0;
-  /// The value of price_ that the runs without a placement found.
+  /// Value of price_ at the end of the last run without a placement.
   double excess_price_;
   double price_;                          ///< price of one byte above the budget during one step, in units of cost
-  double unit_cost_ = 1, unit_size_ = 1;  ///< mean cost of a node and mean size of a node's outputs; zeros are left out
+  double unit_cost_ = 1, unit_size_ = 1;  ///< mean nonzero cost and mean nonzero size of a node
   std::vector<Edit> edits_;
   std::vector<Occurrence> unneeded_;
   Placement* placement_ = nullptr;
@@ -132,11 +128,10 @@ class Annealer {
   std::int64_t best_cost_ = kNone;
   std::int64_t enough_ = -1;
   std::int64_t moves_ = 0, run_length_ = 0, run_done_ = 0;
-  /// Number of moves since the last change of the price. Only moves that left the schedule within the budget are
-  /// counted.
+  /// Number of moves since the last adaptation of the price after which the schedule was within the budget.
   std::int64_t fitting_ = 0;
   double first_price_ = 1;
-  std::int64_t straightened_ = 0;  ///< Placement::work() at the last call of straighten() that made an attempt
+  std::int64_t straightened_ = 0;  ///< Placement::work() at the last attempt of straighten()
   double hot_ = 1, cold_ = 1, temperature_ = 1;
   int allowed_ = 0;  ///< number of occurrences that the current call of recompute() may still insert
 };

@@ -1,5 +1,4 @@
-// A search for a schedule and the addresses of its values (placed_search.h). A schedule fits if no two values that are
-// in memory at the same time share bytes.
+// A search for a schedule and the addresses of its values (placed_search.h).
 
 #include "cairn/solvers/remat/anneal/placed_search.h"
 
@@ -19,7 +18,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Stores the cheapest schedule that fits, of all islands (parallel searches). Thread-safe.
+/// The cheapest schedule that fits and that any island (parallel search) has found. Thread-safe.
 class BestPlaced {
  public:
   explicit BestPlaced(const PlacedSearchOptions& options) : options_(options) {}
@@ -41,8 +40,8 @@ class BestPlaced {
   std::optional<PlacedSchedule> best_;
 };
 
-/// One of several parallel searches. Its first run of annealing begins with one of the given starts. Later runs begin
-/// with the best schedule that fits or, if there is none, with the last schedule of the run before.
+/// A parallel search. Its first run of annealing begins with one of the given starts. Later runs begin with the best
+/// schedule that fits or, if there is none, with the last schedule of the run before.
 class PlacedIsland {
  public:
   PlacedIsland(const core::Graph& graph, const PlacedSearchOptions& options, const core::Limit& limit,
@@ -58,8 +57,7 @@ class PlacedIsland {
     annealer_.set_enough(options.enough);
   }
 
-  /// Runs annealing until the search ends. The first run begins with starts[own]. Starts that fit count as found
-  /// schedules.
+  /// Runs annealing until the search ends. The first run begins with starts[own]. All starts that fit are offered.
   void run(const std::vector<PlacedSchedule>& starts, std::size_t own) {
     constexpr double kHot = 0.05, kCold = 0.02, kCheap = 0.05, kDear = 0.7;
     for (const PlacedSchedule& start : starts) {
@@ -92,7 +90,7 @@ class PlacedIsland {
   /// Returns whether more than kPatience annealing runs have been made since the last improvement. Always returns false
   /// if time or work is limited.
   bool stagnated() const {
-    constexpr int kPatience = 2;  // number of runs without an improvement that are accepted
+    constexpr int kPatience = 2;
     return !counts_work_ && !std::isfinite(watch_.rest().seconds) && runs_ - improved_run_ > kPatience;
   }
 
@@ -115,10 +113,10 @@ class PlacedIsland {
     if (one && (!best_ || one->cost < best_->cost)) best_ = std::move(one);
   }
 
-  /// Chooses the work of the next run. The first run is always short, because it measures the work per second. Until a
+  /// Chooses the work of the next run. The first run is short, because it measures the work per second. Until a
   /// schedule fits, each run is twice as long as the one before. Afterwards, a run gets the fraction kMost of the
-  /// remaining time, or all of the remaining work. If this is at least kMuch units for each node, the run gets only the
-  /// fraction kLonger of it, so that another run can follow.
+  /// remaining time, or all of the remaining work. It gets only the fraction kLonger of this if enough is left for
+  /// another run.
   std::int64_t next_work() const {
     constexpr double kFirst = 2000, kMuch = 40'000, kWithoutLimit = 200'000;  // units of work for each node
     constexpr double kLonger = 0.6, kMost = 0.95;

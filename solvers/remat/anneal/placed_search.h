@@ -24,7 +24,7 @@ struct PlacedSchedule {
 struct PlacedSearchOptions {
   std::int64_t budget = 0;  ///< bytes of the arena in which all values must be placed
   Scope scope;              ///< the schedules to search; its order rule must be `free` or `input`
-  core::Limit limit;        ///< limit of time or work
+  core::Limit limit;
   std::uint64_t seed = 0;
   /// The search ends at the first schedule that fits and costs at most this much.
   std::int64_t enough = -1;
@@ -35,19 +35,19 @@ struct PlacedSearchOptions {
 };
 
 struct PlacedSolution {
-  std::optional<PlacedSchedule> best;  ///< cheapest schedule that fits the budget; absent if none was found
-  std::int64_t work = 0;               ///< work done, in the unit of core::Limit::work
+  std::optional<PlacedSchedule> best;  ///< absent if no schedule that fits was found
+  std::int64_t work = 0;               ///< in the unit of core::Limit::work
   bool timed_out = false;              ///< whether the limit or its stop flag ended the search
 };
 
-/// Returns whether search_placed() accepts the graph. It does so if no node's output takes over the storage of an
+/// Returns whether search_placed() accepts the graph, which it does if no node's output takes over the storage of an
 /// input.
 bool can_search_placed(const core::Graph& graph);
 
 /// Finds the cheapest schedule with addresses within a budget. Changes order, recomputation and addresses together by
 /// annealing (annealer.h and placement.h). A schedule fits if no two values that are in memory at the same time share
 /// bytes. The search minimises the cost plus a price for shared bytes. At first the price is low, so that the search
-/// can pass through schedules that do not fit. Afterwards it rises until no bytes are shared. If sizes, budget and the
+/// can pass through schedules that do not fit. The price rises until no bytes are shared. If sizes, budget and the
 /// given offsets are multiples of an alignment, the offsets of the result are too.
 ///
 /// `starts` are one or more valid schedules that options.scope allows, with any offsets. They need not fit. The result

@@ -1,6 +1,5 @@
-// Addresses of the values of a schedule that is edited (placement.h). An occurrence is one step of the schedule. Each
-// of its outputs, and its scratch, is a rectangle of times and addresses. Two rectangles are in conflict if they
-// overlap. Times are given as keys: numbers that ascend along the schedule, with unused numbers between them.
+// Addresses of the values of a schedule that is edited (placement.h). An occurrence is one step of the schedule. Keys
+// stand for times: they ascend along the schedule, with unused numbers between them.
 
 #include "cairn/solvers/remat/anneal/placement.h"
 
@@ -94,7 +93,6 @@ void Placement::take(Rect r) {
   if (shelf.items.empty()) shelf.reach = 0;
 }
 
-/// Calls visit(item) for every item in conflict with a rectangle at position p. Leaves out rectangle `but`.
 template <class Visit>
 void Placement::for_each_conflict(const Place& p, Rect but, const Visit& visit) const {
   const auto end = static_cast<std::size_t>((p.top - 1) / shelf_bytes_) + 1;
@@ -124,7 +122,6 @@ void Placement::pool(Rect r) {
   if (std::exchange(pooled_[r], 1) == 0) pool_.push_back(r);
 }
 
-/// Changes the times or the address of a rectangle, and updates the sums over conflicts.
 void Placement::change(Rect r, const Place& p) {
   const Place before = at(r);
   const Sum old = sum(before, r), now = sum(p, r);
@@ -135,7 +132,7 @@ void Placement::change(Rect r, const Place& p) {
   if (now.conflicts > 0) pool(r);
 }
 
-/// Computes the sums over all conflicts anew.
+/// Computes overlap_ and conflicts_ anew from all rectangles.
 void Placement::count() {
   overlap_ = 0;
   conflicts_ = 0;
@@ -182,7 +179,7 @@ std::int64_t Placement::room_for(Rect r, const Place& p) {
   std::int64_t free = first * shelf_bytes_, found = 0, tightest = capacity_ + 1;
   std::int64_t fitting = 0;
   const bool any = random_.uniform() < 0.3;
-  // One random bit for each gap. It says whether the rectangle lies at the bottom or at the top of the gap.
+  // One random bit for each gap says whether the rectangle lies at the bottom or at the top of the gap.
   const std::uint64_t sides = random_.next();
   int gaps = 0;
   for (const auto& range : around_) {
@@ -340,7 +337,7 @@ void Placement::settle(const EditableSchedule& schedule) {
       change(to, p);
     }
   }
-  // First, existing rectangles get their new times. Afterwards, addresses are chosen for new rectangles.
+  // Existing rectangles get their new times before addresses are chosen for new rectangles.
   for (const bool fresh : {false, true}) {
     for (const Occurrence o : touched_list_) {
       for (std::int32_t k = 0; k < rect_count(schedule.node(o)); ++k) {

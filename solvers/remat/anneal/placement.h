@@ -11,37 +11,37 @@
 
 namespace cairn::solvers {
 
-/// Addresses of all values of an EditableSchedule in an arena of fixed size. The addresses are maintained while the
-/// schedule is edited, for searches that change order, recomputation and addresses together. Two values are in conflict
-/// if they are in memory at the same time and share bytes of the arena. If there is no conflict, the addresses are a
-/// plan. The values are stored by address, so an edit visits only values at nearby addresses.
+/// Addresses of all values of an EditableSchedule in an arena of fixed size, kept up to date while the schedule is
+/// edited. Two values are in conflict if they are in memory at the same time and share bytes of the arena. Without
+/// conflicts, the addresses are a plan. The values are stored by address, so an edit visits only values at nearby
+/// addresses.
 ///
 /// A move is a sequence of calls:
 /// - The caller edits the schedule, and records each edit by inserted(), dropping() or relocate().
 /// - settle() updates lifetimes and conflicts. After it, repair() can reduce the number of conflicts.
-/// - The caller looks at conflicts() and overlap().
-/// - commit() keeps the move. Instead, the caller can undo its edits of the schedule and call undo().
+/// - The caller looks at conflicts() and overlap(), and keeps the move by commit(). To give up the move, the caller
+///   undoes its edits of the schedule and calls undo().
 class Placement {
  public:
   using Occurrence = core::EditableSchedule::Occurrence;
-  /// The number of a rectangle in the plane of steps and bytes. An occurrence is one step of the schedule. Each of its
-  /// outputs has a rectangle, and so has its scratch. The rectangles of one occurrence have consecutive numbers, which
-  /// stay reserved for them while the occurrence is not in the schedule.
+  /// The number of a rectangle in the plane of steps and bytes. Each output of an occurrence (a step of the schedule)
+  /// has a rectangle, and so has its scratch. The rectangles of one occurrence have consecutive numbers, which stay
+  /// reserved for them while the occurrence is not in the schedule.
   using Rect = std::int32_t;
   static constexpr Rect kNoRect = -1;
 
-  /// Returns whether the graph can be placed. It cannot be placed if a node's output takes over the storage of an
-  /// input, because such an output has no address of its own.
+  /// Returns whether every value has an address of its own, as this class requires. A node's output that takes over the
+  /// storage of an input has none.
   static bool takes(const core::Graph& graph);
 
-  /// Makes an empty arena of `capacity` bytes. No single value may be larger than the arena. If a number divides all
-  /// sizes, the capacity and the addresses given to assign(), it also divides all later addresses. So alignment is
+  /// Makes an empty arena of `capacity` bytes. No single value may be larger than the arena. A number that divides all
+  /// sizes, the capacity and the addresses given to assign() also divides all later addresses, so alignment is
   /// preserved. The graph must outlive the object.
   Placement(const core::Graph& graph, std::int64_t capacity, std::uint64_t seed);
 
   /// Restarts with a schedule and addresses. For each step, `offsets` contains the addresses of its outputs of more
-  /// than 0 bytes, followed by the address of its scratch, if any. Values that would exceed the capacity are moved
-  /// down. Takes O(T * v) time for T steps and v values at nearby addresses.
+  /// than 0 bytes, followed by the address of its scratch, if any. Lowers addresses at which a value would exceed the
+  /// capacity. Takes O(T * v) time for T steps and v values at nearby addresses.
   void assign(const core::EditableSchedule& schedule, std::span<const std::int64_t> offsets);
   /// Returns the current addresses, in the order of assign(). O(T) for T steps.
   std::vector<std::int64_t> offsets(const core::EditableSchedule& schedule) const;
@@ -49,7 +49,7 @@ class Placement {
   /// Records that occurrence o was inserted. If `like` is an occurrence of the same node, o gets the addresses of
   /// `like`, which the caller must drop before settle(). If `like` is kNone, settle() looks for free addresses.
   void inserted(const core::EditableSchedule& schedule, Occurrence o, Occurrence like);
-  /// Records that occurrence o is about to be dropped. Must be called before the schedule drops o.
+  /// Must be called before the schedule drops o.
   void dropping(const core::EditableSchedule& schedule, Occurrence o);
   /// Moves a rectangle into a gap between other values, or next to a random value that is in memory at the same time.
   /// Takes O(v) time for v values.
@@ -97,8 +97,7 @@ class Placement {
   /// so that an occurrence can be inserted without changing the keys of others.
   using Key = std::int32_t;
   static constexpr Key kNoKey = -1, kLastKey = Key{1} << 30;
-  /// The position of a rectangle: the times from `first` to before `last`, given as keys, and the bytes from `bottom`
-  /// to before `top`. The rectangle is empty if first == last.
+  /// A rectangle: the keys in [first, last) and the bytes in [bottom, top). Empty if first == last.
   struct Place {
     Key first = 0, last = 0;
     std::int64_t bottom = 0, top = 0;
@@ -157,7 +156,7 @@ class Placement {
   double spacing_ = 1;  ///< average distance between the keys of neighbouring occurrences
   std::vector<Shelf> shelves_;
   std::int64_t unit_ = 0;  ///< greatest common divisor of all sizes, in bytes
-  /// Bytes of the address range of a shelf. This is a multiple of unit_.
+  /// Bytes of the address range of a shelf; a multiple of unit_.
   std::int64_t shelf_bytes_ = 1;
   // Indexed by rectangle.
   std::vector<Occurrence> owner_;
@@ -170,8 +169,7 @@ class Placement {
   std::vector<std::uint8_t> touched_;
 
   mutable std::int64_t work_ = 0;
-  /// overlap_: the sum, over all conflicts, of shared bytes times shared time, where time is measured in keys.
-  /// overlap_before_: this sum before the current move.
+  /// The sum, over all conflicts, of shared bytes times shared keys, now and before the current move.
   double overlap_ = 0, overlap_before_ = 0;
   std::int64_t conflicts_ = 0, conflicts_before_ = 0;
   /// Contains every value that may be in a conflict, and possibly other values.
@@ -182,8 +180,8 @@ class Placement {
   std::vector<std::pair<Occurrence, Key>> key_changes_;
   std::vector<Change> changes_;
   bool crowded_ = false;
-  std::vector<std::pair<std::int64_t, std::int64_t>> around_;  ///< scratch memory
-  std::vector<Item> line_;                                     ///< scratch memory
+  std::vector<std::pair<std::int64_t, std::int64_t>> around_;  ///< temporary data of room_for()
+  std::vector<Item> line_;                                     ///< temporary data of straighten()
 };
 
 }  // namespace cairn::solvers

@@ -1,5 +1,5 @@
-// An evolutionary search (population.h). In each generation, random edits of the surviving schedules, the parents, make
-// new schedules, the candidates. The best candidates and parents survive.
+// An evolutionary search (population.h). Random edits of the surviving schedules, the parents, make new schedules, the
+// candidates.
 
 #include "cairn/solvers/remat/anneal/population.h"
 
@@ -27,7 +27,6 @@ using Step = std::int32_t;
 
 constexpr Step kNoStep = -1;
 
-/// Draws a uniform random number in [0, count).
 std::int64_t draw_below(Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
@@ -66,7 +65,7 @@ void complete(const core::Graph& graph, Parent& parent) {
   parent.last_read.assign(size, kNoStep);
   parent.readers.assign(size, 0);
   parent.before.assign(size, kNoStep);
-  // Indexed by step: first step from the peak step on that reads from this step. Only for steps before the peak step.
+  // Indexed by a step before the peak step: the first step, at the peak step or after it, that reads from this step.
   std::vector<Step> next_use(size, kNoStep);
   for (Step i = 0; i < length; ++i) {
     for (const NodeId u : graph.predecessors(steps[i])) {
@@ -93,7 +92,7 @@ void complete(const core::Graph& graph, Parent& parent) {
   }
 }
 
-/// Makes candidates from survivors. Each thread has its own editor.
+/// Makes candidates from survivors. Each thread needs its own editor.
 class Editor {
  public:
   Editor(const core::Graph& graph, std::int64_t budget, const Scope& scope, const std::vector<std::int32_t>& rank)
@@ -121,9 +120,9 @@ class Editor {
     return applied(parent);
   }
 
-  /// Crosses two schedules: takes a beginning of `first`, and then goes through `second`. From `second`, takes the
-  /// first runs of nodes that have not run yet. Takes a repeated run only if its node was taken from `second` before,
-  /// or if by then all nodes of the beginning have run in `second` too.
+  /// Crosses two schedules: takes the steps of `first` up to a random position, followed by steps of `second`. From
+  /// `second`, takes the first runs of nodes that have not run yet. Takes a recomputation if its node's first run was
+  /// taken from `second`, or if by then all nodes from `first` have run in `second` too.
   std::vector<NodeId> crossed(const Parent& first, const Parent& second, Random& random) {
     const auto cut = static_cast<Step>(draw_below(random, first.length() + 1));
     const auto& begin = first.own.schedule.steps;
@@ -228,7 +227,7 @@ class Editor {
   std::int64_t budget_;
   Scope scope_;
   const std::vector<std::int32_t>& rank_;
-  /// Nodes to insert. Each comes with the step of the parent before which it is inserted.
+  /// Nodes to insert, each with the step of the parent before which it is inserted.
   std::vector<std::pair<Step, NodeId>> inserted_;
   std::vector<std::uint8_t> dropped_, known_;
   std::vector<Step> chain_, lost_;
@@ -263,7 +262,6 @@ class Population {
     select();
   }
 
-  /// Returns the number of steps of the candidates that were evaluated since the last call.
   std::int64_t take_work() { return std::exchange(work_, 0); }
 
   std::vector<Individual> best() && {
@@ -283,8 +281,7 @@ class Population {
     std::size_t island = 0;
   };
 
-  /// Returns the number of candidates of the next generation. It is limited so that a generation does not take long on
-  /// a large graph.
+  /// Returns the number of candidates of the next generation, which is limited because of the time on large graphs.
   std::int64_t count() const {
     constexpr std::int64_t kMostSteps = 1 << 20;
     std::int64_t longest = 1;
@@ -364,9 +361,9 @@ class Population {
   /// The host's simulator, which is used once the device of simulator_ has failed.
   std::unique_ptr<sim::Simulator> instead_;
   std::vector<std::int32_t> rank_;
-  std::vector<Editor> editors_;  ///< one editor for each thread
+  std::vector<Editor> editors_;
   std::size_t islands_ = 0;
-  std::vector<std::vector<Parent>> survivors_;  ///< survivors of each island, best first
+  std::vector<std::vector<Parent>> survivors_;  ///< of each island, best first
   std::vector<Candidate> candidates_;
   sim::Outcomes outcomes_;
   std::int64_t work_ = 0;

@@ -24,10 +24,9 @@ struct PopulationOptions {
   int threads = 0;  ///< number of threads that make candidates; 0: one for each core
 };
 
-/// A schedule of the population, with its peak and cost.
 struct Individual {
   core::Schedule schedule;
-  std::int64_t peak = 0;  ///< peak in bytes
+  std::int64_t peak = 0;  ///< peak memory in bytes
   std::int64_t cost = 0;
 };
 

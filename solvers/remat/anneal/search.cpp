@@ -1,6 +1,5 @@
-// The main search of auto (search.h). Several searches, called islands, run in parallel. Each changes a schedule by
-// annealing (annealer.h), in runs of many small moves, and improves windows of the schedule, which are ranges of
-// consecutive steps. In a round, all islands run for a short time.
+// The main search of auto (search.h). Its islands, which are parallel searches, run in rounds of a fraction of a
+// second.
 
 #include "cairn/solvers/remat/anneal/search.h"
 
@@ -25,16 +24,16 @@ namespace {
 
 using core::NodeId;
 
-/// The goal of the islands (parallel searches): a schedule within `budget` (bytes) that is as cheap as possible. An
-/// island stops when its best schedule costs at most `enough`.
+/// The goal of all islands: a schedule within `budget` (bytes) that is as cheap as possible. An island stops when its
+/// best schedule costs at most `enough`.
 struct Goal {
   std::int64_t budget = 0;
   std::int64_t enough = -1;
 };
 
-/// One of several parallel searches. It makes runs of annealing. After each run, exact searches (WindowSearch) improve
-/// windows of the schedule that the run found; this is called polishing. If no schedule within the budget is known yet,
-/// the polishing is meant to bring the run's last schedule within the budget; this is called mending.
+/// A search that makes runs of annealing. After each run, it polishes: exact searches (WindowSearch) improve windows,
+/// which are ranges of consecutive steps, of the schedule that the run found. If no schedule within the budget is known
+/// yet, the polishing is to bring the run's last schedule within the budget. This is called mending.
 class Island {
  public:
   Island(const core::Graph& graph, const SolveOptions& options, const Scope& scope, std::uint64_t seed,
@@ -59,7 +58,6 @@ class Island {
     mending_ = false;
     if (!cost) runs_ = 0;  // begins with short runs, as few changes often give a lower peak
   }
-  /// Replaces the island's best schedule by that of another island if the other one is cheaper.
   void meet(const std::vector<NodeId>& steps, std::int64_t cost) {
     if (cost >= best_cost_) return;
     best_ = steps;
@@ -88,7 +86,6 @@ class Island {
 
   const std::vector<NodeId>& best() const { return best_; }
   std::int64_t best_cost() const { return best_cost_; }
-  /// Returns the schedule at which the search currently is.
   std::vector<NodeId> current() const { return running_ ? annealer_.current() : best_; }
   bool fits() const { return best_cost_ != kAnyCost; }
   std::int64_t moves() const { return annealer_.moves(); }
@@ -140,8 +137,7 @@ class Island {
     }
   }
   void take_polished() {
-    // If `mending_` is set, `polished_` exceeded the budget at a few steps before the polishing. If it is within the
-    // budget now, it is the first known schedule within the budget.
+    // The first polished schedule within the budget ends the mending.
     if (mending_) {
       best_ = polished_;
       if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;
@@ -167,8 +163,8 @@ class Island {
   std::int64_t best_cost_ = kAnyCost;
   bool running_ = false;
   int runs_ = 0, ended_runs_ = 0;
-  std::int64_t polish_left_ = 0;  ///< number of windows that are still to be improved in the polishing after a run
-  bool mending_ = false;          ///< whether the polishing is to bring a schedule within the budget
+  std::int64_t polish_left_ = 0;  ///< number of windows that the current polishing still has to improve
+  bool mending_ = false;
   std::vector<NodeId> polished_;
 };
 
@@ -187,8 +183,8 @@ class Search {
 
   Stop run() {
     const Stop stop = until_stopped();
-    // Offer the schedules at which the islands currently are. They exceed the budget aimed at, but their peaks can be
-    // below the lowest known peak. In that case, a later call of search() can continue from them.
+    // Offer the current schedules of the islands. They exceed the goal's budget, but their peaks can be below the
+    // lowest known peak. In that case, a later call of search() can continue from them.
     if (lowering_) {
       for (const auto& island : islands_) incumbent_.offer({island->current()});
     }
@@ -211,7 +207,6 @@ class Search {
     }
   }
 
-  /// Runs all islands in parallel for a short time.
   void round() {
     constexpr double kSeconds = 0.25;
     constexpr std::int64_t kWork = 400'000;
@@ -282,7 +277,6 @@ class Search {
     }
   }
 
-  /// Returns whether every island has finished a run since the goal was set.
   bool runs_ended() const {
     return std::all_of(islands_.begin(), islands_.end(),
                        [&](const auto& island) { return island->ended_runs() > aimed_runs_; });
@@ -309,7 +303,7 @@ class Search {
     if (lowering_) {
       const auto gap = static_cast<double>(incumbent_.peak() - incumbent_.lower_bound());
       auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
-      // If the user gave a budget, the goal is at least 1/500 of the lowest known peak below this peak.
+      // If the user gave a budget, each goal is at least 1/500 below the lowest known peak.
       if (options_.budget) lower = std::max(lower, incumbent_.peak() / 500);
       // On large graphs, one annealing run takes most of the limit. So if the user's budget is less than 1/25 below the
       // lowest known peak, the budget becomes the goal at once.
@@ -321,7 +315,6 @@ class Search {
       goal_ = {options_.budget.value_or(incumbent_.peak()), -1};
       if (incumbent_.peak() <= goal_.budget) cost = incumbent_.cost();
     }
-    // If the goal is the same as before, the islands continue their current search.
     const bool again = lowering_ && goal_.budget == budget_before && incumbent_.peak() == aimed_peak_;
     aimed_peak_ = incumbent_.peak();
     aimed_runs_ = 0;
@@ -332,10 +325,10 @@ class Search {
   }
 
   bool stagnated() const {
-    // Some island has not yet finished its first run with the user's budget as its goal.
+    // Every island first finishes a run whose goal is the user's budget.
     if (lowering_ && goal_.budget == options_.budget && !runs_ended()) return false;
-    // Without a limit, the search ends when it has made more moves since the last improvement than before it, and
-    // kLeastMoves more for each node.
+    // Without a limit, the search ends when it has made more moves since the last improvement than before it, plus
+    // kLeastMoves for each node.
     constexpr std::int64_t kLeastMoves = 2000;
     if (limit_.counts_work()) {
       return static_cast<double>(watch_.work() - improved_work_) > search_.patience * static_cast<double>(limit_.work);

@@ -13,9 +13,8 @@ struct SearchOptions {
   int islands = 0;
   /// The search ends when this fraction of its limit of time or work has passed since the last improvement.
   double patience = 0.5;
-  /// Called on the caller's thread between rounds, which take a fraction of a second each. While it returns true, the
-  /// search ignores `patience`. A caller that computes a proof of optimality at the same time returns true as long as
-  /// the proof can still succeed.
+  /// Called on the caller's thread, several times a second. While it returns true, the search ignores `patience`. A
+  /// caller that computes a proof of optimality at the same time returns true as long as the proof can still succeed.
   std::function<bool()> between;
 };
 

@@ -8,14 +8,13 @@ namespace cairn::solvers {
 Solution no_remat(const core::Graph& graph, const SolveOptions& options);
 
 /// Evicts values greedily under a memory limit. This is GreedyRemat of Kumar et al., section 4 (the heuristic of XLA).
-/// Goes through the input order. While a step exceeds the limit, chooses a value, drops it from memory there, and
-/// inserts a recomputation right before its next use. Stops dropping values at this step when no value would free
-/// memory. The chosen value is the one that frees the most bytes. The bytes that it frees are its size less the size of
-/// some inputs of the recomputation: the inputs that would otherwise be freed before this step and must now stay in
-/// memory.
+/// Goes through the input order. While a step exceeds the limit, drops the value that frees the most bytes at this
+/// step, and inserts a recomputation of this value right before its next use. A value frees its size less the sizes of
+/// those inputs of the recomputation that must stay in memory because of it. If no value frees memory, goes on to the
+/// next step.
 ///
-/// The recomputations can make other steps exceed the limit. So the walk is repeated with limits below the budget, and
-/// the best schedule is returned. Takes O(l * d * v) time for l limits, d dropped values per limit, and v values in
+/// The recomputations can make other steps exceed the limit. So all of this is repeated with limits below the budget,
+/// and the best schedule is returned. Takes O(l * d * v) time for l limits, d dropped values per limit, and v values in
 /// memory.
 Solution greedy_remat(const core::Graph& graph, const SolveOptions& options);
 

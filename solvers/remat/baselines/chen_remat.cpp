@@ -12,7 +12,6 @@ namespace {
 
 using core::NodeId;
 
-/// Returns the number of steps of the input order that form the forward part (see chen_remat()).
 std::int32_t forward_length(const core::Graph& graph) {
   const auto order = graph.input_order();
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -48,9 +47,8 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
 
   std::vector<std::int32_t> segment_of(graph.node_count(), kTail);
   for (std::int32_t i = 0; i < length; ++i) segment_of[order[i]] = segment[i];
-  // Nodes whose steps come after the forward part belong to no segment; they have kTail. A value is dropped at the end
-  // of its segment if no other segment reads it. Values of the last segment are not dropped, because the steps that
-  // come after the forward part follow directly.
+  // A value is dropped at the end of its segment if no other segment reads it. Values of the last segment are not
+  // dropped, because the steps that come after the forward part follow directly.
   std::vector<std::uint8_t> dropped(graph.node_count(), 0);
   for (std::int32_t i = 0; i < length; ++i) {
     const NodeId v = order[i];
@@ -58,9 +56,8 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
                  std::all_of(graph.successors(v).begin(), graph.successors(v).end(),
                              [&](NodeId w) { return segment_of[w] == kTail || segment_of[w] == segment[i]; });
   }
-  // When a segment runs again, only two kinds of its nodes run: nodes whose dropped values are read after the forward
-  // part, and nodes whose dropped values are needed to compute those values. `again` lists the nodes that run, by
-  // segment, in reverse order.
+  // The nodes that run again: those whose dropped values are read after the forward part, or are needed to compute such
+  // values. They are listed by segment, in reverse order.
   std::vector<std::uint8_t> wanted(graph.node_count(), 0);
   std::vector<std::vector<NodeId>> again(count);
   for (std::int32_t i = length; i-- > 0;) {
@@ -95,7 +92,6 @@ Solution chen_remat(const core::Graph& graph, const SolveOptions& options) {
   const std::int32_t length = forward_length(graph);
   const auto root = static_cast<std::int32_t>(std::lround(std::sqrt(static_cast<double>(length))));
   std::vector<std::int32_t> counts{std::max(root, 1)};
-  // Add further numbers of segments (see chen_remat()).
   std::set<std::int32_t> others;
   for (std::int32_t count = 2; count <= std::min(length, 4 * root); ++count) others.insert(count);
   for (double count = 4.0 * root; count <= length; count *= 1.1) others.insert(static_cast<std::int32_t>(count));

@@ -15,21 +15,19 @@ using core::NodeId;
 using Occurrence = EditableSchedule::Occurrence;
 constexpr Occurrence kNone = EditableSchedule::kNone;
 
-/// One walk through the input order under a memory limit (see greedy_remat()). An occurrence is one step of the
-/// schedule, and stands for the outputs that this step makes.
+/// A walk through the input order under a memory limit (see greedy_remat()). An occurrence is one step of the schedule.
 class GreedyWalk {
  public:
   GreedyWalk(const core::Graph& graph, core::Stopwatch& watch) : graph_(graph), watch_(watch), schedule_(graph) {}
 
-  /// Walks through the input order under the given limit in bytes. Afterwards, steps() returns the schedule. Returns
-  /// false if the watch expired first.
+  /// Makes the schedule that steps() returns. `limit` is in bytes. Returns false if the watch expired.
   bool run(std::int64_t limit) {
     const std::int64_t most_steps = kMostRepeats * graph_.node_count() + 64;
     schedule_.assign(graph_.input_order());
     live_.clear();
     states_.assign(static_cast<std::size_t>(graph_.node_count()), {});
     for (std::size_t i = 0; i < graph_.input_order().size(); ++i) {
-      const Occurrence o = graph_.input_order()[i];  // the node's first occurrence
+      const Occurrence o = graph_.input_order()[i];  // the first occurrence of node v has the number v
       states_[o] = {.age = static_cast<std::int64_t>(i), .next_use = schedule_.first_reader(o)};
     }
     for (Occurrence o = schedule_.first(); o != schedule_.end(); o = schedule_.next(o)) {
@@ -47,8 +45,8 @@ class GreedyWalk {
   static constexpr std::int64_t kMostRepeats = 8;
 
   struct State {
-    /// Breaks ties between occurrences. For a step of the input order, this is its index in that order. Inserted steps
-    /// have larger numbers, which grow from one insertion to the next.
+    /// Breaks ties between occurrences: the lower number wins. For a step of the input order, this is its index there.
+    /// Inserted steps have larger numbers, in the order of their insertion.
     std::int64_t age = 0;
     Occurrence next_use = kNone;  ///< next step that reads the occurrence's outputs
     std::int32_t live_slot = -1;  ///< index in live_; -1: the occurrence's outputs are not in memory
@@ -94,8 +92,7 @@ class GreedyWalk {
     for (const core::ValueId x : graph_.inputs(schedule_.node(o))) {
       const auto [u, output] = graph_.output_ref(x);
       const Occurrence input = schedule_.latest_before(u, schedule_.place(reader));
-      // The recomputation reads this input, which would otherwise be freed before step i. Its bytes are subtracted,
-      // because it would have to stay in memory.
+      // The recomputation would keep this input in memory, which would otherwise be freed before step i.
       if (states_[input].executed && schedule_.last_use(input, output) < now) bytes -= graph_.value_size(x);
     }
     return bytes;
@@ -138,7 +135,7 @@ class GreedyWalk {
   const core::Graph& graph_;
   core::Stopwatch& watch_;
   EditableSchedule schedule_;
-  std::vector<State> states_;     ///< state of each occurrence
+  std::vector<State> states_;     ///< indexed by occurrence
   std::vector<Occurrence> live_;  ///< occurrences whose outputs are in memory before the current step
 };
 
@@ -153,8 +150,7 @@ Solution greedy_remat(const core::Graph& graph, const SolveOptions& options) {
   GreedyWalk walk(graph, watch);
   for (int i = 0; i < kLimits && !incumbent.cannot_improve() && !watch.expired_now(); ++i) {
     if (walk.run(top - top / kLimits * i)) incumbent.offer({walk.steps()});
-    // Limits are tried from high to low. The highest limit that leads to a schedule within the budget causes the fewest
-    // recomputations, so lower limits are not tried after it.
+    // Lower limits would only cause more recomputations.
     if (options.budget && incumbent.within_budget()) break;
   }
   return incumbent.finish(watch.expired_now());

@@ -1,7 +1,5 @@
-// Prices for memory that bound the cost of schedules (chain_prices.h). The first runs of a chain of nodes c_0, c_1, ...
-// divide a schedule into stages; c_t ends stage t. The pass goes through the stages. In each, it computes for each
-// value a price of having this value. The price is collected, which means added to the bound, where the value is surely
-// needed.
+// Prices for memory that bound the cost of schedules (chain_prices.h). The first run of the chain's node c_t ends stage
+// t of a schedule. A price is collected, which means added to the bound, where its value is surely needed.
 
 #include "cairn/solvers/remat/bound/chain_prices.h"
 
@@ -11,7 +9,7 @@
 
 namespace cairn::solvers {
 
-/// Rules of the pass for prices in floating-point numbers. Also records how each price was found, for the subgradient.
+/// Rules of forward() for prices in floating-point numbers. Also records how each price was found, for the subgradient.
 struct ChainPrices::Guide {
   const ChainPrices& prices;
   std::vector<Origin>& sources;
@@ -37,7 +35,7 @@ struct ChainPrices::Guide {
   void stage_done(std::int32_t, double) {}
 };
 
-/// Rules of the pass for prices in integers. Also stores the results of fix().
+/// Rules of forward() for prices in integers. Also stores the results of fix().
 struct ChainPrices::Exact {
   ChainPrices& prices;
   bool in_advance = false;
@@ -48,9 +46,9 @@ struct ChainPrices::Exact {
   std::int64_t cost(core::NodeId v) const {
     return prices.graph_.cost(v) / prices.stages_.cost_unit() << prices.shift_;
   }
-  /// Returns the part of the price of x that is collected early. It is subtracted in stage t, where x is available at
-  /// no price, and added again at the next use of x. The sum stays the same, but rest() and worth() then show at once
-  /// what it costs to drop x. The part is the cost of making x less that of holding x until the next use.
+  /// Returns an amount that is subtracted in stage t, where x is available at no price, and added again at the next use
+  /// of x. The sum stays the same, but rest() and worth() then show at once what it costs to drop x. The amount is the
+  /// cost of making x less that of holding x until the next use.
   std::int64_t advance(std::int32_t t, core::ValueId x) const {
     const core::NodeId v = prices.graph_.producer(x);
     if (!in_advance || prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
@@ -143,7 +141,7 @@ bool ChainPrices::used(std::int32_t t, core::ValueId x) const {
 }
 
 std::int64_t ChainPrices::holding(std::int32_t t, std::int64_t bytes) const {
-  // Rounding down lowers the price of holding a value. So it can only lower the bound, which stays valid.
+  // Rounding down lowers the price of holding a value, which can only lower the bound. So the bound stays valid.
   return static_cast<std::int64_t>(Wide(whole_price_[t]) * bytes >> price_shift_);
 }
 
@@ -172,7 +170,7 @@ Number ChainPrices::forward(Rules& rules) {
       const ChainStages::Node& node = stages_.node(v);
       const bool runs_surely = t == node.first && t == node.due;
       const bool may_be_first = t <= node.due;
-      // The part of the cost of running v again that is not yet part of the price of one of v's outputs.
+      // The part of the cost of running v again that is not yet in the price of one of v's outputs.
       Number making = may_be_first ? Number{0} : rules.cost(v);
       if (runs_surely) {
         for (const core::ValueId y : graph_.inputs(v)) collect(y);
@@ -235,7 +233,7 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
   for (const double price : price_) price_until_.push_back(price_until_.back() + price);
   Guide guide{*this, sources_, gradient};
   const double sum = forward<double>(guide);
-  // Derivatives of the bound with respect to quantities of the pass.
+  // Derivatives of the bound with respect to quantities of forward().
   // - of_carried: with respect to `carried` of a value.
   // - of_price: with respect to the price of a value.
   // - of_making: with respect to the cost of running a node again.
@@ -303,7 +301,7 @@ double ChainPrices::ascend(double target, int rounds, core::Stopwatch& watch) {
   std::vector<double> gradient;
   price_ = best_price_;
   for (int round = 0; round < rounds; ++round) {
-    // Leave enough time for fix(), which takes about as long as two rounds.
+    // Leave enough time for fix(), which takes about as long as two steps.
     const double before = watch.seconds();
     if (watch.charge(static_cast<std::int64_t>(active_.size())).expired_now() || watch.rest().seconds < 4 * longest)
       break;

@@ -16,27 +16,27 @@ namespace cairn::solvers {
 ///
 /// The pass computes a price for having value x available in stage t. This price is the smaller of two costs: that of
 /// having x in the stage before and holding x during the run of c_(t-1), and that of making x again from its inputs. In
-/// a stage where every solution of the relaxation needs x, the price is collected: it is added to the bound, and from
-/// there on x counts as available at no price.
+/// a stage where every solution of the relaxation needs x, the price is collected. This means that it is added to the
+/// bound, and x is available at no price from there on.
 class ChainPrices {
  public:
   explicit ChainPrices(const ChainStages& stages);
 
   /// Improves the prices by at most `rounds` subgradient steps. Ends early when the bound reaches `target` or the watch
   /// expires. Bounds are in units of cost above the cost of running each node once. Returns the best bound as a double,
-  /// which is only an estimate. A round takes time proportional to ChainStages::size() plus the number of inputs of the
+  /// which is only an estimate. A step takes time proportional to ChainStages::size() plus the number of inputs of the
   /// nodes that can run in the stages.
   double ascend(double target, int rounds, core::Stopwatch& watch);
 
-  /// Computes the bound of the best prices again in integers. The result is a proved bound.
+  /// Computes the bound of the best prices again in integers, which proves it.
   void fix();
 
   // The following functions return results of fix(). They are exact. Their unit is the unit of cost divided by one().
   std::int64_t one() const { return std::int64_t{1} << shift_; }
   /// Returns the lower bound on the extra cost. The extra cost is the cost above that of running each node once.
   std::int64_t bound() const { return rest_.front(); }
-  /// Returns the main term of a lower bound on the extra cost after the run of c_t. Let A be the set of values held
-  /// during that run. The nodes that run again later cost at least rest(t) less the sum of worth(t, x) over all x in A.
+  /// Returns a number r for a lower bound: the nodes that run again after the run of c_t cost at least r less the sum
+  /// of worth(t, x) over all values x that are held during that run.
   std::int64_t rest(std::int32_t t) const { return rest_[static_cast<std::size_t>(t) + 1]; }
   /// Returns by how much the lower bound on the remaining extra cost falls if value x is held during the run of c_t.
   /// Returns 0 outside the range in which x can be held.
@@ -44,14 +44,12 @@ class ChainPrices {
   /// Returns the price of holding `bytes` bytes during the run of c_t.
   std::int64_t holding(std::int32_t t, std::int64_t bytes) const;
   /// Returns whether it is proved that v does not run again in stage t, in any schedule that costs at most `most_extra`
-  /// units more than running each node once. It is proved if the bound plus the reduced cost of this run is above
-  /// `most_extra`.
+  /// units more than running each node once.
   bool never_run(std::int32_t t, core::NodeId v, std::int64_t most_extra) const {
     return excess_of_ + run_excess(t, v) > most_extra * one();
   }
   /// Returns whether it is proved that x is not held during the run of c_t, in any schedule that costs at most
-  /// `most_extra` units more than running each node once. It is proved if the bound plus the reduced cost of holding x
-  /// is above `most_extra`.
+  /// `most_extra` units more than running each node once.
   bool never_held(std::int32_t t, core::ValueId x, std::int64_t most_extra) const {
     return !stages_.forced(t, x) && excess_of_ + hold_excess(t, x) > most_extra * one();
   }
@@ -72,8 +70,7 @@ class ChainPrices {
                                              : hold_excess_[worth_begin_[x] + static_cast<std::size_t>(t - value.from)];
   }
 
-  // How the pass got the price of a value: the value is available at no price, is held, or is made again. The
-  // subgradient is computed from this record.
+  // How the pass got the price of a value: the value is available at no price, is held, or is made again.
   enum class Source : std::uint8_t { free, held, made };
   /// `shared` says whether a part of the price is charged to nodes that read the value when they run again.
   struct Origin {
@@ -97,7 +94,7 @@ class ChainPrices {
   std::vector<std::size_t> active_begin_;
   std::vector<core::NodeId> active_;
   std::vector<std::size_t> uses_begin_;
-  // stages in which every solution reads a value; one list for each value, in the order of values
+  // stages in which every solution reads a value, in the order of values
   std::vector<std::int32_t> uses_;
   std::vector<double> price_, best_price_;  // current and best prices, in units of cost per byte
   double best_ = 0;

@@ -1,5 +1,5 @@
-// A linear program that bounds the cost of schedules (chain_program.h). The first runs of a chain of nodes c_0, c_1,
-// ... divide a schedule into stages; the first run of c_t ends stage t.
+// A linear program that bounds the cost of schedules (chain_program.h). The first run of the chain's node c_t ends
+// stage t of a schedule.
 
 #include "cairn/solvers/remat/bound/chain_program.h"
 
@@ -12,7 +12,6 @@
 namespace cairn::solvers {
 namespace {
 
-/// Computes the bytes of the inputs, outputs and scratch of v.
 std::int64_t bytes_while_running(const core::Graph& graph, core::NodeId v) {
   std::int64_t bytes = graph.size(v) + graph.scratch(v);
   for (const core::ValueId x : graph.inputs(v)) bytes += graph.value_size(x);

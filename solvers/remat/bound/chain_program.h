@@ -14,11 +14,11 @@ namespace cairn::solvers {
 
 class ChainPrices;
 
-/// Value of a known cost that says that no schedule is known.
+/// Stands for a known cost if no schedule is known.
 inline constexpr std::int64_t kUnknownCost = std::numeric_limits<std::int64_t>::max();
 
-/// Finds a path with the most nodes in the graph. Of several such paths, finds one whose nodes need the most bytes
-/// while they run. O(n + m).
+/// Finds a path of the graph with the most nodes. Of several such paths, prefers one whose nodes need many bytes while
+/// they run. O(n + m).
 std::vector<core::NodeId> longest_chain(const core::Graph& graph);
 
 /// Selects at most `most` nodes of a chain. Divides the chain into `most` parts of about equal length, and takes from
@@ -26,25 +26,25 @@ std::vector<core::NodeId> longest_chain(const core::Graph& graph);
 std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core::NodeId> chain, std::size_t most);
 
 /// Facts about all schedules within a budget that cost less than a known cost. A chain c_0, ..., c_(K-1) is a list of
-/// nodes. The first run of each of them must come after the first run of the one before it. The first runs of the
-/// chain's nodes divide a schedule into stages 0 to K. Stage t begins after the first run of c_(t-1) and ends with the
-/// first run of c_t. Stage K is the rest of the schedule. docs/remat/bound.md has the proofs.
+/// nodes whose first runs must come in this order. These first runs divide a schedule into stages 0 to K. Stage t
+/// begins after the first run of c_(t-1) and ends with the first run of c_t. Stage K is the rest of the schedule.
+/// docs/remat/bound.md has the proofs.
 class ChainStages {
  public:
   /// The stages in which a node can run.
   struct Node {
-    /// first, due: the first run of the node is in one of the stages from `first` to `due`.
+    /// The first run of the node is in one of the stages `first` to `due`.
     std::int32_t first = 0;
     std::int32_t due = 0;
     std::int32_t last = 0;  ///< last stage in which the node may have to run again
     bool once = false;      ///< whether the node runs only once, because it is pinned or too expensive to run again
   };
-  /// When a value can be in memory. The numbers are indices t of first runs of chain nodes c_t. K stands for the end of
-  /// the schedule.
+  /// When a value can be in memory. A number t stands for the first run of c_t, and K stands for the end of the
+  /// schedule.
   struct Value {
-    /// from, until: outside this range of first runs, the value is never in memory.
+    /// The value is never in memory during first runs outside of [from, until].
     std::int32_t from = 0, until = -1;
-    /// surely_from, surely_until: in this range of first runs, the value is always in memory.
+    /// The value is always in memory during first runs in [surely_from, surely_until].
     std::int32_t surely_from = 0, surely_until = -1;
   };
 
@@ -63,8 +63,8 @@ class ChainStages {
   std::int64_t budget() const { return budget_; }
   std::int64_t base_cost() const { return base_cost_; }  ///< cost of running each node once
   std::int64_t cost_unit() const { return cost_unit_; }  ///< greatest common divisor of all costs, at least 1
-  /// Returns the size of the relaxation: the number of pairs of a node and a stage in which it can run, plus the number
-  /// of pairs of a value and a first run during which it can be in memory.
+  /// Returns the size of the relaxation (see cost_bound.h): the number of pairs of a node and a stage in which it can
+  /// run, plus the number of pairs of a value and a first run during which it can be in memory.
   std::int64_t size() const;
   /// Returns whether every solution of the relaxation has x in memory during the first run of c_t (for t = K: at the
   /// end). This is so if x is an input or output of c_t, if x is surely in memory there (see Value), or if x is kept
@@ -87,10 +87,9 @@ class ChainStages {
   std::vector<Value> values_;
 };
 
-/// A linear program that relaxes the constraints on the schedules described by ChainStages, so that each of these
-/// schedules is one of its solutions. The variable R[t][v] says whether node v runs in stage t. The variable A[t][x]
-/// says whether value x is in memory during the first run of c_t. The optimum is at most the cost of each of these
-/// schedules.
+/// A linear program. Each schedule that ChainStages describes is one of its solutions, so the optimum is at most the
+/// cost of each of these schedules. The variable R[t][v] says whether node v runs in stage t. The variable A[t][x] says
+/// whether value x is in memory during the first run of c_t.
 class ChainProgram {
  public:
   /// Builds the program. If `prices` is given, leaves out the variables that are proved to be 0 in all schedules that
@@ -98,8 +97,7 @@ class ChainProgram {
   /// these schedules.
   explicit ChainProgram(const ChainStages& stages, const ChainPrices* prices = nullptr, std::int64_t most_extra = 0);
 
-  /// Returns whether some constraint cannot be met by any values of the variables (0 >= 1). If so, there is no schedule
-  /// of the kind that ChainStages describes.
+  /// Returns whether some constraint cannot be met. If so, there is no schedule of the kind that ChainStages describes.
   bool infeasible() const { return infeasible_; }
   const LinearModel& model() const { return model_; }
   /// Converts the objective of the program to the cost of a schedule.
@@ -127,8 +125,7 @@ class ChainProgram {
   const core::Graph& graph_;
   LinearModel model_;
   std::int64_t fixed_cost_ = 0;
-  // - run_begin_[v]: first variable of node v, that of its first stage. The variables of its other stages follow.
-  // - held_begin_[x]: the same for value x.
+  // First variable of each node or value, that of its first stage. The variables of its other stages follow.
   std::vector<Entry> run_begin_, held_begin_;
   bool infeasible_ = false;
 };

@@ -1,6 +1,5 @@
-// A search through the stages of a schedule for the least cost (chain_search.h). The first runs of a chain of nodes
-// c_0, c_1, ... divide a schedule into stages; c_t ends stage t. A state says which values are held at the end of a
-// stage, and which nodes have run. The extra cost is the cost above that of running each node once.
+// A search through the stages of a schedule for the least cost (chain_search.h). The first run of the chain's node c_t
+// ends stage t. The extra cost is the cost above that of running each node once.
 
 #include "cairn/solvers/remat/bound/chain_search.h"
 
@@ -23,15 +22,14 @@ bool contains(std::span<const Word> set, std::int32_t i) {
 void put_in(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_t>(i) / 64] |= Word{1} << (i % 64); }
 void take_out(std::span<Word> set, core::ValueId i) { set[static_cast<std::size_t>(i) / 64] &= ~(Word{1} << (i % 64)); }
 
-/// The states from which one stage begins. They are reached at the end of the stage before. A state is described by a
-/// set of bits in `sets`: the values that are held, and the nodes that have run, for nodes whose first run is not fixed
-/// to a stage.
+/// A layer: the states that the search reached at the end of one stage. A state is described by a set of bits in
+/// `sets`: the values that are held, and the nodes that have run, for nodes whose first run is not fixed to a stage.
 struct StageStates {
   struct State {
-    std::int64_t extra = 0;  ///< cost so far of all runs except first runs, in units of cost
-    /// Index of the state from which this state was reached, in the layer of the stage before.
+    std::int64_t extra = 0;  ///< cost so far of all runs except first runs, in units of ChainStages::cost_unit()
+    /// Index of the state of the layer before from which this state was reached.
     std::int32_t before = -1;
-    /// range in `runs` of the nodes that ran in the stage before this layer, without the node of the chain
+    /// range in `runs` of the nodes that ran in this stage, without the node of the chain
     std::int32_t runs_begin = 0, runs_end = 0;
   };
   std::vector<State> states;
@@ -227,7 +225,8 @@ class ChainSearch {
       run_node(v);
       choose_runs(i + 1);
       undo(v, held, extra);
-      // A run that has no disadvantage is always made, so the case without it is skipped.
+      // A run at no cost, and a first run whose outputs have 0 bytes, have no disadvantage. So the case without them is
+      // skipped.
       if (free || (first && weightless)) return;
     }
     choose_drops();
@@ -243,7 +242,6 @@ class ChainSearch {
     watch_.charge(2 * static_cast<std::int64_t>(prices_.active(stage_).size()));
     candidates_.clear();
     std::int64_t excess = -capacity_;
-    // At first, assume that all values are held.
     std::int64_t cost = extra_ * prices_.one() + prices_.rest(stage_);
     kept_ = held_;
     for (const core::NodeId v : prices_.active(stage_)) {
@@ -286,8 +284,8 @@ class ChainSearch {
     left_out_ = left_out_ || never;
     return never;
   }
-  /// Returns whether v can run again in the next stage at no cost, from values that are kept. If so, v's own values
-  /// need not be kept.
+  /// Returns whether v can run again in the next stage at no cost, from kept values. If so, its values need not be
+  /// kept.
   bool made_freely(core::NodeId v) const {
     const ChainStages::Node& node = stages_.node(v);
     if (graph_.cost(v) != 0 || node.once || node.last <= stage_) return false;
@@ -305,15 +303,14 @@ class ChainSearch {
     for (; i < candidates_.size(); ++i) {
       if (candidates_.size() == sorted_) {
         if (rest_bytes_[i] < excess) return;
-        // The factor makes the bound lower by more than the rounding errors of floating-point arithmetic.
+        // The factor corrects for rounding errors, so that the bound stays valid.
         const double more = rest_ratio_[i] * static_cast<double>(excess) * (1 - 1e-12);
         if (too_much(cost + static_cast<std::int64_t>(std::min(more, 0x1p60)))) return;
       }
       const Candidate dropped = candidates_[i];
       if (too_much(cost + dropped.worth)) continue;
       take_out(kept_, dropped.value);
-      // Some values were not kept, because they could be made from the dropped value at no cost. Now they are
-      // candidates: they are kept or dropped.
+      // Values that could be made from the dropped value at no cost were not kept. Now they are candidates, too.
       const std::size_t before = candidates_.size();
       std::int64_t more_excess = 0;
       for (const core::NodeId reader : graph_.readers(dropped.value)) {

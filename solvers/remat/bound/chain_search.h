@@ -13,7 +13,7 @@ namespace cairn::solvers {
 
 struct ChainSearchAnswer {
   bool complete = false;  ///< if false, time or memory ran out, and nothing is proved
-  bool left_out = false;  ///< whether some states were left out because they cost too much
+  bool left_out = false;  ///< whether states were left out because they cost too much
   /// Cost of the best solution of the relaxation, in units (ChainStages::cost_unit()) above the cost of running each
   /// node once. Absent if this cost is above `most_extra`.
   std::optional<std::int64_t> extra;

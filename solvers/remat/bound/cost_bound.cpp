@@ -1,6 +1,4 @@
-// A lower bound on the cost of schedules (cost_bound.h). It is the optimum of a relaxation, a simpler problem whose
-// constraints all schedules within the budget meet. The relaxation divides a schedule into stages, at the first runs of
-// the nodes of a chain (a long path of the graph). Prices for memory (chain_prices.h) bound it from below.
+// A lower bound on the cost of schedules (cost_bound.h).
 
 #include "cairn/solvers/remat/bound/cost_bound.h"
 
@@ -24,12 +22,11 @@ namespace {
 
 // Bytes that an engine, or the prices, need for each pair that ChainStages::size() counts.
 constexpr std::int64_t kEngineBytesAPair = 16384, kPriceBytesAPair = 64;
-/// Largest number of pairs for which subgradient steps are made. With more pairs, a round takes too long to be useful.
+/// Largest number of pairs for which subgradient steps are made. With more pairs, a step takes too long to be useful.
 constexpr std::int64_t kMostPairs = std::int64_t{1} << 20;
 
 constexpr int kRounds = 300;
 
-/// Raises a lower bound on the cost until it reaches the known cost or the limit ends the work.
 class CostBounding {
  public:
   CostBounding(const core::Graph& graph, const CostBoundOptions& options)
@@ -86,10 +83,9 @@ class CostBounding {
     return std::nullopt;
   }
 
-  /// Estimates how long a round of subgradient steps takes, in seconds.
   double seconds_of_round(const ChainStages& relaxation) const {
-    // Seconds of a round for each pair of ChainStages::size(), if nodes have no inputs. The time is proportional to 1
-    // plus the mean number of inputs of a node.
+    // Seconds of a subgradient step for each pair of ChainStages::size(), if nodes have no inputs. The time is
+    // proportional to 1 plus the mean number of inputs of a node.
     constexpr double kSecondsOfPair = 6e-9;
     const double inputs = static_cast<double>(graph_.edge_count()) / std::max(1, graph_.node_count());
     return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);
@@ -102,11 +98,11 @@ class CostBounding {
     raise(known);
   }
 
-  /// Finds good prices and raises the bound to the one that they prove. Afterwards, searches the relaxation with the
-  /// prices as a guide, and raises the bound to what the search proves.
+  /// Finds good prices and raises the bound to the one that they prove. Afterwards, raises it by a search of the
+  /// relaxation that the prices guide.
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
-    // Time that must be left so that prices are computed, as a number of rounds: one round, and fix(), which takes
+    // The prices are computed only if there is time for this many subgradient steps: one step, and fix(), which takes
     // longer.
     constexpr double kLeastRounds = 4;
     // work of the search after which the engine would be faster
@@ -189,7 +185,7 @@ class CostBounding {
     EngineOptions engine;
     engine.limit = watch_.share(0.93);  // less than all, because the engine does not check the time often
     engine.threads = 1;
-    bool again = false;  // whether to solve again with the new known cost
+    bool again = false;
     engine.incumbent = [&](const std::vector<double>& values, double) { offer(program.schedule(values)); };
     engine.progress = [&](std::int64_t whole_bound) {
       if (whole_bound > 0) raise(std::min(program.cost(whole_bound), known));
@@ -215,8 +211,8 @@ class CostBounding {
     return again;
   }
 
-  /// Brings a schedule within the budget by evictions, if it exceeds the budget, and reports it. Does nothing if the
-  /// evictions do not suffice.
+  /// Reports a schedule. If it exceeds the budget, first brings it within the budget by evictions. Does nothing if they
+  /// do not suffice.
   void offer(const core::Schedule& schedule) {
     if (!options_.found) return;
     core::Schedule needed = core::drop_unread(graph_, core::run_pinned_once(graph_, schedule));

@@ -14,7 +14,7 @@ namespace cairn::solvers {
 
 struct CostBoundOptions {
   std::int64_t budget = 0;  ///< largest peak of the schedules, in bytes
-  /// order rule of the schedules; a stricter rule allows fewer schedules, so the bound can be higher
+  /// order rule of the schedules; a stricter rule allows fewer schedules, which can raise the bound
   OrderRule order = OrderRule::free;
   core::Limit limit;
   /// Cost of a known schedule within the budget; kNoneKnown: none is known. Not owned; can be null. Other threads can
@@ -26,18 +26,18 @@ struct CostBoundOptions {
   std::function<void(std::int64_t)> raised;
   /// Called with schedules that the search finds and that are within the budget. They are valid, but need not be cheap.
   std::function<void(const core::Schedule&)> found;
-  bool engine = true;  ///< whether HiGHS may be used if it is installed
+  bool engine = true;  ///< whether to use HiGHS if it is installed
   /// Largest memory of the relaxation in bytes. If a relaxation would need more, it is made with a shorter chain.
   std::int64_t memory_bytes = std::int64_t{2} << 30;
 };
 
 struct CostBound {
-  std::int64_t value = 0;  ///< lower bound: no schedule within the budget costs less; never above known_cost
+  std::int64_t value = 0;  ///< no schedule within the budget costs less; never above known_cost
   /// Whether it is proved that no schedule is within the budget. If so, `value` has no meaning.
   bool infeasible = false;
   /// Whether the relaxation was solved completely. If so, more time would not raise the bound.
   bool exhausted = false;
-  std::int64_t work = 0;  ///< work done, in units of core::Limit::work
+  std::int64_t work = 0;  ///< in units of core::Limit::work
 };
 
 /// Computes a lower bound on the cost of every schedule within the budget that follows the order rule, with any number

@@ -112,8 +112,8 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     const Search::Result result = search.run(whole.problem, limits, watch);
     if (result.found) incumbent.offer(whole.schedule(result.steps));
     if (options.budget && result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
-    // The bound on the cost holds for schedules within `budget`. If the user gave no budget, `budget` is the least
-    // peak, so the bound would not hold for all schedules. It is not reported in that case.
+    // If the user gave no budget, `budget` is the least peak. The bound on the cost does not hold for schedules of
+    // higher peaks, so it is not reported.
     if (options.budget && (result.found || !result.proved))
       incumbent.raise_cost_bound({result.cost_bound, kAnySchedule});
   }

@@ -12,12 +12,8 @@ inline constexpr core::ValueId kMostExactRematValues = 64;
 /// the budget is too small, also finds the least feasible budget. Without a budget, finds the least peak, and the
 /// cheapest schedule with this peak.
 ///
-/// The algorithm is a best-first search (A*) over the contents of memory (LiveSetSearch). A state consists of the
-/// values in memory and of a set of nodes that have run. This set records only nodes that must run, or that may run
-/// only once. A transition runs one node. Before that, it drops values if there is too little memory. The lower bound
-/// on the remaining cost is the cost of the nodes that must still run: the producers of kept values that are missing,
-/// the producers of the missing inputs of these nodes, and so on. This bound is consistent, so no state is expanded
-/// twice.
+/// The algorithm is a best-first search (A*) over the contents of memory. live_set_search.h describes its states,
+/// transitions and lower bound. The bound is consistent, so no state is expanded twice.
 ///
 /// Takes exponential time and memory. If SolveOptions::limit or SolveOptions::memory_bytes ends the search early, the
 /// lower bound on the cost that was proved until then is still returned.

@@ -1,7 +1,6 @@
 // The exact search over the values in memory (live_set_search.h). A state says which values are in memory and which
 // nodes have run. An arrival is a state with one way to reach it. A completion leads from a state to a solution. `rest`
-// are the nodes that every completion runs; `extra` are other nodes that a completion can run at a total cost of
-// most_cost or less.
+// are the nodes that every completion runs. `extra` are other nodes that a completion within most_cost can run.
 
 #include "cairn/solvers/remat/exact/live_set_search.h"
 
@@ -68,8 +67,7 @@ Set LiveSetSearch<Set>::inputs_of(Set nodes) const {
   return values;
 }
 
-/// Returns by how much the cost of a completion can exceed the arrival's lower bound so that the solution still costs
-/// at most most_cost.
+/// Returns by how much a completion can cost more than `rest_cost` so that the total cost is at most most_cost.
 template <class Set>
 std::int64_t LiveSetSearch<Set>::slack_of(const Arrival& arrival) const {
   return limits_.most_cost == kAnyCost ? kAnyCost : limits_.most_cost - arrival.cost - arrival.rest_cost;
@@ -101,7 +99,7 @@ void LiveSetSearch<Set>::prepare(const LiveSetProblem<Set>& problem, const LiveS
       if (problem.producers[x] >= 0) successors_[problem.producers[x]] |= single<Set>(static_cast<std::int32_t>(v));
     });
   }
-  // Sort the nodes by cost. Afterwards, let entry i contain the set of the i + 1 cheapest nodes.
+  // Entry i becomes the set of the i + 1 cheapest nodes, with the highest of their costs.
   by_cost_.clear();
   for (std::size_t v = 0; v < problem.nodes.size(); ++v) {
     by_cost_.push_back({cost_of(static_cast<std::int32_t>(v)), single<Set>(static_cast<std::int32_t>(v))});
@@ -168,8 +166,8 @@ typename LiveSetSearch<Set>::Result LiveSetSearch<Set>::search(const LiveSetProb
   return result;
 }
 
-/// Takes the next state to expand, which is the state of the lowest bound in a queue. An anytime search takes turns
-/// between its queues. Drops the states whose lower bound exceeds most_cost. Returns false if no state is left.
+/// Takes the next state to expand: the one of lowest bound in a queue. An anytime search takes turns between its
+/// queues. Drops states whose bound exceeds most_cost. Returns false if no state is left.
 template <class Set>
 bool LiveSetSearch<Set>::next_entry(Entry& entry) {
   while (open_ > 0) {
@@ -205,8 +203,8 @@ bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const
 }
 
 /// Finds the nodes outside `rest` that a completion can run without exceeding most_cost. Such a node makes a needed
-/// value, or an input of another such node. In the second case, the cost of the other node counts as well, because the
-/// first node would run only for the sake of the other one.
+/// value, or an input of another such node w. In the second case, the cost of w counts as well, because the node would
+/// run only for w.
 template <class Set>
 Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   const std::int64_t slack = slack_of(arrival);
@@ -231,7 +229,6 @@ Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   return extra;
 }
 
-/// Returns the set of nodes that cost at most `cost`.
 template <class Set>
 Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
   const auto end = std::upper_bound(by_cost_.begin(), by_cost_.end(), cost,
@@ -293,11 +290,11 @@ std::int32_t LiveSetSearch<Set>::without_useless_values(std::int32_t index) {
 }
 
 /// Returns whether an expanded state in which the same nodes have run holds at least all values of this state at no
-/// higher cost. Compares only with the states expanded latest, up to a limit. If there is no such state, adds this
-/// state to the expanded ones.
+/// higher cost. Compares only with the states expanded latest, up to a limit. Otherwise, adds this state to the
+/// expanded ones.
 template <class Set>
 bool LiveSetSearch<Set>::dominated(const Arrival& arrival) {
-  // More comparisons skip only few further states, so they pay off only in a search that must prove its result.
+  // More comparisons skip few further states, so they pay off only in a search that must prove its result.
   const std::size_t most_compared = limits_.anytime ? 128 : 2048;
   const auto next = static_cast<std::int32_t>(group_ran_.size());
   const auto same = [&](std::int32_t i) { return group_ran_[i] == arrival.state.ran; };
@@ -352,8 +349,8 @@ bool LiveSetSearch<Set>::frees_what_it_takes(const Arrival& arrival, std::int32_
   if (bytes(memory) + node.during > limits_.budget) return false;
   std::int64_t taken = bytes(node.outputs & wanted);
   if (taken == 0) return true;
-  // There are two exceptions. If an output of v is already in memory, it can be better to drop it now and to run v
-  // later. If v can run more than once, its inputs are needed again.
+  // There are two exceptions. An output of v that is in memory can be dropped now and made again later. If v can run
+  // more than once, its inputs are needed again.
   if ((node.outputs & arrival.state.memory) != 0 || cost_of(v) <= slack_of(arrival)) return false;
   const Set useful = arrival.rest | arrival.extra;
   for_each_in(node.inputs & memory & ~problem_->target, [&](std::int32_t x) {

@@ -61,7 +61,7 @@ struct LiveSetProblem {
     std::int64_t cost = 0;
   };
   std::vector<Node> nodes;
-  std::vector<std::int64_t> sizes;      ///< sizes of the values, descending
+  std::vector<std::int64_t> sizes;      ///< descending
   std::vector<std::int32_t> producers;  ///< node that makes each value; -1: no node of this problem makes the value
   Set start = 0;                        ///< values in memory before the first step
   Set target = 0;                       ///< values required in memory after the last step
@@ -81,12 +81,10 @@ inline constexpr std::int64_t kAnyCost = std::numeric_limits<std::int64_t>::max(
 
 struct LiveSetLimits {
   std::int64_t budget = 0;  ///< largest number of bytes that may be in memory during a step
-  /// Largest cost that a solution may have. More expensive solutions are not searched for.
+  /// Largest cost that a solution may have.
   std::int64_t most_cost = kAnyCost;
-  /// Whether the costs of the steps do not matter. If true, every node counts as free, so the first steps found that
-  /// stay within the budget are the solution.
+  /// If true, every node counts as free, so the first steps found that stay within the budget are the solution.
   bool free_of_cost = false;
-  /// Largest number of states that the search may reach.
   std::int64_t most_states = std::numeric_limits<std::int64_t>::max();
   std::int64_t memory_bytes = std::int64_t{1} << 30;
   /// Whether to find some solution quickly and then improve it until it is proved cheapest. If the watch, `most_states`
@@ -127,11 +125,11 @@ class LiveSetSearch {
     /// Whether `cost` is proved to be the least possible cost. If no solution was found: whether it is proved that
     /// every solution costs more than most_cost.
     bool proved = false;
-    std::vector<std::int32_t> steps;  ///< nodes to run in order, if a solution was found
-    std::int64_t cost = 0;            ///< cost of the steps
+    std::vector<std::int32_t> steps;  ///< nodes to run, in order; empty if no solution was found
+    std::int64_t cost = 0;
     /// Lower bound on the cost of every solution within the budget. Not valid if an anytime search ended early.
     std::int64_t cost_bound = 0;
-    std::int64_t states = 0;  ///< number of states reached
+    std::int64_t states = 0;
   };
 
   /// Solves a problem. For each expanded state, charges the watch one unit per node of the problem. Charges one more
@@ -142,7 +140,7 @@ class LiveSetSearch {
   using Node = typename LiveSetProblem<Set>::Node;
 
   struct State {
-    Set memory = 0;  ///< set of values in memory
+    Set memory = 0;
     /// Set of the nodes of `goals` and `once` that have run.
     Set ran = 0;
     bool operator==(const State&) const = default;  // NOLINT
@@ -156,7 +154,6 @@ class LiveSetSearch {
     std::int64_t cost = 0, rest_cost = 0;
     std::int32_t from = -1, node = -1;
   };
-  /// An entry of a queue.
   struct Entry {
     std::int64_t bound;  ///< lower bound on the total cost of any solution through this state
     std::int32_t left;   ///< number of nodes that every completion runs
@@ -168,7 +165,6 @@ class LiveSetSearch {
       return tie < other.tie;
     }
   };
-  /// The memory and the cost of an expanded state.
   struct Seen {
     Set memory;
     std::int64_t cost;
@@ -177,9 +173,9 @@ class LiveSetSearch {
   class Index {
    public:
     void clear();
-    /// Finds the entered number for which is_it(number) holds. If there is no such number, enters `number`. `hash` is
-    /// the hash of the item; hash_of_number(i) returns the hash of the item of an entered number i. Returns the slot of
-    /// the number, and whether `number` was entered.
+    /// Finds the number for which is_it(number) holds. If there is none, enters `number`, whose hash is `hash`. Returns
+    /// the slot of the number, and whether it was entered. hash_of_number(i) must return the hash of an entered number
+    /// i.
     template <class IsIt, class HashOf>
     std::pair<std::int32_t*, bool> find_or_enter(std::uint64_t hash, std::int32_t number, const IsIt& is_it,
                                                  const HashOf& hash_of_number);
@@ -227,7 +223,7 @@ class LiveSetSearch {
   Set weightless_ = 0;    ///< set of the values of size 0, which are never dropped
   Set remembered_ = 0;    ///< set of the nodes for which a state stores whether they have run
   std::vector<Set> successors_, readers_;
-  /// Pairs of a cost and the set of all nodes that cost at most this much, by ascending cost.
+  /// Pairs of a cost and the set of all nodes that cost at most this much, ascending.
   std::vector<std::pair<std::int64_t, Set>> by_cost_;
   std::vector<Arrival> arrivals_;
   Index known_;   ///< finds the index of the cheapest arrival at a state
@@ -237,7 +233,7 @@ class LiveSetSearch {
   /// Heaps of states to expand. An anytime search has one heap for each number of nodes that every completion must
   /// still run. Any other search has a single heap.
   std::vector<std::vector<Entry>> queues_;
-  std::size_t open_ = 0;  ///< number of entries in queues_
+  std::size_t open_ = 0;
   std::size_t turn_ = 0;  ///< index of the heap that the last entry was taken from
   // The transition that expand() is building.
   // - next_: the arrival after the node has run, before values are dropped.

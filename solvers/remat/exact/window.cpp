@@ -1,5 +1,4 @@
-// Improves windows of a schedule by an exact search (window.h). A window is a range of consecutive steps. The values in
-// memory before it, and those needed after it, stay the same.
+// Improves windows of a schedule by an exact search (window.h). A window is a range of consecutive steps.
 
 #include "cairn/solvers/remat/exact/window.h"
 
@@ -40,7 +39,6 @@ WindowSearch::WindowSearch(const core::Graph& graph, const Scope& scope, std::in
   node_number_.assign(n, -1);
 }
 
-/// Computes the lifetimes of the values in the schedule, unless the last call had the same schedule.
 void WindowSearch::analyse(const std::vector<NodeId>& steps) {
   if (steps == steps_ && !lives_.empty()) return;
   steps_ = steps;
@@ -184,8 +182,7 @@ bool WindowSearch::allow_nodes(std::int64_t slack) {
   }
   std::sort(candidates_.begin(), candidates_.end());
   std::size_t fits = nodes_.size();
-  // Each additional node makes the search much longer. Half of the windows get no additional nodes, so that windows can
-  // be twice as long.
+  // Each additional node makes the search much longer. Half of the windows get none, so that these can be longer.
   constexpr double kMostMore = 8;
   const auto more = static_cast<std::size_t>(kMostMore * std::max(2 * random_.uniform() - 1, 0.0));
   const std::size_t most = nodes_.size() + more;
@@ -287,7 +284,6 @@ void WindowSearch::solve(Engine<Set>& engine, const LiveSetLimits& limits, core:
   } while (found_any_ && bar_what_runs_too_often());
 }
 
-/// Searches for steps from the values before the window to the values after it. Stores the steps in found_.
 void WindowSearch::solve(std::int64_t budget, std::int64_t most_cost, std::int64_t most_states,
                          core::Stopwatch& watch) {
   const LiveSetLimits limits{.budget = budget - fixed_bytes_,
@@ -363,7 +359,6 @@ WindowSearch::Outcome WindowSearch::lower_window(std::vector<NodeId>& steps, std
   return proved ? Outcome::proved : Outcome::cut_short;
 }
 
-/// Picks the next window, as a range of steps.
 std::pair<std::size_t, std::size_t> WindowSearch::pick() {
   const std::size_t total = steps_.size();
   const auto below = [&](std::size_t n) {
@@ -398,9 +393,8 @@ bool WindowSearch::improve(std::vector<NodeId>& steps, core::Stopwatch& watch) {
   analyse(steps);
   const auto [begin, end] = pick();
   const Outcome outcome = improve_window(steps, begin, end, static_cast<std::int64_t>(most_states_), watch);
-  // slack_ is the cost of the window less the cost of the nodes that must run in it. If it is 0, the search only finds
-  // other orders of the same cost. Such a search does not show which length of windows is best, so length_ stays the
-  // same.
+  // If slack_ is 0, the search only finds other orders of the same cost. Such a search does not show which length of
+  // windows is best.
   if (slack_ > 0) length_ = std::clamp(proved_ ? length_ * 1.02 : length_ * 0.97, kShortest, kLongest);
   if (outcome == Outcome::improved) {
     most_states_ = std::max(most_states_ * 0.7, kFewestStates);

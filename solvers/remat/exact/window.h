@@ -14,16 +14,13 @@
 
 namespace cairn::solvers {
 
-/// Improves windows of a schedule exactly. A window is a range of consecutive steps. The values in memory before its
-/// first step and the values required after its last step stay the same. LiveSetSearch finds the cheapest steps within
-/// the budget that lead from the values before the window to the values after it. These steps can run two kinds of
-/// nodes. The first kind is the nodes of the window. The second kind is a few other nodes that might be worth running
-/// again: they make values that are in memory before the window, or inputs for making these values again. With
-/// OrderRule::input, first runs stay in the input order. If the Scope of the search (bound.h) allows the schedule, it
-/// allows the result, too. Pinned nodes run once.
+/// Improves windows of a schedule exactly. A window is a range of consecutive steps. LiveSetSearch finds the cheapest
+/// steps within the budget that lead from the values in memory before the window to the values required after it. These
+/// steps can run the nodes of the window and a few other nodes. The other nodes make values that are in memory before
+/// the window, or inputs for making these values again. With OrderRule::input, first runs stay in the input order. If
+/// the Scope of the search (bound.h) allows the schedule, it allows the result, too. Pinned nodes run once.
 ///
-/// The object reuses its memory from call to call. Results are deterministic for a seed. It is not thread-safe: use one
-/// object for each thread.
+/// Results are deterministic for a seed. Reuses memory from call to call, so each thread needs its own object.
 class WindowSearch {
  public:
   /// Prepares the search. `budget` is in bytes. `memory_bytes` limits the memory of one run of LiveSetSearch. The graph
@@ -36,29 +33,28 @@ class WindowSearch {
   enum class Outcome : std::uint8_t {
     improved,  ///< the window was replaced: it is cheaper or, if it exceeded the budget, has a lower peak
     moved,     ///< the window was replaced by other steps of the same cost
-    /// the window is unchanged, because it is proved that the nodes which the search may run make no better one
+    /// the window is unchanged, because it is proved that the nodes which the search can run make no better one
     proved,
     cut_short,  ///< the window is unchanged, because the search was ended before it found or proved anything
   };
 
-  /// Picks one window of the schedule and improves it. The Scope of the search must allow the schedule, and the
-  /// schedule must be valid. The window lies around a step of high memory, around a recomputation, or anywhere. Its
-  /// length is chosen so that the search is likely to finish. Returns true if the window was improved: it is cheaper
-  /// or, if it exceeded the budget, has a lower peak. If the function returns false, it may still have replaced the
-  /// window by other steps of the same cost. In that case, there are no more steps than before, and their peak is
-  /// within the budget. Takes O(T + sum of in-degrees) time for T steps, plus the search.
+  /// Picks a window around a step of high memory, around a recomputation, or anywhere, and improves it. The schedule
+  /// must be valid, and the Scope of the search must allow it. Returns whether the window was improved: it is cheaper
+  /// or, if it exceeded the budget, has a lower peak. If not, it may still have been replaced by steps of the same
+  /// cost: no more steps than before, with a peak within the budget. Takes O(T + sum of in-degrees) time for T steps,
+  /// plus the search.
   bool improve(std::vector<core::NodeId>& steps, core::Stopwatch& watch);
 
   /// Improves the window of the steps [begin, end) of the schedule. The search may reach at most `most_states` states.
   Outcome improve_window(std::vector<core::NodeId>& steps, std::size_t begin, std::size_t end, std::int64_t most_states,
                          core::Stopwatch& watch);
 
-  double length() const { return length_; }          ///< typical length of the windows to pick, in steps
-  std::int64_t windows() const { return windows_; }  ///< number of windows searched so far
-  std::int64_t states() const { return states_; }    ///< number of states reached so far
+  double length() const { return length_; }  ///< typical length of the windows to pick, in steps
+  std::int64_t windows() const { return windows_; }
+  std::int64_t states() const { return states_; }
 
  private:
-  /// The lifetime of an output of a step. The output is in memory during the steps [made, last].
+  /// The lifetime of an output of a step, which is in memory during the steps [made, last].
   struct Life {
     core::ValueId value;
     std::int32_t made, last;
@@ -66,9 +62,9 @@ class WindowSearch {
   /// A window's steps, and the sets of values in memory before and after these steps.
   struct Ends {
     std::int32_t begin = 0, end = 0;
-    std::int64_t cost = 0;              ///< cost of the window's steps
-    std::int64_t peak = 0;              ///< peak during the window's steps
-    std::vector<core::NodeId> nodes;    ///< nodes of the window's steps
+    std::int64_t cost = 0;
+    std::int64_t peak = 0;  ///< peak during the window's steps
+    std::vector<core::NodeId> nodes;
     std::vector<core::ValueId> before;  ///< values in memory before the window's first step
     std::vector<core::ValueId> after;   ///< values that must be in memory after the window's last step
   };
@@ -109,7 +105,7 @@ class WindowSearch {
   // The current schedule.
   std::vector<core::NodeId> steps_;
   std::vector<Life> lives_;               ///< lifetimes of the outputs of all steps, in the order of the steps
-  std::vector<std::int64_t> during_;      ///< bytes in memory during each step
+  std::vector<std::int64_t> during_;      ///< bytes in memory, indexed by step
   std::vector<std::int32_t> recomputed_;  ///< steps that run their node again
   /// - first_[v]: first step that runs node v.
   /// - count_[v]: number of occurrences of node v in the schedule.
@@ -118,22 +114,20 @@ class WindowSearch {
 
   // The window.
   Ends ends_;
-  /// - is_before_[x]: whether value x is in Ends::before.
-  /// - is_after_[x]: whether value x is in Ends::after.
+  /// Whether each value is in Ends::before (is_before_) and in Ends::after (is_after_).
   std::vector<std::uint8_t> is_before_, is_after_;
   std::vector<std::int32_t> inside_;  ///< number of a node's occurrences in the window, indexed by node
-  std::vector<core::NodeId> nodes_;   ///< nodes that the search may run
+  std::vector<core::NodeId> nodes_;
   /// - allowed_[v]: whether the search may run node v.
   /// - in_rest_[v]: whether every solution runs node v in the window.
   std::vector<std::uint8_t> allowed_, in_rest_;
-  /// Whether each node may run only once in the window, because more runs would exceed Scope::max_occurrences. Indexed
-  /// by node.
+  /// Whether a node may run only once in the window, because of Scope::max_occurrences. Indexed by node.
   std::vector<std::uint8_t> barred_;
   std::vector<core::ValueId> values_;      ///< values that the search may make or drop
   std::vector<std::int32_t> number_;       ///< index of a value in values_, or -1; indexed by value
   std::vector<std::int32_t> node_number_;  ///< index of an allowed node in nodes_; indexed by node
   std::int64_t fixed_bytes_ = 0;           ///< bytes of the values that stay in memory during the whole window
-  std::vector<core::NodeId> found_;        ///< steps of the latest solution, which can replace the window
+  std::vector<core::NodeId> found_;        ///< steps of the latest solution
   std::int64_t found_cost_ = 0;
   bool found_any_ = false, proved_ = false;
   /// Values whose producers the search might run again. The first number of a pair is the cost of this per byte.

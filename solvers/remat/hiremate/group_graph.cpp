@@ -16,8 +16,7 @@ GroupGraph::GroupGraph(const Graph& whole, const Layer& layer) {
   nodes.insert(nodes.end(), layer.backward.begin(), layer.backward.end());
   core::InducedSubgraph part = core::induced_subgraph(whole, nodes);
   core::GraphBuilder builder(part.graph);
-  // A node without a name is called by its index, which must not equal the name of another node. So all names are
-  // cleared.
+  // A node without a name is called by its index, which must not equal another node's name. So all names are cleared.
   for (NodeId v = 0; v < part.graph.node_count(); ++v) builder.node(v).name.clear();
   core::Node rest;
   rest.pinned = true;

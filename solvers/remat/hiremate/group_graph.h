@@ -8,17 +8,17 @@
 
 namespace cairn::solvers {
 
-/// Makes a graph for a single layer (layers.h) of a larger graph, for solvers that know no layers. The graph consists
-/// of the layer's nodes and one extra node, which stands for the rest of the larger graph. The extra node runs once,
-/// between the forward and the backward pass.
+/// A graph for a single layer (layers.h) of a larger graph, for solvers that know no layers. It consists of the layer's
+/// nodes and one extra node, which stands for the rest of the larger graph. The extra node runs once, between the
+/// forward and the backward pass.
 class GroupGraph {
  public:
   /// Builds the graph for a layer of the graph `whole`. O(n + m) for the whole graph.
   GroupGraph(const core::Graph& whole, const Layer& layer);
 
-  /// Returns the graph, in which the extra node has scratch. The scratch is chosen so that a schedule with a peak of at
-  /// most `peak` bytes has at most `between` bytes of the layer in memory while the extra node runs. Values of the
-  /// layer that the rest reads are not counted in `between`.
+  /// Returns the graph. The scratch of the extra node makes sure that a schedule with a peak of at most `peak` bytes
+  /// has at most `between` bytes of the layer in memory while the extra node runs. Values of the layer that the rest
+  /// reads are not counted in `between`.
   core::Graph within(std::int64_t peak, std::int64_t between) const;
   /// Converts a schedule of the graph returned by within() to an option of the layer, with the node ids of the whole
   /// graph.

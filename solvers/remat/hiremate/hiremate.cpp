@@ -1,6 +1,6 @@
 // The solver hiremate (hiremate.h). A layer is a set of forward nodes and their backward nodes. A hierarchy joins
 // layers to groups, and these to larger groups. An option is one way to run a layer or a group. A level is one group,
-// or the whole graph, whose members are solved together by an integer program (level.h).
+// or the whole graph, whose members are solved together (level.h).
 
 #include "cairn/solvers/remat/hiremate/hiremate.h"
 
@@ -56,7 +56,7 @@ class OptionList {
   }
 
   /// Selects at most `most` options: the cheapest one, the one of least memory, and then repeatedly the one whose
-  /// memory differs most from that of the options selected before. Returns them by ascending cost.
+  /// memory differs most from that of all selected ones. Returns them by ascending cost.
   std::vector<LayerOption> spread(std::size_t most) const {
     std::vector<std::int64_t> memory;
     for (const OptionNeeds& needs : needs_) memory.push_back(needs.between + needs.peak);
@@ -123,7 +123,6 @@ struct Kind {
   OptionList options;  ///< options of the representative
 };
 
-/// Converts the layers to items of a partition, with the values that they pass to each other.
 PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& layers) {
   std::vector<std::int32_t> layer_of(static_cast<std::size_t>(graph.node_count()));
   for (std::size_t j = 0; j < layers.size(); ++j) {
@@ -152,8 +151,6 @@ PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& lay
   return parts;
 }
 
-/// A hierarchy of groups, made by one partition of the layers. Finds options of the groups and schedules of the whole
-/// graph.
 class Hierarchy {
  public:
   Hierarchy(const Graph& graph, const std::vector<Layer>& layers, const PartitionGraph& parts,
@@ -181,8 +178,7 @@ class Hierarchy {
       deepest = std::max(deepest, kind.depth);
       groups += kind.depth > 0 ? 1 : 0;
     }
-    // Each program of a group may use an equal part of the time, so that the time suffices even if all programs take
-    // long.
+    // Each program of a group may use an equal part of the time.
     solve_limit_ = watch_.share(part / std::max(1, groups * options_.budgets));
     solve_limit_.seconds = std::max(solve_limit_.seconds * threads(), 0.02);
     const core::Limit limit = watch_.share(part);
@@ -268,7 +264,7 @@ class Hierarchy {
     }
   }
 
-  /// Returns the fraction `i / b` of `bytes`, where b is HirematOptions::budgets.
+  /// Returns `bytes * i / budgets` without overflow.
   std::int64_t share_of(std::int64_t bytes, std::int64_t i) const {
     const std::int64_t parts = options_.budgets;
     return bytes / parts * i + bytes % parts * i / parts;
@@ -382,7 +378,7 @@ class Hierarchy {
   /// few more threads than cores find better answers. If the user asks for one thread, the number is one.
   int engine_threads() const { return threads() == 1 ? 1 : std::max(threads(), 4); }
 
-  /// Calls body(i) for all i < n on several threads. If a call throws an exception, this function throws it too.
+  /// Calls body(i) for all i < n on several threads. Throws what a call throws.
   template <class Body>
   void in_parallel(std::size_t n, const Body& body) const {
     core::parallel_blocks(static_cast<std::int64_t>(n), 1, threads(),
@@ -412,7 +408,6 @@ class HierarchySearch {
     if (const std::string missing = highs ? highs_missing() : std::string(); !missing.empty())
       throw core::InputError(cp_sat_missing().empty() ? missing : cp_sat_missing());
     if (options_.budget && options_.others) {
-      // TWRemat and RK-ROTOR also find schedules of the whole graph, without a hierarchy.
       core::within(watch_, 0.2, [&](core::Stopwatch& watch) {
         by_others(graph_, *options_.budget, options_.retain, watch.share(0.5), [&](const Solution& solution) {
           watch.charge(solution.work);
@@ -434,7 +429,6 @@ class HierarchySearch {
   }
 
  private:
-  /// Returns the options for each hierarchy that is to be tried, in this order.
   std::vector<HirematOptions> plans_of() const {
     if (options_.partition != 0) return {options_};
     std::vector<HirematOptions> plans(3, options_);

@@ -1,6 +1,5 @@
-// Solves one level of a hierarchy (level.h). A level consists of parts that run one after another. A compute node is
-// the forward half or the backward half of a part. A memory row is a constraint of the integer program that limits the
-// bytes in memory while one compute node runs.
+// Solves one level of a hierarchy (level.h). A memory row is a constraint that limits the bytes in memory while one
+// compute node runs.
 
 #include "cairn/solvers/remat/hiremate/level.h"
 
@@ -88,8 +87,8 @@ LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) c
     bound = std::max(bound, engine.bound);
   };
 
-  // In most solutions, few memory rows are tight. So at first only the rows of first runs are added. Whenever an answer
-  // violates other rows, all rows of the compute nodes concerned are added, and the program is solved again.
+  // In most solutions, few memory rows are tight. So the program is first solved with the rows of first runs only. Rows
+  // that an answer violates are added, with all rows of the same compute nodes, before the next solve.
   std::optional<EngineAnswer> known;  // an answer that violates no row
   bool done = false;
   if (program.memory_rows() > kFewRows) {

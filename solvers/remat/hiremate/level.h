@@ -12,8 +12,8 @@
 
 namespace cairn::solvers {
 
-/// One level of a hierarchy. It consists of layers (layers.h), here called parts, that run one after another. Each part
-/// can run in several ways, which are its options.
+/// One level of a hierarchy of layers (layers.h). It consists of layers, here called parts, that run one after another.
+/// Each part can run in several ways, which are its options.
 struct LevelProblem {
   struct Part {
     Layer layer;
@@ -28,8 +28,8 @@ struct LevelProblem {
 
 struct LevelBudget {
   std::int64_t peak = 0;  ///< largest number of bytes in memory at any step
-  /// Largest number of bytes of the level that are in memory between its forward and its backward pass. Absent: no
-  /// limit. For inner levels only.
+  /// Largest number of bytes of the level that are in memory between its forward and its backward pass. For inner
+  /// levels only. Absent: no limit.
   std::optional<std::int64_t> between;
 };
 
@@ -38,12 +38,12 @@ struct LevelAnswer {
   Status status = Status::unknown;
   /// Schedule of the whole level. Unless the level is inner, the backward pass follows directly after the forward pass.
   LayerOption schedule;
-  std::int64_t cost = 0;   ///< cost of the schedule
+  std::int64_t cost = 0;
   std::int64_t bound = 0;  ///< lower bound on the cost of all schedules that Level::solve() considers
   std::int64_t work = 0;
-  /// One run of a compute node. A compute node is the forward half or the backward half of a part, numbered as in the
-  /// level's model. `phase` is the phase of the run (see Level), and `way` says how the node runs. The runs of an
-  /// answer are in order.
+  /// One run of a compute node, which is the forward half or the backward half of a part. `phase` is the phase of the
+  /// run (see Level), `node` is the node's number in the model, and `way` says how it runs. The runs of an answer are
+  /// in order.
   struct Run {
     std::int32_t phase = 0, node = 0, way = 0;
   };
@@ -63,7 +63,7 @@ struct LevelSearch {
   /// ends.
   bool corrections = true;
   bool again = true;  ///< whether forward halves may run again in later phases
-  /// Runs of an earlier answer for the same level, from which the engine starts. nullptr: there are none.
+  /// Runs of an earlier answer for the same level, from which the engine starts. Can be null.
   const std::vector<LevelAnswer::Run>* hint = nullptr;
 };
 

@@ -98,10 +98,10 @@ Items dominators(Item items, const Rows& predecessors) {
   return dominator;
 }
 
-/// The graph of one round. An item of it is a given item or a group, which stands for several given items.
+/// The graph of one round. Each of its items is a given item or a group, which stands for several given items.
 struct PartitionLevel {
   PartitionGraph graph;            ///< graph of the items, without values that no item reads
-  Items id;                        ///< id of each item in the Partition
+  Items id;                        ///< ids in the Partition, indexed by item
   std::vector<std::int64_t> size;  ///< number of given items for which each item stands
 };
 
@@ -142,7 +142,7 @@ class CandidateRound {
 
  private:
   struct Candidate {
-    Items blocks;  ///< blocks of the candidate; empty if the candidate was wrapped or dropped
+    Items blocks;  ///< empty if the candidate was wrapped or dropped
     Item size = 0;
     std::int32_t version = 0;
   };
@@ -208,9 +208,9 @@ class CandidateRound {
   }
 
   /// Computes the score of a candidate by equation 1. Its main factor is the number of bytes of all values that both an
-  /// item of the candidate and an item outside make or read. To count them, begins with all values of the item that has
-  /// the most values, whose sum is stored in alone_. Then goes through the values of the other items only, and corrects
-  /// the sum. So an item with very many values does not make this function slow.
+  /// item of the candidate and an item outside make or read. Begins with alone_ of the item that has the most values,
+  /// and corrects this sum by the values of the other items. So an item with very many values does not make this
+  /// function slow.
   double score(const Candidate& candidate) {
     ++mark_;
     members_.clear();
@@ -432,9 +432,9 @@ Partition h_partition(const PartitionGraph& graph, const PartitionOptions& optio
   if (options.most_lower < 2) throw core::InputError("H-Partition: a group needs room for 2 items or more");
   if (!std::isfinite(options.alpha)) throw core::InputError("H-Partition: alpha must be a finite number");
   if (!(options.slow_rounds >= 0)) throw core::InputError("H-Partition: slow_rounds must be 0 or more");
-  // A round can be slow, which means that it reduces the number of items only a little. This happens if few candidates
-  // are small enough for a group, for example if a value has very many readers. slow_items is the number of items that
-  // may still be visited in slow rounds.
+  // A round is slow if it reduces the number of items only a little. This happens if few candidates are small enough
+  // for a group, for example if a value has very many readers. slow_items is the number of items that slow rounds may
+  // still visit.
   double slow_items = options.slow_rounds * static_cast<double>(graph.items);
   std::int64_t before = graph.items;  // number of items at the beginning of the previous round
   bool slow = false, runs = false, first = true;

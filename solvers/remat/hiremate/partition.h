@@ -15,7 +15,7 @@ struct PartitionGraph {
     std::int32_t maker = 0;
     std::vector<std::int32_t> readers;  ///< items that read the value; ascending, distinct, all > maker
   };
-  std::int32_t items = 0;  ///< number of items
+  std::int32_t items = 0;
   std::vector<Value> values;
 };
 
@@ -25,7 +25,7 @@ struct PartitionOptions {
   /// Exponent in the score of a group (equation 1). The score multiplies the bytes that cross the group's boundary by
   /// `(g / i)^alpha`, where the group consists of i items of the current round that stand for g given items.
   double alpha = 0.5;
-  /// Limit on slow rounds. In a slow round, grouping reduces the number of items by less than an eighth. The sum of the
+  /// Limit on slow rounds (see h_partition()), which reduce the number of items by less than an eighth. The sum of the
   /// numbers of items over all slow rounds may be at most `slow_rounds` times the number of given items. After that, a
   /// round forms groups of consecutive items instead. Two values are special:
   /// - 0: such groups are formed after the first slow round, which gives the fewest levels.

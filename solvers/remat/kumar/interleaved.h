@@ -10,8 +10,8 @@
 /// In this file, a node is given by its index in one fixed topological order, so v < w means that v comes before w.
 namespace cairn::solvers {
 
-/// A tuple <sigma, x> of a schedule for a set X of nodes. sigma lists the nodes that have to run so that x can run
-/// afterwards. It requires that the values of all nodes of X before x are in memory.
+/// A tuple <sigma, x> of a schedule for a set X of nodes. sigma lists the nodes that have to run before x, if the
+/// values of all nodes of X before x are in memory.
 struct InterleavedTuple {
   std::vector<std::int32_t> schedule;  ///< sigma: the nodes to run before x
   std::int32_t node = 0;               ///< x

@@ -1,7 +1,6 @@
 // Algorithm 3 (PWRemat) of Kumar et al. (path_schedule.h). A path decomposition is a sequence of bags, which are sets
-// of nodes. Each node is in an interval of consecutive bags. An interleaved schedule says for each of its items (nodes
-// of a set X) which nodes have to run before this item. A side is the range of bags on one side of the bag that
-// contains X.
+// of nodes. An interleaved schedule says for each of its items (nodes of a set X) which nodes have to run before this
+// item. A side is the range of bags on one side of the bag that contains X.
 
 #include "cairn/solvers/remat/kumar/path_schedule.h"
 
@@ -111,8 +110,8 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   }
   std::sort(begins_.begin(), begins_.end());
   std::sort(ends_.begin(), ends_.end());
-  // A bag is listed if an interval begins in it, and if an interval that contains it ends before the next bag in which
-  // an interval begins. Every other bag is a subset of a neighbouring bag.
+  // Leave out a bag that is a subset of a neighbouring bag: no interval begins in it, or no interval ends before the
+  // next bag in which one begins.
   Bags bags;
   std::int64_t bytes = 0;
   std::size_t ended = 0;
@@ -173,7 +172,7 @@ void PathScheduler::forget(const std::vector<std::int32_t>& nodes) {
 std::int32_t PathScheduler::compute(const std::vector<std::int32_t>& targets) {
   const std::vector<std::int32_t> nodes = with_ancestors(targets, {-1, bag_count_, true});
   for (const std::int32_t v : targets) ++wanted_[v];
-  // Equal calls get the same list. The steps of a call depend only on its targets and on the nodes that it has to run.
+  // Equal calls share a list. A call's steps depend only on its targets and on the nodes that it has to run.
   Key key{nodes.size(), targets.size()};
   const auto add = [&](std::uint64_t number, std::uint64_t salt) {
     key.a += mixed(number * 2 + salt + 0x9e3779b97f4a7c15ULL);
@@ -197,11 +196,9 @@ std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_
                                                    const std::vector<std::int32_t>& nodes) {
   const Bags bags = bags_of(nodes);
   const auto count = static_cast<std::int64_t>(bags.places.size());
-  // Recursion needs at least the memory of one bag. If running the nodes in order needs no more than the largest bag,
-  // recursion is useless.
+  // Recursion needs at least the memory of the largest bag.
   if (stop() || count < k_ || bytes_in_order(nodes, {}) <= bags.most_bytes) return nodes;
-  // Of the bags that contain the last node, take the one nearest to the middle as the middle bag. It must contain the
-  // last node.
+  // The middle bag must contain the last node. Of the bags that contain it, take the one nearest to the middle.
   const BagInterval& last = intervals_[nodes.back()];
   const auto begin = std::lower_bound(bags.places.begin(), bags.places.end(), last.first) - bags.places.begin();
   const auto end = std::upper_bound(bags.places.begin(), bags.places.end(), last.last) - bags.places.begin();

@@ -19,11 +19,9 @@ class CompressedSchedule {
  public:
   /// Appends a list and returns its number. The lists that its entries call must have been added before.
   std::int32_t add(const std::vector<std::int32_t>& entries);
-  /// Returns the entry that calls a list.
   static constexpr std::int32_t call(std::int32_t list) { return ~list; }
   /// Returns the number of steps of a list when all calls are expanded, but at most 2^61.
   std::int64_t length(std::int32_t list) const { return lengths_[list]; }
-  /// Returns the number of stored entries of all lists.
   std::int64_t entry_count() const { return static_cast<std::int64_t>(entries_.size()); }
   std::int32_t list_count() const { return static_cast<std::int32_t>(lengths_.size()); }
   /// Calls visit(node) for each step of the list, from the last to the first. O(steps + calls).
@@ -51,7 +49,6 @@ class CompressedSchedule {
   std::vector<std::int64_t> lengths_;
 };
 
-/// Measures of a compressed schedule.
 struct PathScheduleMeasures {
   std::int64_t length = 0;
   std::int64_t cost = 0;
@@ -78,7 +75,6 @@ class PathScheduler {
   /// away from X_{b/2}. Returns the number of the list of the whole schedule in program(). Returns nothing if the watch
   /// expired or the lists would have more than `most_entries` entries in total.
   std::optional<std::int32_t> build(std::int64_t k, double slack, std::int64_t most_entries, core::Stopwatch& watch);
-  /// Returns the lists that the last build() made.
   const CompressedSchedule& program() const { return program_; }
 
   /// Measures a schedule by going through it from its end to its start. If `drop_unread`, leaves out each step whose
@@ -95,10 +91,9 @@ class PathScheduler {
   };
   /// The items of a call, divided for the recursion at a middle bag.
   /// - before: the nodes of the middle bag, and all items up to the last node of `outer`. Before each of them, a call
-  /// of compute() makes the node's missing inputs on the inner side.
-  /// - lower: the items after that last node. They are left to a recursive call on the inner side.
-  /// - outer: the nodes of the middle bag, and the items in that bag. They are left to a recursive call on the outer
-  /// side.
+  ///   of compute() makes the node's missing inputs on the inner side.
+  /// - lower: the items after the last node of `outer`, for a recursive call on the inner side.
+  /// - outer: the nodes of the middle bag, and the items in that bag, for a recursive call on the outer side.
   struct Halves {
     std::vector<Item> before, lower, outer;
   };
@@ -160,8 +155,8 @@ class PathScheduler {
   };
   /// Number of the list for a call of compute(), by a hash of the nodes that it runs and of its targets.
   std::unordered_map<Key, std::int32_t, KeyHash> lists_;
-  // Scratch memory.
-  /// begins_, ends_: pairs of the position at which an interval begins or ends, and the bytes of its node.
+  // Temporary data.
+  /// Pairs of the position at which an interval begins or ends, and the bytes of its node.
   std::vector<std::pair<std::int32_t, std::int64_t>> begins_, ends_;
   std::vector<std::int32_t> last_reader_;
 };

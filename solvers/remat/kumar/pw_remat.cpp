@@ -34,7 +34,6 @@ class PwSearch {
     bag_count_ = std::max(bag_count_, static_cast<std::int64_t>(spine.decomposition.bags.size()));
   }
 
-  /// Tries only schedules with k = options.k.
   void run_given() {
     std::int64_t least = kUnknown;
     for (const Variant& variant : variants()) {
@@ -61,8 +60,7 @@ class PwSearch {
   }
 
   /// Searches each variant. First, k descends in powers of two as long as a smaller k improves the result. Afterwards,
-  /// bisection looks for a larger k that is still within the budget. This makes sense because the peak usually grows
-  /// with k.
+  /// bisection looks for a larger k within the budget, because the peak usually grows with k.
   void run_search() {
     constexpr int kMostVain = 3, kBisections = 5;
     const std::int64_t most_steps = 64 * std::int64_t{graph_.node_count()} + 4096;
@@ -94,9 +92,9 @@ class PwSearch {
     double slack;
   };
   struct Outcome {
-    bool stopped = false;   ///< whether the limit ended the attempt
-    bool fits = false;      ///< whether the schedule is within the budget
-    bool improved = false;  ///< whether the schedule is better than the best known
+    bool stopped = false;  ///< whether the limit ended the attempt early
+    bool fits = false;
+    bool improved = false;  ///< whether the schedule is better than the best known one
     std::int64_t length = kUnknown;
   };
 

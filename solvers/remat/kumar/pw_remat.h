@@ -19,8 +19,7 @@ struct PwRematOptions : SolveOptions {
   bool retain = true;
 };
 
-/// Largest number of steps of a schedule for a given k. If no k is given and pw_remat() searches for one, the largest
-/// number is 64 n + 4096 instead.
+/// Largest number of steps of a schedule for a given k. If pw_remat() searches for k, it is 64 n + 4096 instead.
 inline constexpr std::int64_t kMostPwRematSteps = 100'000'000;
 
 /// Computes schedules by PWRemat: Algorithm 3 of Kumar et al. 2019 on a path decomposition found by vertex separation.
@@ -30,9 +29,8 @@ inline constexpr std::int64_t kMostPwRematSteps = 100'000'000;
 /// the constants.
 ///
 /// Each k is tried with two ways to choose the middle bag of the recursion: X_{b/2}, for which the bounds hold, and a
-/// nearby bag of fewer bytes. The length of a schedule is known before it is written out. If a given k > 0 leads to
-/// more than kMostPwRematSteps steps, throws InputError that states the length and, if one was found, another k whose
-/// schedule is short enough.
+/// nearby bag of fewer bytes. If a given k > 0 leads to more than kMostPwRematSteps steps, throws InputError that
+/// states the length and, if one was found, another k whose schedule is short enough.
 Solution pw_remat(const core::Graph& graph, const PwRematOptions& options);
 
 }  // namespace cairn::solvers

@@ -51,8 +51,8 @@ std::int32_t TwProgram::find(std::int32_t part, std::vector<NodeId> wanted) {
   return number;
 }
 
-/// Finds the wanted nodes and their ancestors within the part, in the input order. Nodes outside the part are left out,
-/// because the callers hold their values.
+/// Finds the wanted nodes and their ancestors in the input order. Leaves out nodes outside of the part, because the
+/// callers hold their values.
 void TwProgram::needed(const Procedure& procedure, std::vector<NodeId>& nodes) {
   const auto& part = separators_.parts[procedure.part];
   ++current_;
@@ -114,7 +114,7 @@ void TwProgram::expand(std::int32_t number) {
   // computed.
   struct Wanted {
     std::int32_t ready = 0;
-    std::vector<NodeId> nodes;  // wanted nodes of the component, ascending
+    std::vector<NodeId> nodes;  // ascending
   };
   std::map<std::int32_t, Wanted> wanted_of;
   std::int32_t position = 0;

@@ -30,7 +30,7 @@ namespace cairn::solvers {
 /// This adds M_in, the largest total size of the inputs of one node, to the peak of Theorem 5.
 class TwProgram {
  public:
-  /// Prepares the program of a graph. Graph and separators must outlive the object.
+  /// Graph and separators must outlive the object.
   TwProgram(const core::Graph& graph, const SeparatorTree& separators);
 
   /// Computes the number of steps of TWRemat(k). The recursion ends at parts of fewer than k bags; the nodes of such a
@@ -39,12 +39,11 @@ class TwProgram {
   std::optional<std::int64_t> length(std::int64_t k, core::Stopwatch& watch);
   static constexpr std::int64_t kAnyLength = std::int64_t{1} << 60;
 
-  /// The schedule of TWRemat(k) after trimming. Trimming removes steps whose outputs are never read, and repeated runs
-  /// of pinned nodes.
+  /// The schedule of TWRemat(k) without steps whose outputs are never read, and without repeated runs of pinned nodes.
   struct Trimmed {
     std::int64_t k = 0;
-    std::int64_t length = 0;  ///< number of steps before trimming
-    std::int64_t steps = 0;   ///< number of steps after trimming
+    std::int64_t length = 0;  ///< number of steps of TWRemat(k)
+    std::int64_t steps = 0;   ///< number of steps of this schedule
     /// Peak in bytes and cost in the graph's unit, after trimming.
     std::int64_t peak = 0, cost = 0;
     std::vector<bool> stays;  ///< whether each step of the untrimmed schedule stays, from the last step to the first
@@ -84,8 +83,7 @@ class TwProgram {
   struct Procedure {
     std::int32_t part;
     std::int32_t outputs_begin, outputs_end;  ///< range in outputs_ of the wanted nodes, ascending
-    /// Range in reads_ of the nodes in separators of larger parts that the procedure reads. Its callers hold their
-    /// values.
+    /// Range in reads_ of the nodes outside of the part that the procedure reads. Its callers hold their values.
     std::int32_t reads_begin, reads_end;
     std::int64_t output_bytes = 0;
     std::int64_t node_count = 0;  ///< number of different nodes that run in the procedure
@@ -117,7 +115,7 @@ class TwProgram {
                      std::int32_t separator, std::vector<Item>& items);
   std::optional<std::int64_t> length_of(std::int32_t number, std::int64_t k, core::Stopwatch& watch,
                                         std::vector<std::int64_t>& known);
-  /// Returns Procedure::least_peak, and computes it first if necessary. Returns direct_peak if the watch expired.
+  /// Returns Procedure::least_peak, which it computes if necessary, or direct_peak if the watch expired.
   std::int64_t least_peak(std::int32_t number, core::Stopwatch& watch);
   struct Emission;
   void emit_within(std::int32_t number, std::int64_t held, Emission& emission);
@@ -152,12 +150,11 @@ class TwProgram {
   std::vector<core::NodeId> outputs_, reads_;
   std::vector<Item> items_;
   std::int32_t root_ = 0;
-  // Scratch memory.
+  // Temporary data.
   std::vector<std::int64_t> stamp_;  ///< for each node, the number (current_) of the last search that visited it
   std::int64_t current_ = 0;
   std::vector<core::NodeId> nodes_;
-  /// One number for each node. It is scratch memory to which each function gives a meaning of its own, such as the last
-  /// item that reads the node.
+  /// Indexed by node. Each function gives these numbers its own meaning, such as the last item that reads the node.
   std::vector<std::int32_t> last_;
 };
 

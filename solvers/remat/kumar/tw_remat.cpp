@@ -105,7 +105,6 @@ class TwSearch {
       least_peak();
     }
   }
-  /// Tries only the schedules of steps_within().
   void run_by_bytes() {
     if (options_.budget) {
       by_bytes(*options_.budget);
@@ -145,8 +144,7 @@ class TwSearch {
 
   bool done() { return watch_.expired_now() || incumbent_.cannot_improve(); }
 
-  /// Returns indices of ks_ in descending order, beginning with the last one and ending with 0. Each k is about half of
-  /// the one before.
+  /// Returns indices of ks_ in descending order, from the last one to 0. Each k is about half of the one before.
   std::vector<std::ptrdiff_t> halves() const {
     std::vector<std::ptrdiff_t> grid;
     for (std::int64_t k = ks_.back(); k >= 1; k /= 2) {
@@ -182,8 +180,7 @@ class TwSearch {
       for (std::ptrdiff_t offset = 1; offset <= 4 && !done(); ++offset) {
         if (low - offset >= 0) attempt(ks_[low - offset]);
       }
-      // With far smaller k, schedules need much less memory, so the clean-up pass can keep more values. Some of these
-      // schedules end up cheaper.
+      // With far smaller k, the clean-up pass can keep more values. Some of these schedules end up cheaper.
       for (const std::ptrdiff_t at : grid) {
         if (at < low && (done() || attempt(ks_[at]) == Outcome::too_long)) break;
       }

@@ -15,16 +15,15 @@ struct TwRematOptions : SolveOptions {
   /// without a budget, for the least peak.
   std::int64_t k = 0;
   /// Whether to run a clean-up pass (retain_where_it_fits). It keeps values in memory that Algorithm 1 would free,
-  /// where they fit, and removes their recomputations. This never raises the cost. The peak stays within the budget or,
-  /// without a budget, does not rise. The pass is skipped for more than 4 million steps. False gives the schedules of
-  /// Algorithm 1.
+  /// where they fit, and removes their recomputations. The cost never rises. The peak stays within the budget or,
+  /// without a budget, does not rise. The pass is skipped for more than 4 million steps.
   bool retain = true;
   /// Largest number of steps of a schedule that is written out. 0: 4 million if k is given, otherwise 64 n + 4096 for n
   /// nodes.
   std::int64_t most_steps = 0;
 };
 
-/// Returns `options` as TwRematOptions. The solver's own options (registry.h) are read from SolveOptions::own.
+/// Returns `options` as TwRematOptions. Reads the options that only this solver has from SolveOptions::own.
 TwRematOptions tw_options(const SolveOptions& options);
 
 /// Finds a schedule by TWRemat(k), Algorithm 1 of Kumar et al. Uses the given tree decomposition
@@ -36,14 +35,13 @@ TwRematOptions tw_options(const SolveOptions& options);
 ///
 /// If k is not given, the search tries several k. It also tries schedules in which the recursion ends wherever the
 /// nodes of a call fit into the memory that its callers leave (TwProgram::steps_within). Throws InputError if a given k
-/// leads to more than most_steps steps. This is found out before the schedule is computed. The message states the
-/// length and a k that stays within most_steps.
+/// leads to more than most_steps steps. The message states the length and a k that stays within most_steps.
 Solution tw_remat(const core::Graph& graph, const TwRematOptions& options);
 
 /// Measures of the schedule of TWRemat(k) for one k, before the clean-up pass unless stated otherwise.
 struct TwPoint {
   std::int64_t k = 0;
-  std::int64_t length = 0;  ///< number of steps of Algorithm 1; 2^60 stands for this number or more
+  std::int64_t length = 0;  ///< number of steps of Algorithm 1; 2^60 stands for 2^60 or more
   std::int64_t steps = 0;   ///< number of steps whose result is read; 0: the schedule was too long to compute
   /// Peak in bytes and cost in the graph's unit, counting only the steps whose result is read.
   std::int64_t peak = 0, cost = 0;
@@ -52,9 +50,9 @@ struct TwPoint {
 };
 
 /// Computes the curve of length over memory, from k = n (every node runs once) to k = 1, by descending k. Uses at most
-/// `most_points` different k, evenly spaced on a logarithmic scale. A point takes one bit of memory for each step of
-/// its schedule. A schedule of more than options.most_steps steps (0: 50 million) only gets a length. If the limit ends
-/// the computation, the last points are missing; otherwise the last k is 1.
+/// `most_points` different k, evenly spaced on a logarithmic scale. Computing a point takes one bit of memory for each
+/// step of its schedule. Points of more than options.most_steps steps (0: 50 million) have only a length. If the limit
+/// ends the computation, the last points are missing.
 std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& options, std::int32_t most_points);
 
 /// Computes the schedule of TWRemat(options.k), k > 0, of almost any length. Passes the steps to `write` in order, a

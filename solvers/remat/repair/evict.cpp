@@ -23,14 +23,14 @@ using core::NodeId;
 using Occurrence = EditableSchedule::Occurrence;
 using Place = EditableSchedule::Place;
 
-/// An eviction: the outputs of an occurrence leave memory during the worst step, which is the step of highest memory.
+/// An eviction: the outputs of an occurrence are not in memory during the worst step, which is the step of highest
+/// memory.
 struct Eviction {
-  /// Step whose outputs are evicted. An occurrence identifies a step while the schedule is edited.
   Occurrence occurrence = 0;
-  Place place = 0;  ///< position of the occurrence in the schedule
-  /// Next use of the outputs after the worst step.
+  Place place = 0;
+  /// Next step after the worst step that reads the outputs.
   Occurrence use = 0;
-  /// Nodes that must run again right before `use`.
+  /// Nodes to run again right before `use`.
   std::vector<NodeId> recomputed;
   std::int64_t freed = 0;  ///< bytes freed at the worst step
   double price = 0;        ///< cost per byte freed
@@ -123,16 +123,15 @@ class Evictor {
     return eviction;
   }
 
-  /// Decides about an input that no step from the worst step on reads any more. Returns whether the input should stay
-  /// in memory during the worst step rather than be computed again. `bytes` is its size, and `freed` is the number of
-  /// bytes that the eviction frees.
+  /// Returns whether an input that no step from the worst step on reads should stay in memory during the worst step
+  /// rather than be computed again. `bytes` is the size of the input. The eviction frees `freed` bytes.
   bool prefers_to_stay(std::int64_t bytes, std::int64_t freed) {
     if (noisy_) return random_.uniform() < 0.5 && 2 * bytes < freed;
     return 16 * bytes < freed;
   }
 
-  /// Selects the cheapest evictions that together free `excess` bytes. Leaves out evictions that do not work together
-  /// with a selected one, because one of them evicts a value that the other one reads for its recomputations.
+  /// Selects the cheapest evictions that together free `excess` bytes. Leaves out each eviction that conflicts with a
+  /// selected one, because one of them evicts a value that the other one reads for its recomputations.
   std::vector<const Eviction*> choose(const std::vector<Eviction>& evictions, std::int64_t excess) {
     std::vector<const Eviction*> chosen;
     back_at_.assign(static_cast<std::size_t>(schedule_.occurrence_limit()), -1);
@@ -156,8 +155,7 @@ class Evictor {
     return chosen;
   }
 
-  /// Inserts the nodes that run again. If several evictions have the same next use, a node is inserted only once before
-  /// it. Drops the steps that are no longer needed because of this.
+  /// Inserts the nodes that run again, each at most once before the same next use. Drops steps that become unneeded.
   void apply(std::vector<const Eviction*> chosen) {
     std::stable_sort(chosen.begin(), chosen.end(), [&](const Eviction* a, const Eviction* b) {
       return schedule_.place(a->use) < schedule_.place(b->use);
@@ -175,8 +173,7 @@ class Evictor {
       }
       sort_by_rank(again);
       for (const NodeId v : again) {
-        // Steps after the new occurrence of v that have read the previous occurrence of v now read the new one. So the
-        // previous occurrence may be unneeded.
+        // Later readers of the previous occurrence of v now read the new one, so the previous one may be unneeded.
         const Occurrence before = schedule_.previous_of_node(schedule_.insert(v, use));
         if (!schedule_.needed(before)) unneeded.push_back(before);
       }
@@ -204,8 +201,7 @@ class Evictor {
   /// - value_stamp_[x] == current_: value x has been considered as an input.
   std::vector<std::uint64_t> stamp_, value_stamp_;
   std::uint64_t current_ = 0;
-  /// Position before which the evicted outputs are made again. Indexed by occurrence; -1 if the occurrence is not
-  /// evicted.
+  /// Position before which the evicted outputs are made again. Indexed by occurrence; -1: not evicted.
   std::vector<Place> back_at_;
   std::vector<std::uint8_t> must_stay_;  ///< whether an inserted node reads the occurrence; indexed by occurrence
 };

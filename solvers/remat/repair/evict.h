@@ -9,11 +9,11 @@
 
 namespace cairn::solvers {
 
-/// Adds recomputations until the peak is at most `budget` bytes. This is the inverse of retain_where_it_fits(). Works
-/// in rounds. A round considers the step of highest memory. It evicts values that are in memory at this step but not
-/// read there, until the step is within the budget. An evicted value is computed again right before its next use,
-/// together with its inputs that are no longer in memory. Values whose recomputation costs least per byte are evicted
-/// first. A `noise_seed` other than 0 randomises this order.
+/// Adds recomputations until the peak is at most `budget` bytes. This is the inverse of retain_where_it_fits(). In each
+/// round, takes the step of highest memory, and evicts values that are in memory at this step but not read there, until
+/// the step is within the budget. An evicted value is computed again right before its next use, together with its
+/// inputs that are no longer in memory. Values whose recomputation costs least per byte are evicted first. A
+/// `noise_seed` other than 0 randomises this order.
 ///
 /// Returns true if the schedule is within the budget at the end. Otherwise sets the schedule to the one of lowest peak
 /// that was reached. A node that already runs `max_occurrences` times (0: any number) is not chosen to run again.
@@ -23,9 +23,9 @@ namespace cairn::solvers {
 bool evict_until_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                          std::uint64_t noise_seed, core::Stopwatch& watch, std::int32_t max_occurrences = 0);
 
-/// Evicts values from the best known schedule until it is within the budget. If this succeeds, offers the result. If
-/// `retain`, also offers the result of retain_where_it_fits(). Does nothing if a schedule within the budget is already
-/// known. Otherwise, the best known schedule is the one of lowest peak.
+/// Evicts values from the best known schedule, which is the one of lowest peak, until it is within the budget. If this
+/// succeeds, offers the result. If `retain`, also offers the result of retain_where_it_fits(). Does nothing if a
+/// schedule within the budget is already known.
 void bring_within_budget(const core::Graph& graph, std::int64_t budget, bool retain, Incumbent& incumbent,
                          core::Stopwatch& watch);
 

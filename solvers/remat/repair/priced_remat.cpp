@@ -32,7 +32,7 @@ struct Lists {
   std::vector<std::int32_t> begin;
   std::vector<T> items;
 
-  /// Builds the lists from pairs of a value and an item. The items of a value keep their order.
+  /// The items of a value keep their order.
   void assign(std::size_t values, const std::vector<std::pair<ValueId, T>>& pairs) {
     begin.assign(values + 1, 0);
     for (const auto& [x, item] : pairs) ++begin[x + 1];
@@ -117,8 +117,8 @@ class PricedRemat {
 
   std::size_t values() const { return static_cast<std::size_t>(graph_.value_count()); }
 
-  /// Finds for each value x the times at which values made from x are used. At these times, the values made from x may
-  /// have to be made again, which requires x. Stores at most kUsesOfValue times for each value, evenly chosen from all.
+  /// Finds for each value x the times at which values made from x are used. There, these values may have to be made
+  /// again, which requires x. Stores at most kUsesOfValue times for each value, evenly chosen from all.
   void find_uses() {
     constexpr std::size_t kUsesOfNode = 4, kUsesOfValue = 16, kReaders = 64;
     std::vector<Time> rank(static_cast<std::size_t>(graph_.node_count()));
@@ -179,9 +179,8 @@ class PricedRemat {
     return !graph_.pinned(v) && (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
   }
 
-  /// Computes the price of running v again at t, together with its inputs that are not in memory. If this price is
-  /// below `limit`, appends the nodes to chain_, each node after the nodes from which it reads. Otherwise returns
-  /// kNever.
+  /// Computes the price of running v again at t, together with its inputs that are not in memory. If it is below
+  /// `limit`, appends the nodes to chain_ in an order in which they can run. Otherwise returns kNever.
   double price_of_running(NodeId v, Time t, double limit, int depth) {
     constexpr double kRunning = 1e-3;  // price of a step in addition to its cost, so that steps of cost 0 are not free
     if (!may_run_again(v) || chain_.size() >= kLongestChain) return kNever;
@@ -247,7 +246,6 @@ class PricedRemat {
     for (const NodeId v : chain_) run(v, t);
   }
 
-  /// Notes that x is in memory until t.
   void read(ValueId x, Time t) {
     if (live_until_[x] < t) life_[x].to = t;
     live_until_[x] = t;
@@ -275,7 +273,7 @@ class PricedRemat {
     times_.push_back(t);
   }
 
-  /// Computes the highest memory at each time. This includes the steps that run again at that time.
+  /// The memory at a time includes the steps that run again then.
   void find_memory() {
     memory_.assign(static_cast<std::size_t>(end_) + 1, 0);
     std::int64_t bytes = 0;
@@ -309,7 +307,7 @@ class PricedRemat {
   // Data of the schedule that is being made, indexed by value.
   std::vector<Time> live_until_;
   std::vector<std::int32_t> last_read_;  ///< last step so far that reads the value
-  std::vector<Interval> life_;           ///< times at which the value is in memory since it was made last
+  std::vector<Interval> life_;           ///< times at which the value is in memory since it was last made
   std::vector<std::int32_t> next_held_, next_use_;
   std::vector<std::pair<ValueId, Interval>> lives_;
   // The current attempt to make a value again. node_stamp_[v] == stamp_ says that node v runs again in the attempt.

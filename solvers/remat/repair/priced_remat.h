@@ -10,9 +10,9 @@ namespace cairn::solvers {
 
 /// Finds schedules within a budget by Lagrangian relaxation, which replaces the budget by prices. The steps of `order`,
 /// which must be topological, are the first runs of all nodes. Each of them has a price for every byte held in memory.
-/// A round makes a schedule: for every use of a value, it either holds the value since its last use or makes it again
-/// together with the inputs that are missing, whichever is cheaper. After a round, the price of a step rises if its
-/// memory exceeds the budget, and falls otherwise.
+/// A round makes a schedule: for every use of a value, it holds the value since its last use or makes it again,
+/// whichever is cheaper. Making it again includes the inputs that are missing. After a round, the price of a step rises
+/// if its memory exceeds the budget, and falls otherwise.
 ///
 /// Offers the cheapest schedule within the budget that was found. If there is none, offers the one of lowest peak.
 /// Returns whether a schedule was within the budget. Deterministic for a work limit. A round takes O(n + sum of

@@ -60,7 +60,7 @@ void refine(const core::Graph& graph, const SolveOptions& options, Incumbent& in
   core::EditableSchedule work(graph);
   const auto offer = [&] { incumbent.offer({work.steps()}); };
 
-  // The first two runs have no noise. One starts from the baseline, the other from the best known schedule.
+  // The first two attempts have no noise. One starts from the baseline, the other from the best known schedule.
   if (options.budget && !incumbent.cannot_improve()) {
     for (const core::Schedule& start : {baseline, incumbent.schedule()}) {
       work.assign(start.steps);

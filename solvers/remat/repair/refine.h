@@ -20,7 +20,7 @@ struct RuinRound {
   bool from_baseline = false;
   /// Budget up to which values are retained before the eviction. Absent: the round begins with the eviction.
   std::optional<std::int64_t> lifted;
-  /// Budget within which the eviction brings the schedule.
+  /// Budget of the eviction.
   std::int64_t evict_to = 0;
   /// Budget up to which values are retained after the eviction. Once a schedule within the user's budget is known, this
   /// is the user's budget. Before that, it is slightly below the lowest known peak.
@@ -28,11 +28,12 @@ struct RuinRound {
   std::uint64_t noise = 0;  ///< seed that randomises the eviction and one of the retentions; 0: no randomness
 };
 
-/// Draws random rounds for the incumbent as it is at the time of the call. Deterministic for SolveOptions::seed.
+/// Draws random rounds of ruin and recreate. Each depends on the incumbent at that time. Deterministic for
+/// SolveOptions::seed.
 class RuinRounds {
  public:
-  /// Prepares the draws. After `most_idle` consecutive rounds without a better schedule, next() draws no more rounds.
-  /// If `plain_first`, the first round has no noise. Options and incumbent must outlive the object.
+  /// After `most_idle` consecutive rounds without a better schedule, next() draws no more rounds. If `plain_first`, the
+  /// first round has no noise. Options and incumbent must outlive the object.
   RuinRounds(const SolveOptions& options, const Incumbent& incumbent, int most_idle, bool plain_first)
       : options_(options),
         incumbent_(incumbent),
@@ -55,8 +56,8 @@ class RuinRounds {
 };
 
 /// Runs a round on `work`, which must contain the schedule from which the round starts. After the eviction, tries two
-/// retentions, one with noise and one without. Calls offer() three times, when `work` contains the result of the
-/// eviction or of a retention.
+/// retentions, one with noise and one without. Calls offer() after the eviction and after each retention, when `work`
+/// contains the result.
 void ruin_and_recreate(const core::Graph& graph, const RuinRound& round, std::int32_t max_occurrences,
                        core::EditableSchedule& work, core::Stopwatch& watch, const std::function<void()>& offer);
 

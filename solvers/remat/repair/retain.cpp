@@ -17,8 +17,7 @@ namespace {
 using core::EditableSchedule;
 using Occurrence = EditableSchedule::Occurrence;
 
-/// Computes how much cost is saved if a recomputation is dropped: its own cost and that of all steps that run only for
-/// it.
+/// Computes the cost of a recomputation and of all steps that run only for it.
 class Savings {
  public:
   Savings(const core::Graph& graph, const EditableSchedule& schedule) : graph_(graph), schedule_(schedule) {}

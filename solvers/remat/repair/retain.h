@@ -24,8 +24,8 @@ namespace cairn::solvers {
 void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                           std::uint64_t noise_seed = 0, core::Stopwatch* watch = nullptr);
 
-/// Largest number of steps of a schedule for which offer_retained() calls retain_where_it_fits(). For a longer
-/// schedule, offer_retained() does nothing, because an EditableSchedule of this many steps takes hundreds of megabytes.
+/// For schedules of more steps, offer_retained() does nothing, because an EditableSchedule of this many steps takes
+/// hundreds of megabytes.
 inline constexpr std::int64_t kMostRetained = 4'000'000;
 /// Applies retain_where_it_fits() to a schedule and offers the result. All steps of the schedule must be needed. The
 /// old contents of `work` are overwritten.

@@ -38,8 +38,7 @@ void check_marks(const core::Graph& graph) {
 }
 
 /// The range in which a value of the forward part is used, as indices in the forward order. `from` is its producer.
-/// `to` is the last forward node that reads the value, or the producer if no forward node reads it. Both are -1 for a
-/// value that a backward node makes.
+/// `to` is its last forward reader, or the producer if there is none. Both are -1 if a backward node makes the value.
 struct Reach {
   std::int32_t from = -1, to = -1;
 };
@@ -71,8 +70,8 @@ std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<
     if (count[place] <= 1) cuts.push_back(place);
   }
   if (static_cast<std::int32_t>(cuts.size()) < most_blocks) return cuts;
-  // There are too many possible boundaries. Divide them into as many groups of neighbours as there may be boundaries.
-  // From each group, choose the boundary that the fewest bytes cross.
+  // There are too many possible boundaries. Divide them into groups of neighbours, and choose from each group the
+  // boundary that the fewest bytes cross.
   std::vector<std::int32_t> chosen;
   const std::size_t wanted = most_blocks - 1;
   for (std::size_t i = 0; i < wanted; ++i) {
@@ -86,8 +85,7 @@ std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<
 /// Finds the block in whose backward part node b runs. The blocks of b's predecessors must be known.
 std::int32_t backward_block(const core::Graph& graph, NodeId b, const BlockChain& chain,
                             const std::vector<std::int32_t>& last_forward_block) {
-  // Of the blocks in which all inputs of b are available, the one that runs backward first. It is the highest in
-  // number.
+  // Of the blocks in which all inputs of b are available, the one of highest number. It runs backward first.
   std::int32_t earliest = static_cast<std::int32_t>(chain.blocks.size()) - 1;
   std::int64_t released = 0;
   bool reads_forward = false;

@@ -10,7 +10,7 @@
 namespace cairn::solvers {
 
 struct ChainBlock {
-  /// The block's nodes of the forward pass, and those of the backward pass, in the input order.
+  /// Nodes of the two parts of the block, each in the input order.
   std::vector<core::NodeId> forward, backward;
   /// Values that must be passed on from this block to the next one. They are made in this block or an earlier one, a
   /// forward node of a later block reads them, and they are not residents (see BlockChain::resident). Together they are
@@ -20,7 +20,7 @@ struct ChainBlock {
 
 struct BlockChain {
   std::vector<ChainBlock> blocks;
-  std::vector<std::int32_t> block_of;  ///< block of each node, indexed by node
+  std::vector<std::int32_t> block_of;  ///< indexed by node
   /// Whether each value is a resident; indexed by value. A resident is made in the forward part and is never
   /// recomputed, but stays in memory until its last reader has run. A value is a resident in three cases: it is kept or
   /// its producer is pinned; a forward reader is far from the producer; a backward part reads it in a block that

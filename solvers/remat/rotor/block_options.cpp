@@ -24,13 +24,11 @@ using core::ValueId;
 
 /// Computes the memory during a sequence of steps. Goes from the end of the sequence to its beginning, because the
 /// values needed after a step determine the values needed before it. Residents (BlockChain::resident) are not counted.
-/// The object reuses its work arrays.
 class Piece {
  public:
   Piece(const core::Graph& graph, const BlockChain& chain)
       : graph_(graph), chain_(chain), needed_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
-  /// Clears the set of needed values and the peak, so that another sequence can be measured.
   void clear() {
     for (const ValueId x : touched_) needed_[x] = 0;
     touched_.clear();
@@ -77,7 +75,7 @@ class Piece {
     return false;
   }
   /// Goes back over the given steps. Leaves out each step that makes no needed value, unless stays(v) holds for its
-  /// node v. Returns the other steps.
+  /// node v. Returns the remaining steps.
   template <class Stays>
   std::vector<NodeId> prune(const std::vector<NodeId>& steps, const Stays& stays) {
     std::vector<NodeId> rest;
@@ -104,7 +102,7 @@ std::int64_t cost_of(const core::Graph& graph, const std::vector<NodeId>& steps)
   return cost;
 }
 
-/// Adds the nodes `once` to the steps, and sorts all steps by the input order. A node is not added twice.
+/// Adds the nodes `once` to the steps, each only once, and sorts all steps by the input order.
 void add_once(std::vector<NodeId>& steps, const std::vector<NodeId>& once, const std::vector<std::int32_t>& rank) {
   steps.insert(steps.end(), once.begin(), once.end());
   std::sort(steps.begin(), steps.end(), [&](NodeId a, NodeId b) { return rank[a] < rank[b]; });
@@ -171,8 +169,8 @@ class BackwardMenu {
   static constexpr int kTastes = 12;
   static constexpr std::int64_t kMostWork = 50'000'000;
 
-  /// Charges the watch for one pass over the block's backward part. Returns whether the search for backward parts of
-  /// this block should end, because the watch has expired or the block has taken too much work.
+  /// Charges the watch for one pass over the block's backward part. Returns whether to end the search for backward
+  /// parts of this block, because of the watch or because it has taken too much work.
   bool charge(core::Stopwatch& watch) {
     const auto steps = static_cast<std::int64_t>(chain_.blocks[block_].backward.size()) + 1;
     work_ += steps;
@@ -210,7 +208,7 @@ class BackwardMenu {
     steps->insert(steps->end(), nodes_.begin(), nodes_.end());
     return cost;
   }
-  /// Makes the backward part that is possible if the values marked in there_ were saved.
+  /// Makes the backward part for which the values marked in there_ are saved.
   std::vector<NodeId> schedule() {
     std::vector<NodeId> steps;
     for (const NodeId b : chain_.blocks[block_].backward) {
@@ -270,7 +268,6 @@ std::string canonical_form(const core::Graph& graph, const BlockChain& chain, st
   return form;
 }
 
-/// Returns whether way a is at least as good as way b in every measure.
 bool as_good(const ChainWay& a, const ChainWay& b) {
   bool good = a.forward_time + a.backward_time <= b.forward_time + b.backward_time && a.saved <= b.saved &&
               a.reads_entering <= b.reads_entering && a.reads_leaving <= b.reads_leaving;
@@ -278,14 +275,13 @@ bool as_good(const ChainWay& a, const ChainWay& b) {
     good = good && a.forward_peak[entry] <= b.forward_peak[entry] && a.backward_peak[entry] <= b.backward_peak[entry];
   return good;
 }
-/// Returns whether turn a is at least as good as turn b in every measure.
 bool as_good(const ChainTurn& a, const ChainTurn& b) {
   return a.time <= b.time && a.reads_entering <= b.reads_entering && a.peak[kReleased] <= b.peak[kReleased] &&
          a.peak[kHeld] <= b.peak[kHeld];
 }
 
-/// Returns the indices of the ways or turns for which no other one is at least as good in every measure. Of several
-/// equal ones, only the first counts.
+/// Returns the indices of the ways or turns for which no other one is at least as good. Of equal ones, the first
+/// counts.
 template <class Measures>
 std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   std::vector<std::size_t> found;
@@ -314,7 +310,6 @@ class BlockMeter {
     }
   }
 
-  /// Computes ChainStage::held and ChainStage::held_first of all stages.
   void measure_held(std::vector<ChainStage>& stages) const {
     for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
       for (const ValueId x : down_[s + 1]) stages[s].held += graph_.value_size(x);
@@ -327,7 +322,6 @@ class BlockMeter {
     }
   }
 
-  /// Begins to measure block s.
   void start(std::int32_t s) {
     block_ = &chain_.blocks[s];
     last_ = s + 1 == static_cast<std::int32_t>(chain_.blocks.size());
@@ -342,8 +336,7 @@ class BlockMeter {
   const std::vector<ValueId>& entering() const { return *entering_; }
   const std::vector<NodeId>& once() const { return once_; }
   /// Returns by how many bytes the peak of this block's first forward run can exceed that of a later one, because the
-  /// nodes of once() run only in the first one. It is the maximum over the forward parts that were measured since
-  /// start().
+  /// nodes of once() run only in the first one. Covers all forward parts measured since start().
   std::int64_t more_at_first() const { return more_at_first_; }
 
   /// Makes the forward part that saves nothing for the backward part, and sets its measures in `stage`.
@@ -376,8 +369,6 @@ class BlockMeter {
     return {way, std::move(option)};
   }
 
-  /// Makes and measures the turn that runs the forward part and then the given backward part. All nodes are in the
-  /// backward part of the returned option.
   std::pair<ChainTurn, LayerOption> turn(const std::vector<NodeId>& backward) {
     ChainTurn turn;
     LayerOption option{{}, block_->forward};
@@ -533,8 +524,7 @@ core::Schedule flat_schedule(const core::Graph& graph, const BlockSchedules& sch
                                                                                     : block.turns[step.option].backward;
     auto rest = nodes.begin();
     if (visited[step.stage] == 0) {
-      // This is the stage's first run, so the nodes of `once` run as well. They are sorted in among the other forward
-      // nodes.
+      // At the stage's first run, the nodes of `once` run as well.
       rest = std::find_if(nodes.begin(), nodes.end(), [&](NodeId v) { return graph.backward(v); });
       forward.assign(nodes.begin(), rest);
       add_once(forward, block.once, rank);

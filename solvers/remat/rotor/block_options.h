@@ -13,16 +13,16 @@
 
 namespace cairn::solvers {
 
-/// The nodes that each step of a ChainProblem runs, in the order in which they run. A stage of the problem is a block
-/// of the chain (block_chain.h). The problem must come from block_problem().
+/// The nodes that each step of a ChainProblem made by block_problem() runs, in order. A stage of the problem is a block
+/// of the chain (block_chain.h).
 struct BlockSchedules {
   struct Block {
     std::vector<core::NodeId> forward;  ///< nodes of the forward run that saves nothing for the backward part
     /// nodes that must also run when the block runs forward for the first time, such as pinned ones
     std::vector<core::NodeId> once;
-    /// Nodes of each way of the stage (ChainStage::ways).
+    /// Nodes that each of ChainStage::ways runs.
     std::vector<LayerOption> ways;
-    /// Nodes of each turn (ChainTurn). All of them are in LayerOption::backward.
+    /// Nodes that each of ChainStage::turns runs, all in LayerOption::backward.
     std::vector<LayerOption> turns;
   };
   std::vector<Block> blocks;

@@ -15,8 +15,8 @@ constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kTooMuch = std::numeric_limits<std::int64_t>::max() / 4;
 
 /// A choice of how to complete the range of stages from `first` to `last`, none of which has run backward. To complete
-/// stages is to run them until all of them have run backward. A choice consists of a few runs that it makes itself.
-/// After them, two smaller ranges may be left to complete.
+/// stages is to run them until all of them have run backward. A choice makes a few runs. It may leave two smaller
+/// ranges to complete.
 struct ChainChoice {
   ChainStep::Kind kind = ChainStep::Kind::turn;
   std::int32_t option = 0;  ///< index in ChainStage::turns or ChainStage::ways
@@ -24,11 +24,11 @@ struct ChainChoice {
   /// the range from `split` to `last` is completed, and finally the range from `first` to `split - 1`. For a way,
   /// `split` is `first + 1`. For a turn, it is the stage that runs as a turn.
   std::int32_t split = 0;
-  std::int64_t needs = 0;  ///< bytes in memory during the runs that the choice makes itself
+  std::int64_t needs = 0;  ///< bytes in memory during the runs that the choice makes
   /// bytes that the choice keeps in memory while the range from `split` to `last` is completed
   std::int64_t keeps = 0;
   ChainEntry inner = kReleased;  ///< what happens to the checkpoint of stage `split`
-  double time = 0;               ///< time of the runs that this choice makes itself
+  double time = 0;               ///< time of the runs that the choice makes
 
   /// Returns whether the range from `split` to `last` still has to be completed.
   bool leaves_inner() const { return kind != ChainStep::Kind::turn; }
@@ -37,11 +37,13 @@ struct ChainChoice {
 };
 
 /// Calls visit() for each choice for the range from `first` to `last`, where the checkpoint of `first` is in memory.
-/// These are the choices of equations (1) to (3) of Beaumont et al. A single stage has one choice for each of its
-/// turns: a turn runs the forward and the backward part of the stage directly one after the other. For several stages,
-/// a choice is one of two things. Either it is a way of the first stage, which says which values its forward run saves
-/// (the paper knows only one way, "all"). Or it runs the forward parts up to a stage `split`, whose checkpoint is then
-/// kept. Takes O(last - first + w) time for stages with w ways and turns.
+/// These are the choices of equations (1) to (3) of Beaumont et al.:
+/// - For a single stage: each of its turns.
+/// - For several stages: each way of the first stage, which says which values its forward run saves. The paper knows
+///   only one way, "all".
+/// - For several stages: each `split` up to which the forward parts run. The checkpoint of stage `split` is then kept.
+///
+/// Takes O(last - first + w) time for stages with w ways and turns.
 template <class Visit>
 void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std::int32_t last, ChainEntry entry,
                            const Visit& visit) {
@@ -72,8 +74,7 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
                       .inner = way.reads_leaving ? kHeld : kReleased,
                       .time = static_cast<double>(way.forward_time) + static_cast<double>(way.backward_time)});
   }
-  // Some turns of the last stage read nothing from the forward pass. Such a turn can run without any forward run before
-  // it.
+  // Some turns of the last stage read nothing from the forward pass, so they need no forward run before.
   const ChainStage& end = problem.stages[last];
   for (std::size_t k = 0; k < end.turns.size(); ++k) {
     if (first_time || end.turns[k].reads_entering) continue;
@@ -160,8 +161,8 @@ LeastMemory least_chain_memory(const ChainProblem& problem) {
     }
   }
   const std::int64_t bytes = at(0, n - 1, kReleased);
-  // The total time of a choice is known only to a ChainTable. So of the choices that fit into the memory that is left,
-  // take the one whose own runs take the least time.
+  // The total time of a choice is not known here. So of the choices that fit into the memory that is left, take the one
+  // whose own runs take the least time.
   const auto choose = [&](std::int32_t first, std::int32_t last, ChainEntry entry, std::int64_t& inner) {
     ChainChoice chosen;
     bool any = false;

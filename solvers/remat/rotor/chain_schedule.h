@@ -17,8 +17,8 @@
 /// stays in memory until its stage has run backward.
 namespace cairn::solvers {
 
-/// What happens to the checkpoint of a stage. kReleased: the checkpoint can be freed as soon as the stage itself no
-/// longer needs it. kHeld: the checkpoint must stay in memory, because another stage needs it later.
+/// What happens to the checkpoint of a stage. kReleased: it can be freed as soon as the stage no longer needs it.
+/// kHeld: it must stay in memory, because another stage needs it later.
 enum ChainEntry : std::uint8_t { kReleased, kHeld };
 
 /// One way to run a stage forward and, later, backward. Peaks are indexed by ChainEntry.
@@ -46,9 +46,9 @@ struct ChainTurn {
 };
 
 struct ChainStage {
-  std::int64_t checkpoint = 0;    ///< bytes of the stage's input
+  std::int64_t checkpoint = 0;    ///< bytes
   std::int64_t forward_time = 0;  ///< time of the forward run that saves nothing for the backward part
-  /// Peak in bytes of that forward run. It includes and excludes the same bytes as ChainWay::forward_peak does.
+  /// Peak in bytes of that forward run. It counts the same bytes as ChainWay::forward_peak.
   std::int64_t forward_peak[2] = {0, 0};
   std::vector<ChainWay> ways;
   std::vector<ChainTurn> turns;
@@ -56,7 +56,7 @@ struct ChainStage {
   /// this stage has not. These are gradients that this stage or earlier ones will read, values that stay to the end,
   /// and values held for earlier stages.
   std::int64_t held = 0;
-  std::int64_t held_first = 0;  ///< bytes that are counted as in `held`, at the first forward run of this stage
+  std::int64_t held_first = 0;  ///< like `held`, but during the first forward run of this stage
 };
 
 struct ChainProblem {
@@ -99,7 +99,7 @@ class ChainTable {
   /// called.
   bool complete() const { return complete_; }
   std::int64_t unit() const { return unit_; }
-  std::int64_t top() const { return top_; }  ///< the highest level
+  std::int64_t top() const { return top_; }
   /// Returns the least time of the persistent schedules within the level. Returns infinity if there is none. Times are
   /// added up in doubles, which are exact up to 2^53.
   double time(std::int64_t level) const;
@@ -114,7 +114,7 @@ class ChainTable {
   const ChainProblem& problem_;
   std::int64_t unit_ = 1, top_ = 0;
   bool complete_ = false;
-  /// Whether the checkpoint of each stage is ever held for the stage before it, which has made it. Indexed by stage.
+  /// Indexed by stage: whether its checkpoint is ever held for the stage before, which has made it.
   std::vector<std::uint8_t> holds_;
   bool any_held_ = false;
   std::vector<double> time_;  ///< rows of top_ + 1 times, one time for each level; see row()

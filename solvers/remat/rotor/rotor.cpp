@@ -1,5 +1,5 @@
-// The solver rotor (rotor.h). The graph is divided into a chain of blocks. The dynamic program computes the least time
-// for several amounts of memory, which are called levels (ChainTable). A resident is a value that is never recomputed.
+// The solver rotor (rotor.h). A level is an amount of memory for which the dynamic program computes the least time
+// (ChainTable). A resident is a value that is never recomputed.
 
 #include "cairn/solvers/remat/rotor/rotor.h"
 
@@ -17,21 +17,18 @@
 namespace cairn::solvers {
 namespace {
 
-/// Chooses the number of levels of a ChainTable for this problem. This is options.slots. If options.slots is 0, the
-/// number is chosen so that the innermost loop of the table runs about `work` times. The table never takes more than
-/// half of SolveOptions::memory_bytes.
+/// Chooses the number of levels of a ChainTable: options.slots or, if that is 0, a number with which the innermost loop
+/// of the table runs about `work` times. The table never takes more than half of SolveOptions::memory_bytes.
 std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, const RotorOptions& options) {
   constexpr std::int64_t kMost = 4000, kLeast = 100;
   const auto n = static_cast<std::int64_t>(problem.stages.size());
-  // Number of choices that the table compares for each level: for all ranges of stages, and for both values of
-  // ChainEntry.
+  // Number of choices that the table compares for each level.
   std::int64_t choices = n * n * n / 3;
   for (const ChainStage& stage : problem.stages) choices += n * static_cast<std::int64_t>(stage.ways.size());
   const std::int64_t wanted = options.slots > 0 ? options.slots : std::clamp(work / choices, kLeast, kMost);
   return std::max<std::int64_t>(1, std::min(wanted, options.memory_bytes / 2 / (8 * n * (n + 1))));
 }
 
-/// The search for schedules on one chain of blocks.
 class BlockChainSearch {
  public:
   BlockChainSearch(const core::Graph& graph, const RotorOptions& options, Incumbent& incumbent, core::Stopwatch& watch,
@@ -72,7 +69,6 @@ class BlockChainSearch {
     if (const std::vector<ChainStep> steps = table.steps(table.top()); !steps.empty()) offer(steps);
   }
 
-  /// Searches for the cheapest schedule within the budget.
   void search(std::int64_t baseline_peak, std::int64_t levels) {
     // The bytes of a block are sometimes overestimated, for example because of rounding. A schedule for a level
     // slightly above the budget can therefore be within the budget. The bisection below finds the highest such level.

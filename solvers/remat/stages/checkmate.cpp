@@ -26,7 +26,7 @@ namespace cairn::solvers {
 namespace {
 
 constexpr Scope kStages{OrderRule::stages, 0};
-/// Approximate number of bytes of memory that an engine needs for each term of a program.
+/// Approximate memory that an engine needs for each term of a program.
 constexpr std::int64_t kBytesATerm = 256;
 
 /// A local search for schedules in stages. Evicts values until memory is within a goal. Next, sorts the repeated runs
@@ -55,8 +55,8 @@ class StageSearch {
     retain(assign(in_stages(schedule().steps, ranks_)), goal, noise);
   }
 
-  /// Calls improve() in turn for the baseline and for the best known schedule, each time with different noise. Ends
-  /// when `rounds` consecutive calls bring no improvement.
+  /// Calls improve() for the baseline and for the best known schedule, with changing noise. Ends when `rounds`
+  /// consecutive calls bring no improvement.
   void run(core::Stopwatch& watch, int rounds) {
     RuinRounds drawn(options_, incumbent_, rounds, true);
     while (const std::optional<RuinRound> round = drawn.next(watch, graph_.node_count())) {
@@ -121,7 +121,6 @@ class StageSearch {
   core::EditableSchedule work_;
 };
 
-/// One call of the solver.
 class Checkmate {
  public:
   Checkmate(const core::Graph& graph, const CheckmateOptions& options)
@@ -162,9 +161,8 @@ class Checkmate {
                        .rows = rows_};
     return StageModel(graph_, aim, static_cast<std::size_t>(options_.memory_bytes / kBytesATerm), watch_);
   }
-  /// Returns whether there is enough time and work left to solve the program. A work limit of an engine counts the
-  /// steps of its search. The engine already does some work for each term before the first of these steps, so the
-  /// remaining work must be at least kLeastWorkATerm for each term.
+  /// Returns whether there is enough time and work left to solve the program. An engine already does some work for each
+  /// term before its search begins.
   bool has_time_for(const StageModel& stages) {
     constexpr std::int64_t kLeastWorkATerm = 10;
     const auto terms = static_cast<std::int64_t>(stages.program().term_count());
@@ -199,8 +197,8 @@ class Checkmate {
     });
   }
 
-  /// Offers the schedule. If it exceeds the budget, also makes schedules within the budget from it by local search, and
-  /// offers these. Returns the peak of the given schedule.
+  /// Offers the schedule. If it exceeds the budget, also offers schedules within the budget that a local search makes
+  /// from it. Returns the peak of the given schedule.
   std::int64_t offer(const core::Schedule& schedule, std::int64_t budget) {
     const std::int64_t peak = incumbent_.offer(schedule).peak;
     if (peak > budget) search_.improve(schedule, budget, budget, 0, watch_);
@@ -246,8 +244,8 @@ class Checkmate {
       ++attempt;
     }
   }
-  /// After HiGHS has reported an optimum, its bound can be slightly lower than the cost, because HiGHS has a tolerance.
-  /// Closes this gap with CP-SAT, which computes exactly.
+  /// Proves the optimum with CP-SAT, which computes exactly. Because of its tolerance, the bound of HiGHS can be
+  /// slightly below the cost of an optimum.
   void confirm(const StageModel& stages, double highs_seconds) {
     constexpr double kTimes = 4, kLeastSeconds = 2;
     // CP-SAT is not used under a work limit, because the time that it gets here depends on the clock.
@@ -263,8 +261,8 @@ class Checkmate {
   }
   void take_cost_bound(const StageModel& stages, const EngineAnswer& answer) {
     if (answer.status == EngineStatus::infeasible) {
-      // The engine computes with tolerances, so this answer can be wrong. It is ignored if a schedule within the budget
-      // is known.
+      // The engine computes with tolerances, so this answer can be wrong. A known schedule within the budget disproves
+      // it.
       if (!incumbent_.within_budget()) incumbent_.raise_lower_bound(*options_.budget + 1);
     } else if (answer.whole_bound() > 0) {
       const std::int64_t bound = stages.objective(answer.whole_bound());
@@ -287,7 +285,7 @@ class Checkmate {
     }
   }
   void take_peak_bound(const StageModel& stages, const EngineAnswer& answer) {
-    // The program allows the incumbent's peak. So it can only be reported infeasible because of a tolerance.
+    // The program allows the incumbent's peak, so it can only be infeasible because of a tolerance.
     if (answer.status == EngineStatus::infeasible || answer.whole_bound() <= 0) return;
     incumbent_.raise_lower_bound(std::min(stages.objective(answer.whole_bound()), incumbent_.least_peak()));
   }
@@ -330,7 +328,7 @@ class Checkmate {
   core::Stopwatch watch_;
   Incumbent incumbent_;
   StageSearch search_;
-  std::vector<bool> rows_;  ///< memory rows of the program (StageAim::rows), to which rows are added as needed
+  std::vector<bool> rows_;  ///< memory rows of the program (StageAim::rows)
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The solver moccasin (moccasin.h). A stage of a schedule consists of the steps between two consecutive first runs of
-// nodes. In a staged schedule, nodes run again within a stage only in the input order, each at most once.
+// The solver moccasin (moccasin.h). A stage of a schedule consists of the steps between two consecutive first runs.
 
 #include "cairn/solvers/remat/stages/moccasin.h"
 
@@ -31,8 +30,7 @@ using Variable = CpModel::Variable;
 using Literal = CpModel::Literal;
 using Affine = CpModel::Affine;
 
-/// Sorts the schedule into stages and drops repeated runs whose values are not read. If the schedule is valid, the
-/// result is valid. The order of first runs stays the same.
+/// Sorts the schedule into stages and drops repeated runs whose values are not read. Keeps the order of first runs.
 core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> steps,
                                 const std::vector<std::int32_t>& rank) {
   return core::drop_unread(graph, {in_stages(std::move(steps), rank)}, true);
@@ -58,8 +56,7 @@ bool first_runs_in_order(const std::vector<NodeId>& steps, const std::vector<std
   return static_cast<std::size_t>(next) == rank.size();
 }
 
-/// Searches for schedules in stages before the engine starts. Uses ruin and recreate (refine.h) on a graph in which
-/// first runs are in the input order.
+/// Searches for schedules in stages by ruin and recreate (refine.h), on a graph that fixes the order of first runs.
 void search_stages(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent,
                    core::Stopwatch& watch) {
   constexpr int kMostIdle = 400;
@@ -93,8 +90,8 @@ class RetentionModel {
     for (std::int32_t w = 0; w < n_; ++w) add_reads(w);
   }
 
-  /// Returns the size of the model, which is about a third of its number of constraints. It counts the pairs of a run
-  /// of a node and a run of one of the node's readers.
+  /// Returns about a third of the number of constraints: the number of pairs of a run of a node and a run of one of its
+  /// readers.
   static double size(const core::Graph& graph, std::int32_t c) {
     return static_cast<double>(graph.edge_count() + graph.node_count()) * c * c;
   }
@@ -145,7 +142,7 @@ class RetentionModel {
   struct Run {
     std::int32_t rank = 0;
     bool first = true;   ///< whether it is the node's first run, which always takes place
-    Literal active = 0;  ///< literal that says whether the run takes place; not used for first runs
+    Literal active = 0;  ///< whether the run takes place; not used for first runs
     Affine at = Affine::constant(0);
     /// Stage of the run if staged, otherwise the event of the run. Not used for first runs if staged, because they are
     /// fixed.
@@ -238,8 +235,8 @@ class RetentionModel {
     if (!staged_) model_.add_all_different(events);
   }
 
-  /// Adds for each run and each of its outputs a variable for the end of the output, which is the event after its last
-  /// read. Adds the interval of time in which the output takes memory.
+  /// Adds for each output of each run a variable for its end, which is the event after its last read, and the interval
+  /// of time in which it takes memory.
   void add_ends() {
     ends_.resize(runs_.size());
     for (std::size_t k = 0; k < runs_.size(); ++k) {
@@ -253,7 +250,6 @@ class RetentionModel {
       if (scratch > 0) demand(add_interval(run.at, plus(run.at, 1), present), scratch);
       for (const ValueId x : graph_.outputs(v)) {
         const std::int64_t units = graph_.value_size(x) / size_unit_;
-        // The end is the event after the last read of x.
         const Variable end = model_.add_variable(run.first && staged_ ? run.at.offset + 1 : 0, horizon());
         ends_[k].push_back(end);
         // The node does not run again while the values of this run are in memory.
@@ -421,7 +417,7 @@ class RetentionModel {
   };
   struct Before {
     Literal literal;
-    std::int32_t u, w;  ///< the runs that are compared
+    std::int32_t u, w;
     std::int64_t threshold;
   };
 
@@ -448,9 +444,8 @@ class RetentionModel {
 };
 
 /// Makes neighbourhoods of a schedule in stages, for large neighbourhood search. A neighbourhood consists of the
-/// repeated runs that the engine may choose from. Outside a window of stages, these are only the repeated runs of the
-/// given schedule. In the window, a node may also run again in each stage whose first run is one of its readers or a
-/// reader of a reader.
+/// repeated runs that the engine may choose from: those of the given schedule and, in a window of stages, more runs. In
+/// the window, a node may run again in each stage whose first run is one of its readers or a reader of a reader.
 class Windows {
  public:
   explicit Windows(const core::Graph& graph)
@@ -465,7 +460,6 @@ class Windows {
     }
   }
 
-  /// Makes the neighbourhood for the window of the stages [first, first + width).
   Stages around(const core::Schedule& schedule, std::int32_t c, std::int32_t first, std::int32_t width) const {
     const auto inside = [&](std::int32_t stage) { return stage >= first && stage < first + width; };
     Stages open(near_.size());
@@ -493,7 +487,6 @@ class Windows {
   Stages near_;  ///< indexed by rank: ranks of the node's readers and of the readers of these
 };
 
-/// One call of the solver, with its incumbent and the engine's answers.
 class Moccasin {
  public:
   Moccasin(const core::Graph& graph, const SolveOptions& options, bool staged)
@@ -547,7 +540,6 @@ class Moccasin {
     return answer;
   }
 
-  /// Lowers the peak (phase 1).
   void lower_peak() {
     RetentionModel model(graph_, c_, staged_);
     const std::int64_t unit = model.size_unit();
@@ -585,7 +577,7 @@ class Moccasin {
   }
 
   /// Runs large neighbourhood search. The next window is wider if the engine has solved the last one completely,
-  /// otherwise it is narrower.
+  /// otherwise narrower.
   void search_windows(core::Stopwatch& part) {
     constexpr double kSeconds = 3;
     constexpr std::int64_t kWork = 50'000'000;

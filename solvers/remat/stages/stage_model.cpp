@@ -1,6 +1,5 @@
 // The integer program of checkmate() (stage_model.h). Stage t of a schedule ends with the first run of node t. A value
-// is retained into a stage if it is in memory when the stage begins. An entry is a variable of the program or a
-// constant.
+// is retained into a stage if it is in memory when the stage begins.
 
 #include "cairn/solvers/remat/stages/stage_model.h"
 
@@ -192,7 +191,6 @@ void StageModel::add_needs(std::int32_t stage) {
     sources.add(needed.back(), -1);
     if (before != kOne && needed.back() != kZero) add_row(std::move(sources), 0, LinearModel::kInfinity);
   }
-  // A node runs again only if one of its values is needed.
   for (std::int32_t v = 0; v < stage; ++v) {
     const Entry again = run(stage, v);
     if (again == kZero) continue;

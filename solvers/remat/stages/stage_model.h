@@ -13,11 +13,10 @@
 
 namespace cairn::solvers {
 
-/// What a StageModel minimises, and limits on its schedules.
 struct StageAim {
   /// Budget in bytes within which the cost is minimised. Absent: the peak is minimised.
   std::optional<std::int64_t> budget;
-  /// least_peak, most_peak: bounds on the least peak, in bytes. Used if the peak is minimised.
+  /// Bounds on the least peak, in bytes. Used if the peak is minimised.
   std::int64_t least_peak = 0, most_peak = 0;
   std::int32_t max_occurrences = 0;  ///< largest number of runs of a node; 0: any number
   /// Which repeated runs have a memory row. A row is a linear constraint of the program; a memory row keeps the memory
@@ -42,8 +41,7 @@ class StageModel {
   StageModel(const core::Graph& graph, const StageAim& aim, std::size_t most_terms, core::Stopwatch& watch);
 
   bool complete() const { return complete_; }
-  /// Returns whether some row cannot be met by any values of the variables (0 >= 1). If so, no schedule is within the
-  /// limits.
+  /// Returns whether some row cannot be met by any values of the variables. If so, no schedule is within the limits.
   bool infeasible() const { return infeasible_; }
   const LinearModel& program() const { return program_; }
   /// Converts the objective of the program to the cost of a schedule or, if the peak is minimised, to its peak.
@@ -58,8 +56,7 @@ class StageModel {
   /// given values of the variables. Returns them as indices of StageAim::rows.
   std::vector<std::size_t> missing_rows(std::span<const double> values, double bytes) const;
 
-  /// Computes the values of all variables for a schedule in stages. Leaves out repeated runs without a variable,
-  /// because such runs are never useful.
+  /// Computes the values of all variables for a schedule in stages, without repeated runs that are never useful.
   std::vector<std::int64_t> values_of(const core::Schedule& schedule) const;
 
  private:
@@ -100,17 +97,15 @@ class StageModel {
 
   void describe_graph();
   void find_last_uses();
-  /// Finds the first stage in which all useful values made so far, together with scratch, may not fit into memory.
-  /// Before that stage, everything can stay in memory, so no node needs to run again.
+  /// Finds the first stage in which the useful values made so far, together with scratch, may not fit into memory. No
+  /// node needs to run again before that stage.
   std::int32_t first_full_stage() const;
   void add_variables();
   /// Adds the variables that say, for each value, after which of its readers in this stage the value is still needed.
   void add_needs(std::int32_t stage);
   void add_memory_rows(std::int32_t stage);
   Entry either(Entry a, Entry b);
-  /// Adds the row lower <= sum <= upper.
   void add_row(Sum sum, std::int64_t lower, std::int64_t upper);
-  /// Finds for each stage the nodes that run again in it.
   std::vector<std::vector<std::int32_t>> reruns(const core::Schedule& schedule) const;
 
   const core::Graph& graph_;
@@ -129,7 +124,7 @@ class StageModel {
   std::vector<Or> ors_;
   /// Entries for the stage that is being added. needed_[x][i] says whether value x is needed after its i-th last reader
   /// in the stage. needed_[x][0] says whether x is retained into the next stage. The last entry says whether the stage
-  /// needs x at all. add_memory_rows() removes an entry from the end when it has passed a reader.
+  /// needs x at all. add_memory_rows() pops an entry whenever it passes a reader.
   std::vector<std::vector<Entry>> needed_;
 };
 

@@ -1,6 +1,5 @@
-// The model of a level (level_model.h). A level consists of parts that run one after another. A compute node is the
-// forward half or the backward half of a part. A way is a sequence of steps by which a compute node can run. The loss
-// stands for the rest of the graph, which runs between the forward and the backward pass of an inner level.
+// The model of a level (level_model.h). The loss stands for the rest of the graph, which runs between the forward and
+// the backward pass of an inner level.
 
 #include "cairn/solvers/remat/hiremate/internal/level_model.h"
 
@@ -142,8 +141,7 @@ Way Model::measured(std::int32_t k, std::vector<NodeId> steps, std::span<const V
   std::int32_t from = 0;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(during.size()); ++i) {
     while (from < static_cast<std::int32_t>(way.reads.size()) && way.reads[from].last < i) ++from;
-    // The step is left out if an earlier piece needs at least as many bytes. In the earlier piece, more reads are still
-    // to come, so it is the stricter one.
+    // The step is left out if an earlier piece needs at least as many bytes (see Way::pieces).
     if (!way.pieces.empty() && during[i] <= way.pieces.back().bytes) continue;
     if (!way.pieces.empty() && way.pieces.back().from == from) {
       way.pieces.back().bytes = during[i];

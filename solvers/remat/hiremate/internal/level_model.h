@@ -17,8 +17,7 @@ using core::ValueId;
 inline constexpr std::int32_t kAbsent = -1;
 inline constexpr std::int32_t kEnd = 1 << 28;  ///< in a list of readers, stands for the end of the level
 
-/// A value that a compute node of a level makes (see Level), and that other compute nodes or nodes outside the level
-/// read.
+/// A value that passes from a compute node of a level (see Level) to other compute nodes or to nodes outside the level.
 struct Datum {
   std::int64_t bytes = 0;
   std::int32_t maker = 0;  ///< compute node that makes the value
@@ -36,9 +35,8 @@ struct Way {
     /// datum: index of a value that the sequence reads; last: index in `steps` of the last step that reads it.
     std::int32_t datum = 0, last = 0;
   };
-  /// A piece of the sequence: consecutive steps during which the same reads are still to come, namely reads[from] and
-  /// all later ones. During these steps, at most `bytes` bytes are in memory, without the values that were made
-  /// elsewhere.
+  /// Consecutive steps during which reads[from] and all later reads are still to come. During these steps, at most
+  /// `bytes` bytes are in memory, without the values that were made elsewhere.
   struct Piece {
     std::int32_t from = 0;
     std::int64_t bytes = 0;
@@ -47,11 +45,10 @@ struct Way {
   std::int64_t cost = 0;
   std::vector<Read> reads;  ///< values that are made by other compute nodes, in the order of `last`
   /// Pieces with ascending `from` and ascending `bytes`. A piece is left out if an earlier one needs at least as many
-  /// bytes. More reads are still to come in the earlier piece, so if that piece fits into memory, this one fits, too.
+  /// bytes. The earlier one is stricter, because more reads are still to come.
   std::vector<Piece> pieces;
   std::int64_t saved = 0;  ///< bytes that stay in memory for the backward half
-  /// - first: whether the compute node can run in this way when it runs for the first time.
-  /// - again: whether the compute node can run in this way when it runs again.
+  /// Whether the compute node's first run, and its later runs, can take this way.
   bool first = true, again = true;
   bool saves = false;  ///< whether the way keeps what the backward half needs
 };
@@ -66,7 +63,6 @@ struct ComputeNode {
   std::vector<Way> ways;
 };
 
-/// Measures the memory and the cost of a sequence of nodes.
 class Measure {
  public:
   explicit Measure(const core::Graph& graph) : graph_(graph) {}
@@ -155,14 +151,13 @@ struct Model {
 
   void measure_forward(std::int32_t k);
 
-  /// Finds the values made by the part's forward half that only the backward half of the same part reads, if the part
-  /// runs by this option.
+  /// Finds the values of the part's forward half that only its backward half reads, if the part runs by this option.
   std::vector<ValueId> saved_by(std::int32_t part, const LayerOption& option) const;
 
   void measure_backward(std::int32_t k);
 
   Measure measure_{graph};
-  std::unordered_map<NodeId, std::int32_t> home_;  ///< compute node to which each node belongs
+  std::unordered_map<NodeId, std::int32_t> home_;
   std::unordered_map<ValueId, std::int32_t> datum_of_;
 };
 

@@ -1,6 +1,6 @@
 // The integer program of a level (level_program.h). A compute node is the forward half or the backward half of a part
-// of the level. There is one phase for each compute node, in which it runs for the first time. A way is a sequence of
-// steps by which a compute node can run. A datum is a value that passes from one compute node to others.
+// of the level. Each runs for the first time in its own phase. A way is a sequence of steps by which a compute node can
+// run. A datum is a value that passes from one compute node to others.
 
 #include "cairn/solvers/remat/hiremate/internal/level_program.h"
 
@@ -315,10 +315,9 @@ Program::Held Program::held_at(std::int32_t t, std::int32_t k, std::span<const W
     }
     if (variable != kAbsent) held.terms.push_back({variable, datum.bytes});
   }
-  // Count the values that the forward halves have saved for their backward halves.
   for (std::int32_t j = 0; j <= std::min(t, model.size() - 1); ++j) {
     if (saved_[j].empty() || t > model.backward_of[model.nodes[j].part]) continue;
-    // A backward half counts the values saved for itself as its own bytes, so they are skipped here.
+    // A backward half counts the values saved for itself as its own bytes.
     if (k == t && model.nodes[k].backward && model.nodes[k].part == model.nodes[j].part) continue;
     const std::int32_t phase = j < k ? t : t - 1;
     if (phase < j) continue;
@@ -345,7 +344,7 @@ void Program::add_memory(std::int32_t t) {
   for (const std::int32_t k : steps_of(t)) {
     if (k == model.loss) continue;
     const ComputeNode& node = model.nodes[k];
-    // Ways with the same terms share a row. This is possible because at most one of the ways is chosen.
+    // Ways with the same terms share a row, because at most one of the ways is chosen.
     struct Row {
       Held held;
       std::vector<LinearTerm> own;

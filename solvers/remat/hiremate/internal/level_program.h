@@ -24,7 +24,7 @@ class Program {
 
   LevelAnswer read(const EngineAnswer& engine) const;
 
-  /// Computes the values that all variables have if exactly the given runs take place.
+  /// Computes the values of all variables if exactly the given runs take place.
   std::vector<std::int64_t> values_of(const std::vector<LevelAnswer::Run>& runs) const;
 
   std::size_t memory_rows() const { return memory_.size(); }
@@ -48,7 +48,7 @@ class Program {
   const Model& model;
 
  private:
-  /// A memory row: it limits the bytes in memory during the run of a compute node in a phase to `most`.
+  /// A memory row: at most `most` bytes are in memory while compute node `node` runs in phase `phase`.
   struct MemoryRow {
     std::int32_t phase, node;
     std::vector<LinearTerm> terms;
@@ -56,9 +56,9 @@ class Program {
     bool added = false;
   };
 
-  /// Returns the variable that says whether the backward compute node k runs in way w. This is the variable that says
-  /// that the forward half saves its values in the corresponding way. The index of that way is w + 1, because the first
-  /// way of the forward half saves nothing.
+  /// Returns the variable that says whether the backward compute node k runs in way w. It is the variable that says
+  /// that the forward half saves its values in way w + 1. The forward half has one more way, the first, which saves
+  /// nothing.
   Variable runs_backward(std::int32_t k, std::size_t w) const { return saved_[model.nodes[k].part][k][w + 1]; }
 
   /// Returns the compute nodes that can run in phase t, in the order in which they run.
@@ -75,22 +75,22 @@ class Program {
   /// backward half, in phase t or an earlier phase.
   void add_saving();
 
-  /// Returns whether the time during which the datum is in memory is fixed, so that no variable is needed: from the
-  /// first run of its maker until its last reader has run, or until the end.
+  /// Returns whether no variable is needed, because the datum is in memory from the first run of its maker until its
+  /// last reader has run, or until the end.
   bool constant(const Datum& datum) const;
 
-  /// Returns the variable that says whether datum d is in memory before phase t. Returns kAbsent if it would be of no
-  /// use at that time. The datum must not be constant().
+  /// Returns the variable that says whether datum d is in memory before phase t, or kAbsent if no run could use d then.
+  /// The datum must not be constant().
   Variable kept(std::int32_t t, std::size_t d) const;
 
   /// Returns the variables that say whether compute node k runs in phase t in a way that reads datum d.
   std::vector<Variable> readings(std::int32_t t, std::int32_t k, std::size_t d) const;
 
-  /// Selects from the given compute nodes those that read datum d.
+  /// Returns those of the given compute nodes that read datum d.
   std::vector<std::int32_t> readers_among(const std::vector<std::int32_t>& steps, std::size_t d) const;
 
-  /// Adds the variables kept_[t][d], which say whether datum d is in memory before phase t. Adds the variables of
-  /// needed_[t][d], one for each reader of d. It says whether this reader or a later one needs d in phase t, or d is in
+  /// Adds the variables kept_[t][d], which say whether datum d is in memory before phase t. Adds one variable to
+  /// needed_[t][d] for each reader of d. It says whether this reader or a later one needs d in phase t, or d is in
   /// memory after the phase.
   void add_values(std::int32_t t);
 
