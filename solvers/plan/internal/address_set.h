@@ -9,8 +9,8 @@
 
 namespace cairn::solvers::plan {
 
-/// A set of addresses, stored as disjoint ranges. meets() takes O(log n) for n ranges. add() takes O(log n), plus the
-/// time to shift the ranges after the added one in a vector.
+/// A set of addresses, stored as disjoint ranges in a sorted vector. For n ranges, meets() takes O(log n), and add()
+/// takes O(n) because it shifts the ranges after the added one.
 class AddressSet {
  public:
   const std::vector<core::AddressRange>& ranges() const { return ranges_; }
@@ -44,7 +44,7 @@ class AddressSet {
                                 [&](const core::AddressRange& r) { return r.upper <= address; });
   }
 
-  std::vector<core::AddressRange> ranges_;  ///< ranges of the set in ascending order; no range touches another
+  std::vector<core::AddressRange> ranges_;  ///< ascending; no range touches another
 };
 
 }  // namespace cairn::solvers::plan

@@ -10,7 +10,7 @@
 namespace cairn::solvers::plan {
 namespace {
 
-// Largest sum of the bytes of all blocks. It keeps heights from overflowing.
+// Largest sum of the bytes of all blocks, so that no height overflows.
 constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
 
 void check_options(const PlanOptions& options) {
@@ -47,8 +47,7 @@ void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRule
   }
 }
 
-/// The buffers of a problem with what PlanProblem::takes_over and PlanProblem::rules say about each, even if these
-/// lists are empty.
+/// Gives access to takes_over and rules of each buffer, even if PlanProblem leaves these lists empty.
 class Given {
  public:
   explicit Given(const PlanProblem& problem) : problem_(problem) {
@@ -88,7 +87,6 @@ std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment)
   return next;
 }
 
-/// Adds the requirements of a buffer to those of its block.
 void add_rules(Block& block, std::int32_t buffer, const PlacementRules& rules) {
   block.alignment = std::lcm(block.alignment, rules.alignment);
   if (block.alignment > std::int64_t{1} << 40)
@@ -149,7 +147,7 @@ Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : for
     if (block.fixed && *block.fixed % block.alignment != 0)
       fail(b, fmt::format("its fixed offset {} is not a multiple of its alignment {}", *block.fixed, block.alignment));
     if (block.fixed) add(*block.fixed);
-    add(block.alignment - 1);  // an offset may have to be rounded up
+    add(block.alignment - 1);  // rounding an offset up can add this much
     blocks.push_back(block);
   }
   for (const core::AddressRange& range : forbidden) {

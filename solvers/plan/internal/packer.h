@@ -9,10 +9,10 @@
 
 namespace cairn::solvers::plan {
 
-/// Offsets of all blocks, with the resulting height in bytes.
+/// Offsets of all blocks, and the resulting height in bytes.
 struct Packing {
   std::int64_t height = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::int64_t> offsets;  ///< offset of each block
+  std::vector<std::int64_t> offsets;
 };
 
 /// Searches for a low packing by the methods of greedy_plan(). Ends at the first packing whose height is at most
