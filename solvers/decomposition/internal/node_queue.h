@@ -9,8 +9,8 @@
 
 namespace cairn::solvers {
 
-/// A binary heap of nodes whose keys can change. The node with the least key comes first; among equal keys, the node
-/// with the lower rank does. update() and erase() take O(log n).
+/// A binary heap of nodes whose keys can change. The node with the least key comes first; among equal keys, the node of
+/// lowest rank. update() and erase() take O(log n).
 class NodeQueue {
  public:
   using Key = std::pair<std::int64_t, std::int64_t>;
@@ -72,7 +72,7 @@ class NodeQueue {
   std::vector<Key> keys_;
   std::vector<core::NodeId> rank_;
   std::vector<core::NodeId> heap_;
-  std::vector<core::NodeId> place_;  ///< index of each node in heap_
+  std::vector<core::NodeId> place_;
 };
 
 }  // namespace cairn::solvers
