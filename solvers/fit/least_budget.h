@@ -62,10 +62,10 @@ class KnownStart {
 /// three times the work of the previous one.
 /// - It calls the solver without a budget.
 /// - It calls the solver under budgets below the lowest peak found, because solvers reach lower peaks under a budget
-///   than without one. The difference between the lowest peak and the budget grows after a success and shrinks after a
-///   failure.
+/// than without one. The difference between the lowest peak and the budget grows after a success and shrinks after a
+/// failure.
 /// - If the lowest plan is above the lowest peak, it searches for a schedule and its addresses together
-///   (solvers::search_placed()), under budgets between the two.
+/// (solvers::search_placed()), under budgets between the two.
 ///
 /// Only the schedules with the lowest peaks are planned. `rounded` is `problem.rounded_up(options.plan.alignment)`.
 ///

@@ -9,19 +9,18 @@
 
 namespace cairn::solvers {
 
-/// A step graph to be searched. It was made of vertices and in-forests (linearizer.h) of a reduced graph. `nodes` has
-/// the nodes that each step runs.
+/// A step graph to be searched, made of vertices and in-forests (linearizer.h) of a reduced graph. `nodes` has the
+/// nodes that each step runs.
 struct Expansion {
   StepGraph graph;
   std::vector<Ropes::Id> nodes;
 };
 
-/// Returns the nodes that the expansion's steps run in the given order, one after another.
+/// Returns the nodes that the steps run in the given order.
 std::vector<core::NodeId> nodes_of(const Expansion& expansion, const std::vector<StepId>& order, const Ropes& ropes);
-/// Returns the chain of an order of the expansion's steps: the segments of its memory profile, with their nodes.
+/// Returns the chain of an order of the steps: the segments of its memory profile, with their nodes.
 Chain chain_of(const Expansion& expansion, const std::vector<StepId>& order, Ropes& ropes);
 
-/// Builds an Expansion step by step.
 class Expander {
  public:
   static constexpr StepId kOutside = -1;  ///< stands for a step outside the expansion; its edges are ignored
@@ -33,7 +32,7 @@ class Expander {
   void connect(StepId from, StepId to) {
     if (from != kOutside && to != kOutside) edges_.emplace_back(from, to);
   }
-  /// Adds the steps of a forest between the steps `from` and `to`, its source and its sink.
+  /// Adds the steps of a forest. `from` and `to` are the steps of its source and its sink.
   void add_forest(const InForest& forest, StepId from, StepId to);
   Expansion finish() { return {StepGraph(std::move(steps_), std::move(edges_)), std::move(nodes_)}; }
 

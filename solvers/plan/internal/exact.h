@@ -24,16 +24,16 @@ namespace cairn::solvers::plan {
 /// All blocks of a plan can be pushed down. So if there is a plan, there is one in which every block lies at 0, on
 /// another block or on an obstacle. The search looks for such a plan. It repeats these steps:
 /// - It picks a section, and tries for each open block whether that block uses the byte at the section's `low`. It only
-///   picks a section for which each of these blocks would lie directly on the `low` of all sections in which the block
-///   is live. The section with the lowest `low` always has this property.
+/// picks a section for which each of these blocks would lie directly on the `low` of all sections in which the block
+/// is live. The section with the lowest `low` always has this property.
 /// - It raises the least offset of every open block to the highest `low` of the block's sections, and the `low` of
-///   every section to the least offset of the section's open blocks. The skipped bytes reduce the slack. If a slack is
-///   negative, there is no plan.
+/// every section to the least offset of the section's open blocks. The skipped bytes reduce the slack. If a slack is
+/// negative, there is no plan.
 /// - If a block cannot use the byte, it raises the block's least offset to the next address at which another block or
-///   an obstacle can end, because the block must lie on one of these.
+/// an obstacle can end, because the block must lie on one of these.
 /// - Between two neighbouring sections that have no open block in common, it divides the problem into two parts, and
-///   searches one after the other. If a part has no solution, its blocks and their ranges of offsets are remembered, so
-///   that it is never searched again.
+/// searches one after the other. If a part has no solution, its blocks and their ranges of offsets are remembered, so
+/// that it is never searched again.
 ///
 /// The search prefers sections in which few blocks can use the byte, and sections with little slack. Of the blocks, it
 /// prefers those that begin or end together with their valley. A valley is a range of sections with equal `low` between
