@@ -42,8 +42,8 @@ bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scop
   return solver.graphs == kTrainingGraphs && has_backward_nodes(graph);
 }
 
-/// Returns the ready() solvers with a turn (AutoTurn), in the order of their turns: those that recompute if
-/// `recomputing` is true, otherwise those that do not.
+/// Returns the ready() solvers that have a turn and recompute if `recomputing` is true, otherwise those that do not
+/// recompute.
 std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scope, bool recomputing) {
   std::vector<const SolverInfo*> found;
   for (const SolverInfo& solver : registry()) {
@@ -55,8 +55,8 @@ std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scop
   return found;
 }
 
-/// Finds the solvers that divide the time and work left at the end among them (AutoTurn::rest). Solvers that recompute
-/// come first. They are left out unless `recomputes` is true.
+/// Returns the solvers that `auto` runs at the end (AutoTurn::rest), those that recompute first. Without `recomputes`,
+/// these are left out.
 std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scope& scope, bool recomputes) {
   std::vector<const SolverInfo*> found;
   for (const bool recomputing : {true, false}) {
@@ -85,8 +85,7 @@ core::Limit in_visits(core::Limit limit) {
   return limit;
 }
 
-/// Computes a lower bound on the cost by cost_bound(). If `beside` is true, cost_bound() runs on another thread while
-/// the search runs. Otherwise cost_bound() runs in finish(), which must be called before the search.
+/// Computes a lower bound on the cost: on another thread if `beside` is true, otherwise in finish().
 class BoundBeside {
  public:
   BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit,
@@ -113,8 +112,7 @@ class BoundBeside {
   BoundBeside(const BoundBeside&) = delete;
   BoundBeside& operator=(const BoundBeside&) = delete;
 
-  /// Gives the incumbent the bound and the schedules that cost_bound() has found so far, and gives cost_bound() the
-  /// incumbent's cost. Returns whether the bound can still rise.
+  /// Exchanges results between the incumbent and cost_bound(). Returns whether the bound can still rise.
   bool exchange(Incumbent& incumbent, core::Stopwatch& watch) {
     if (bound_.valid() && bound_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) take(watch);
     std::vector<core::Schedule> found;
@@ -128,7 +126,6 @@ class BoundBeside {
     if (incumbent.within_budget()) known_cost_ = incumbent.cost();
     return bound_.valid();
   }
-  /// Completes the bound; computes it now if cost_bound() does not run on another thread.
   void finish(Incumbent& incumbent, core::Stopwatch& watch) {
     take(watch);
     exchange(incumbent, watch);
@@ -154,24 +151,23 @@ class BoundBeside {
   std::future<CostBound> bound_;
 };
 
-// Most of these constants are fractions of the remaining time and work. The others decide whether a step of `auto` is
-// made and when it ends.
 // Seconds after which `auto` ends if a bound proves that no schedule is within the budget.
 constexpr double kHopelessSeconds = 2;
-constexpr double kPricing = 0.2;  // fraction for offer_priced()
+constexpr double kPricing = 0.2;  // fraction of the remaining limit for offer_priced()
 // Multiplies AutoTurn::share. It is below 1 because the search that follows needs time, too.
 constexpr double kConstruction = 0.5;
-// Replaces kConstruction if the search gets most of the time (search_most_).
+// Replaces kConstruction if search_most_ is true.
 constexpr double kShortConstruction = 0.01;
-constexpr double kAgain = 0.3;  // fraction for a second run of a construction that its limit ended
+constexpr double kAgain =
+    0.3;  // fraction of the remaining limit for a second run of a construction that its limit ended
 // A construction that its limit ended runs again if its cost is at most this multiple of the best known cost.
 constexpr double kNearBest = 1.01;
-constexpr double kRefining = 0.3;        // fraction for refine()
-constexpr double kRefiningStages = 0.5;  // fraction for refine() if no search follows
-// Fraction for cost_bound(), if it does not run at the same time as the search.
+constexpr double kRefining = 0.3;        // fraction of the remaining limit for refine()
+constexpr double kRefiningStages = 0.5;  // fraction of the remaining limit for refine() if no search follows
+// Fraction of the remaining limit for cost_bound(), if it does not run at the same time as the search.
 constexpr double kProof = 0.2;
-// Fraction for lowering the peak if there is no budget. In the remaining time, `auto` searches for the cheapest
-// schedule of the lowest peak found.
+// Fraction of the remaining limit for lowering the peak if there is no budget. The remainder is for lowering the cost
+// at the lowest peak.
 constexpr double kLowering = 0.6;
 // On graphs with more nodes than this that are not training graphs, offer_priced() finds far better schedules than
 // other constructions do.
@@ -180,7 +176,6 @@ constexpr int kStagnation = 2000;  // number of rounds without success after whi
 // Replaces kStagnation if refine() works on a training graph and the search follows.
 constexpr int kShortStagnation = 200;
 
-/// One call of auto_remat(): the steps of `auto`, and the results that these steps exchange.
 class AutoRemat {
  public:
   AutoRemat(const core::Graph& graph, const SolveOptions& options);
@@ -213,12 +208,11 @@ class AutoRemat {
   const bool training_ = has_backward_nodes(graph_);
   SolveOptions inner_ = options_;
   const bool priced_;
-  const bool search_most_;  // whether the search gets most of the time
+  const bool search_most_;
   core::Stopwatch watch_;
   Incumbent incumbent_;
   std::int64_t least_peak_ = 0;
   std::string_view least_peak_by_ = "none";
-  // Schedules of the constructions that are within the budget, each with its cost.
   std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;
   // The construction whose schedule costs least among those that their limits ended. nullptr: there is none.
   const SolverInfo* cut_short_ = nullptr;
@@ -359,7 +353,7 @@ void AutoRemat::run(const SolverInfo& solver, double share) {
   try {
     solution = solver.solve(graph_, inner_);
   } catch (const core::InputError&) {
-    return;  // the solver does not accept this graph
+    return;
   }
   if (!solution.schedule.steps.empty()) incumbent_.offer(solution.schedule);
   if (solution.timed_out && options_.budget && solution.status == Status::feasible &&
@@ -380,7 +374,6 @@ void AutoRemat::refine_for(double share, int rounds) {
   core::within(watch_, share, [&](core::Stopwatch& part) { refine(graph_, inner_, incumbent_, part, rounds); });
 }
 
-/// Records that `solver` found the schedule of lowest peak, if that peak has fallen since the last call.
 void AutoRemat::credit(std::string_view solver) {
   if (incumbent_.least_peak() < least_peak_) least_peak_by_ = solver;
   least_peak_ = incumbent_.least_peak();
@@ -393,8 +386,8 @@ Solution AutoRemat::finish(Stop stop) {
   return solution;
 }
 
-/// Adds the constructions' schedules that are more expensive than the solution's schedule, the cheapest first. The
-/// caller can use one of them if its plan fits into the budget and the plan of the solution's schedule does not.
+/// Adds the constructions' more expensive schedules, the cheapest first. One of them can be useful if its plan fits
+/// into the budget and the plan of the solution's schedule does not.
 void AutoRemat::add_others(Solution& solution) {
   std::sort(constructions_.begin(), constructions_.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -255,14 +255,13 @@ constexpr SolverInfo kSolvers[] = {
      .can = {.recomputes = false, .input_order = true}},
 };
 
-/// Lists the solver's own options for a message, for example "it has k=bags, retain=0 or 1".
+/// Lists the solver's own options, for example "it has k=bags, retain=0 or 1".
 std::string options_of(const SolverInfo& solver) {
   std::vector<std::string> texts;
   for (const SolverOption& option : solver.options) texts.push_back(fmt::format("{}={}", option.name, option.unit));
   return texts.empty() ? "it has none" : fmt::format("it has {}", fmt::join(texts, ", "));
 }
 
-/// Throws InputError if there is no option called `name`.
 const SolverOption& find_option(const SolverInfo& solver, std::string_view name) {
   std::vector<std::string_view> names;
   for (const SolverOption& option : solver.options) {

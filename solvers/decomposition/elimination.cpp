@@ -47,8 +47,8 @@ UndirectedGraph::UndirectedGraph(NodeId node_count, const std::vector<std::pair<
 
 namespace {
 
-/// Computes the fill of each node: counts all pairs of its neighbours and subtracts the triangles, each of which is
-/// found from its node of least degree. O(m^1.5).
+/// Counts all pairs of a node's neighbours and subtracts the triangles, each of which is found from its node of least
+/// degree. O(m^1.5).
 std::vector<std::int64_t> count_fills(const UndirectedGraph& graph) {
   const NodeId n = graph.node_count();
   const auto below = [&](NodeId a, NodeId b) {
@@ -80,7 +80,7 @@ std::vector<std::int64_t> count_fills(const UndirectedGraph& graph) {
   return fill;
 }
 
-/// Returns a random permutation of the numbers below n or, without `random`, these numbers in ascending order.
+/// Returns a random permutation or, without `random`, the identity.
 std::vector<NodeId> tie_ranks(NodeId n, core::Random* random) {
   std::vector<NodeId> rank(n);
   std::iota(rank.begin(), rank.end(), 0);
@@ -336,7 +336,7 @@ std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* r
     queue.erase(v);
     NodeId into = core::kNoNode;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    // Number of neighbours of v so far that have `least` common neighbours with v. One of them is chosen at random.
+    // Number of neighbours of v so far that have `least` common neighbours with v; one of them is chosen at random.
     std::uint64_t equal = 0;
     for (const NodeId u : around) {
       const auto common =

@@ -42,7 +42,6 @@ std::vector<std::int32_t> places_of(const Layout& layout) {
   return place;
 }
 
-/// Computes for each node the largest position in the layout among the node and its neighbours.
 std::vector<std::int32_t> last_neighbours(const Graph& graph, const std::vector<std::int32_t>& place) {
   std::vector<std::int32_t> last(place);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -65,8 +64,8 @@ std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   return boundary;
 }
 
-/// Score of a layout; less is better. The first number is the largest boundary, which is the width of the layout's
-/// decomposition. The second number is the sum of all boundaries.
+/// Score of a layout; less is better: the largest boundary, which is the width of the layout's decomposition, and the
+/// sum of all boundaries.
 using LayoutScore = std::pair<std::int32_t, std::int64_t>;
 LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   LayoutScore score{0, 0};
@@ -91,8 +90,8 @@ void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& 
   }
 }
 
-/// Returns for each connected component a node that is far from most others, which is a good start for a layout: the
-/// last node of a breadth-first search from the last node of another breadth-first search.
+/// Returns a good start for a layout of each connected component: the last node of a breadth-first search from the last
+/// node of another breadth-first search. It is far from most other nodes.
 std::vector<NodeId> peripheral_nodes(const Graph& graph) {
   std::vector<NodeId> nodes;
   std::vector<std::uint8_t> seen(graph.node_count(), 0), seen_again(graph.node_count(), 0);
@@ -137,7 +136,6 @@ class GreedyLayout {
   }
 
  private:
-  /// Returns by how much the boundary grows when v is placed.
   std::int32_t change(NodeId v) const { return (outside_[v] > 0 ? 1 : 0) - closes_[v]; }
   void push(NodeId v) { queue_.emplace(change(v), outside_[v], rank_[v], v); }
 
@@ -167,7 +165,7 @@ class GreedyLayout {
   using Entry = std::tuple<std::int32_t, std::int32_t, std::int32_t, NodeId>;
   const Graph& graph_;
   const std::vector<std::int32_t>& rank_;
-  std::vector<std::int32_t> outside_;  ///< for each node, the number of its neighbours that are not placed yet
+  std::vector<std::int32_t> outside_;
   /// For each node v, the number of placed nodes whose only unplaced neighbour is v.
   std::vector<std::int32_t> closes_;
   std::vector<std::uint8_t> placed_;
@@ -228,8 +226,8 @@ class LayoutWindowSearch {
 
   static constexpr std::int32_t kWindow = 10;
 
-  /// Puts the nodes of the window that begins at position `begin` into their best order. Returns whether this order is
-  /// better than the previous one.
+  /// Puts the nodes of the window that begins at position `begin` into their best order. Returns whether the order
+  /// improved.
   bool improve(std::int32_t begin) {
     const std::int32_t end = std::min<std::int32_t>(begin + kWindow, static_cast<std::int32_t>(layout_.size()));
     const std::int32_t size = end - begin;

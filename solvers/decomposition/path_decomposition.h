@@ -23,7 +23,7 @@ struct BagInterval {
   std::int32_t first = 0, last = -1;
   bool contains(std::int32_t bag) const { return first <= bag && bag <= last; }
 };
-/// Returns the interval of each node. The decomposition must be valid. O(sum of bag sizes).
+/// The decomposition must be valid. O(sum of bag sizes).
 std::vector<BagInterval> bag_intervals(const PathDecomposition& decomposition, core::NodeId node_count);
 /// Builds the decomposition with `bag_count` bags in which each node is in the bags of its interval. Leaves out each
 /// bag that is contained in a neighbouring bag. O(sum of bag sizes).

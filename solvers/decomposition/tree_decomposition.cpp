@@ -88,8 +88,7 @@ std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition
       return fmt::format("bag {} holds {}, which is not a node", b, bag.front() < 0 ? bag.front() : bag.back());
   }
   UnionFind joined(count);
-  // Each of the two bags of an edge must list the other one. `edges` has the edges that bags of lower number list,
-  // `again` those that bags of higher number list.
+  // Edges that bags of lower number list, and edges that bags of higher number list. Both bags of an edge must list it.
   std::vector<std::pair<std::int32_t, std::int32_t>> edges, again;
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
@@ -164,7 +163,6 @@ namespace {
 /// component is a connected part of the remaining bags.
 class SeparatorBuilder {
  public:
-  /// `bytes` has the size of each node for Balance::bytes, and is empty for Balance::bags.
   SeparatorBuilder(const TreeDecomposition& decomposition, NodeId node_count, std::vector<std::int64_t> bytes)
       : decomposition_(decomposition),
         bytes_(std::move(bytes)),
@@ -191,8 +189,7 @@ class SeparatorBuilder {
     }
   }
 
-  /// Returns a bag of the current component whose removal leaves no component with more than half of the total weight.
-  /// `weight(bag)` is the weight of a bag.
+  /// Returns a bag of the current component whose removal leaves no component with more than half of the weight.
   template <class Weight>
   std::int32_t centroid(const Weight& weight) {
     std::int64_t total = 0;
@@ -232,7 +229,6 @@ class SeparatorBuilder {
                : centroid_by_bags();
   }
 
-  /// Returns the number of bags in the largest component that remains when `center` is removed.
   std::int64_t largest_around(std::int32_t center) {
     for (const auto& [bag, parent] : component_) below_[bag] = 1;
     std::int64_t largest = 0;
@@ -284,9 +280,8 @@ class SeparatorBuilder {
   std::vector<std::int64_t> bytes_;
   std::vector<std::uint8_t> removed_;
   std::vector<std::int64_t> below_;  ///< for each bag of the component, the weight of the bag's subtree
-  /// For each node, the number of the part for which the node's bytes were last counted.
   std::vector<std::int32_t> counted_;
-  std::vector<std::pair<std::int32_t, std::int32_t>> component_;  ///< current component: each bag and its parent
+  std::vector<std::pair<std::int32_t, std::int32_t>> component_;  ///< each bag and its parent
   SeparatorTree result_;
 };
 

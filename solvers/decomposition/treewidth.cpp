@@ -13,7 +13,7 @@ namespace {
 
 using core::NodeId;
 
-/// The local search of improve_decomposition(). A region is the connected set of bags that a step removes and replaces.
+/// The local search of improve_decomposition(). A region is a connected set of bags that a step replaces.
 class WidthSearch {
  public:
   WidthSearch(const UndirectedGraph& graph, TreeDecomposition decomposition, core::Random& random,
@@ -165,8 +165,7 @@ class WidthSearch {
     return outcome;
   }
 
-  /// Replaces the region by the decomposition of an elimination order. Fails if this decomposition has more bags of the
-  /// tree's width than the region has.
+  /// Replaces the region by the decomposition of an elimination order, unless this has more bags of the tree's width.
   Outcome put(const std::vector<Neighbour>& around, const UndirectedGraph& graph, const EliminationOrder& order) {
     TreeDecomposition part = decomposition_of(graph, order);
     if (order.width == width_) {
@@ -177,7 +176,7 @@ class WidthSearch {
       if (after > before) return Outcome::failed;
     }
     std::vector<std::vector<std::int32_t>> bags_of(nodes_.size());
-    std::vector<std::int32_t> place = region_;  // number in bags_ of each new bag
+    std::vector<std::int32_t> place = region_;
     for (std::int32_t b : region_) {
       bags_[b].clear();
       tree_[b].clear();
@@ -233,10 +232,10 @@ class WidthSearch {
   const UndirectedGraph& graph_;
   core::Random& random_;
   core::Stopwatch& watch_;
-  std::vector<std::vector<NodeId>> bags_;  ///< nodes of each bag; empty: the number is not in use
+  std::vector<std::vector<NodeId>> bags_;  ///< empty: the number is not in use
   std::vector<std::vector<std::int32_t>> tree_;
   std::int32_t width_ = -1;
-  std::size_t alive_ = 0;              ///< number of bags in use
+  std::size_t alive_ = 0;
   std::vector<std::int32_t> largest_;  ///< all bags of width_ + 1 nodes, and some bags that were as large before
   std::vector<std::int32_t> region_;
   std::vector<NodeId> nodes_;

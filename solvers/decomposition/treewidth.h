@@ -20,7 +20,7 @@ struct TreewidthOptions {
 struct Treewidth {
   TreeDecomposition decomposition;
   std::int32_t lower = -1;
-  /// Name of the method that found the decomposition: "min-fill", "min-degree" or "local search".
+  /// "min-fill", "min-degree" or "local search": the method that found the decomposition.
   std::string_view by;
   bool timed_out = false;
 };

@@ -42,8 +42,7 @@ void write_terms(MessageWriter& message, std::span<const LinearTerm> terms, int 
   message.list<std::int64_t>(factors, values);
 }
 
-/// Appends a constraint to the encoded list `all`. `kind` is the number of the field that holds this kind of
-/// constraint.
+/// `kind` is the number of the field that holds this kind of constraint.
 void write_constraint(std::string& all, int kind, const MessageWriter& constraint,
                       std::span<const CpModel::Literal> if_all = {}) {
   MessageWriter message, entry;

@@ -36,7 +36,6 @@ class CpModel {
   Literal add_literal() { return add_variable(0, 1); }
   std::int32_t variable_count() const { return variables_; }
 
-  /// Requires lower <= sum of terms <= upper whenever all literals of `if_all` hold.
   void add_linear(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper,
                   std::span<const Literal> if_all = {});
   /// Requires that at least one of the literals holds whenever all literals of `if_all` hold.
@@ -51,7 +50,6 @@ class CpModel {
   /// Requires at every time that the demands of the present intervals that contain this time add up to at most
   /// `capacity`.
   void add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands, Affine capacity);
-  /// Requires that no two present intervals overlap.
   void add_no_overlap(std::span<const Interval> intervals);
   /// An amount `by` that is added at `time` if the literal `active` holds.
   struct Change {

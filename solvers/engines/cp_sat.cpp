@@ -152,7 +152,7 @@ EngineAnswer read_response(std::string_view bytes) {
   if (status == kInfeasible) answer.status = EngineStatus::infeasible;
   if (status == kFeasible) answer.status = EngineStatus::feasible;
   if (status == kOptimal) answer.status = EngineStatus::optimal;
-  if (status != kInfeasible) answer.bound = bound;  // if the field is absent, the bound is 0
+  if (status != kInfeasible) answer.bound = bound;
   // The bound is a double, which cannot represent all whole numbers above 2^53.
   if (std::abs(bound) > 0x1p53) answer.tolerance = 0x1p-52;
   return answer;

@@ -18,11 +18,10 @@ inline constexpr double kEngineWorkPerSecond = 5e7;
 
 enum class EngineStatus : std::uint8_t { optimal, feasible, infeasible, unknown };
 
-/// Options of a call of an engine, besides the model.
 struct EngineOptions {
   /// Limit of the call. Under a work limit, the engine uses one thread, and the answer is the same on every machine.
   core::Limit limit;
-  int threads = 0;  ///< number of threads; 0: one per core
+  int threads = 0;  ///< 0: one per core
   std::uint64_t seed = 0;
   /// First solution to try: empty, or for each variable a value or kNoHint. It need not be feasible.
   std::vector<std::int64_t> hint;
@@ -37,7 +36,7 @@ struct EngineOptions {
 
 struct EngineAnswer {
   EngineStatus status = EngineStatus::unknown;
-  std::vector<double> values;  ///< value of each variable, if status is optimal or feasible
+  std::vector<double> values;  ///< one per variable, if status is optimal or feasible
   double objective = 0;
   double bound = 0;         ///< lower bound on the objective; -infinity: none is known
   double tolerance = 0;     ///< largest relative error of `bound`
@@ -46,7 +45,6 @@ struct EngineAnswer {
   bool interrupted = false;
 
   bool solved() const { return status == EngineStatus::optimal || status == EngineStatus::feasible; }
-  /// Returns the value of a variable that must be whole.
   std::int64_t whole(std::int32_t variable) const;
   /// Returns `bound`, lowered by `tolerance` and rounded up. This is a valid lower bound if the objective of every
   /// solution is a whole number.

@@ -102,7 +102,6 @@ struct Scales {
   }
 };
 
-/// One call of the engine for one model.
 class Run {
  public:
   Run(const LinearModel& model, const EngineOptions& options, bool relaxed)
@@ -135,7 +134,6 @@ class Run {
     if (!relaxed_ && engine_.info_double(highs_, "mip_dual_bound", &answer.bound) == Highs::kOk)
       answer.bound = answer.bound / scales_.cost - slack();
     if (point != Highs::kFeasiblePoint) return answer;
-    // Without an optimum, the relaxation gives no bound.
     if (relaxed_ && status != Highs::kStatusOptimal) return answer;
     answer.status = status == Highs::kStatusOptimal ? EngineStatus::optimal : EngineStatus::feasible;
     std::vector<double> values(model_.columns().size());
@@ -259,8 +257,7 @@ class Run {
     }
     return sum;
   }
-  /// Returns by how much HiGHS's tolerances can make a bound too high. The tolerances apply to the scaled program, so
-  /// they are divided by the factors of Scales.
+  /// Returns by how much HiGHS's tolerances, which apply to the scaled program, can make a bound too high.
   double slack() const {
     constexpr double kReducedCost = 1e-7, kDifference = 1e-6;
     double sum = kDifference;

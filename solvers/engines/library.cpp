@@ -10,8 +10,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// Returns the folder that an environment variable names, or nothing if the variable is not set or its path is
-/// relative. Relative paths are ignored so that no library of the current folder is loaded.
+/// Returns the folder that an environment variable names. Relative paths are ignored so that no library of the current
+/// folder is loaded.
 std::optional<std::filesystem::path> folder_of(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr || !std::filesystem::path(value).is_absolute()) return std::nullopt;

@@ -7,7 +7,6 @@
 
 namespace cairn::solvers {
 
-/// The product factor * variable in a row or in the objective.
 struct LinearTerm {
   std::int32_t variable = 0;
   std::int64_t factor = 1;
@@ -59,12 +58,10 @@ struct LinearSum {
   std::vector<LinearTerm> terms;
   std::int64_t fixed = 0;
 
-  /// Adds the term factor * entry, where `entry` is a variable, kZero or kOne.
   void add(LinearModel::Variable entry, std::int64_t factor) {
     if (entry == kOne) fixed += factor;
     if (entry >= 0) terms.push_back({entry, factor});
   }
-  /// Merges the terms of each variable into one term.
   void merge();
   /// Adds the row lower <= sum <= upper to the model. Each variable must have at most one term. If the sum has no
   /// terms, adds nothing and returns whether the constant is between the bounds. Otherwise returns true.

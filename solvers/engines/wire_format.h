@@ -10,7 +10,6 @@
 /// Reads and writes the part of the Protocol Buffers wire format that CP-SAT's models and answers need.
 namespace cairn::solvers {
 
-/// Appends fields to a message.
 class MessageWriter {
  public:
   void whole(int field, std::int64_t value) {
@@ -48,13 +47,12 @@ class MessageWriter {
   std::string bytes_;
 };
 
-/// Iterates over the fields of a message. All functions throw std::runtime_error if the message is truncated or
-/// malformed.
+/// Iterates over the fields of a message. Throws std::runtime_error if the message is malformed.
 class MessageReader {
  public:
   explicit MessageReader(std::string_view bytes) : rest_(bytes) {}
 
-  /// Advances to the next field. Returns false at the end of the message.
+  /// Returns false at the end of the message.
   bool next() {
     if (rest_.empty()) return false;
     const std::uint64_t tag = varint();

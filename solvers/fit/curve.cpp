@@ -117,8 +117,7 @@ class CurveSearch {
   bool over() { return watch_.expired_now() || watch_.rest().seconds < ending_.seconds(); }
   core::Limit part_of_rest(double share) const { return core::Stopwatch(ending_.before(watch_.rest())).share(share); }
 
-  /// Searches for the schedule of least peak in search.scope, which is one end of the curve. Gets the fraction `share`
-  /// of the remaining limit.
+  /// Searches for one end of the curve, the schedule of least peak in search.scope.
   void search_end(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -130,8 +129,7 @@ class CurveSearch {
     if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
   }
 
-  /// Searches by find_least_budget() for the schedule of least memory, which is one end of the curve. Gets the fraction
-  /// `share` of the remaining limit.
+  /// Searches for one end of the curve, the schedule of least memory.
   void search_least(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -178,7 +176,6 @@ class CurveSearch {
     return budgets;
   }
 
-  /// Returns whether the bound holds for all schedules among which the solver may search.
   bool is_about_all(const solvers::Bound& bound) const {
     return bound.scope.contains(solvers::intersection(options_.fit.search.scope, solver_.scope));
   }
@@ -195,13 +192,13 @@ class CurveSearch {
     return proved_infeasible_[i] || (best != nullptr && best->evaluation.cost <= point.cost_bound.value);
   }
 
-  /// Searches for the cheapest schedule within a budget, starting from `start`. Gets the fraction `share` of the
-  /// remaining limit. Returns the solver's answer, and whether the answer's schedule improved the curve.
+  /// Searches for the cheapest schedule within a budget. Returns the solver's answer, and whether its schedule improved
+  /// the curve.
   std::pair<solvers::Solution, bool> fit_within(std::int64_t budget, const core::Schedule* start, double share) {
     FitOptions options = options_.fit;
     options.search.limit = part_of_rest(share);
     options.search.start = start;
-    options.search.start_offsets = nullptr;  // the curve has already used the plan of `start`
+    options.search.start_offsets = nullptr;
     options.search.seed += static_cast<std::uint64_t>(std::max(0, curve_.passes - 1));
     options.plan = planning();
     options.share = options.later_share = 0.8;
@@ -223,7 +220,7 @@ class CurveSearch {
   }
 
   struct Searched {
-    bool better = false;  ///< whether the search gave the curve a better schedule or a new proof
+    bool better = false;
     solvers::Stop stop = solvers::Stop::ended;
   };
   Searched search_point(std::size_t i, const core::Schedule* start, double share) {
@@ -261,9 +258,8 @@ class CurveSearch {
   }
 
   /// Chooses the schedule from which the search for point i starts. If the pass goes to smaller budgets, this is the
-  /// schedule of the next larger budget, which is cheap but needs too much memory. If the pass goes to larger budgets,
-  /// or a search for point i has already started from that schedule, this is the best schedule within the budget of
-  /// point i.
+  /// schedule of the next larger budget, which is cheap but needs too much memory. Otherwise, or if an earlier search
+  /// has started from that schedule, this is the best known schedule within the budget of point i.
   const core::Schedule* start_of(std::size_t i, bool down) {
     const PlannedSchedule* best = best_within(curve_.points[i].budget);
     if (down && i > 0) {
@@ -276,7 +272,6 @@ class CurveSearch {
     return best != nullptr ? &best->schedule : options_.fit.search.start;
   }
 
-  /// Returns the used fraction of the work limit or, if work is not limited, of the time limit.
   double progress_now() const {
     const core::Limit& limit = options_.fit.search.limit;
     return limit.counts_work()
@@ -285,7 +280,7 @@ class CurveSearch {
   }
   bool stagnated() const { return progress_now() - last_gain_ > 0.5; }
 
-  /// Returns the least fraction of the remaining limit that a search gets. With less, a search would find nothing new.
+  /// With a smaller fraction of the remaining limit than this, a search would find nothing new.
   double least_share() const {
     constexpr double kSeconds = 0.3, kPart = 0.01;
     const core::Limit& limit = options_.fit.search.limit;
@@ -364,11 +359,10 @@ class CurveSearch {
   core::Stopwatch watch_;
   Overrun ending_;
   std::int64_t least_cost_ = 0;
-  solvers::Stop end_stop_ = solvers::Stop::ended;  ///< why the last search for an end of the curve ended
-  /// Pareto front of the schedules found, by memory() and cost.
+  solvers::Stop end_stop_ = solvers::Stop::ended;
   Front front_;
-  std::vector<bool> proved_infeasible_;  ///< for each point, whether its budget is proved to be too small
-  double last_gain_ = 0;                 ///< progress_now() at the last improvement of a point
+  std::vector<bool> proved_infeasible_;
+  double last_gain_ = 0;  ///< progress_now() at the last improvement of a point
   /// For each point, the cost of the schedule of the next larger budget from which the last search for the point
   /// started; -1: no search started from such a schedule.
   std::vector<std::int64_t> started_from_;

@@ -18,8 +18,7 @@
 namespace cairn::fit {
 namespace {
 
-/// The combined results of several calls of a solver, and the functions that call other searches. The budget of each
-/// call is at most `fit.budget + plan_slack` of the problem.
+/// The combined results of several calls of a solver, and the functions that call other searches.
 class Fitting {
  public:
   Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, core::Stopwatch& watch)
@@ -104,7 +103,7 @@ class Fitting {
     // that `cairn info` has printed.
     options.plan.limit = {};
     if (!options.search.limit.counts_work()) {
-      constexpr std::int64_t kLeast = 1'200'000;  // takes about a quarter of a second
+      constexpr std::int64_t kLeast = 1'200'000;
       options.search.limit.work = std::max(kLeast, least_budget_work(options.search.limit));
     }
     options.search.limit.seconds = watch_.rest().seconds * options_.secure_share;
@@ -181,10 +180,8 @@ class Fitting {
     return solution;
   }
 
-  /// Searches for a schedule and its addresses together in the remaining time, starting from the schedules `from`.
   void search_placed(const std::vector<core::Schedule>& from) {
-    // Fraction of the remaining time for this search. The remainder is for checking the result and, if nothing fits
-    // yet, for other searches.
+    // Fraction of the remaining time for this search. The remainder is for checking the result and for other searches.
     const double most = fit.fits() ? 0.98 : 0.7;
     std::vector<solvers::PlacedSchedule> starts;
     for (const core::Schedule& schedule : from) {
@@ -233,7 +230,6 @@ class Fitting {
     }
   }
 
-  /// Adds the bounds and statistics of one call of the solver, which had the budget `budget`.
   void learn(const solvers::Solution& solution, std::int64_t budget) {
     solvers::Solution& all = fit.solution;
     if (fit.rounds == 1) all.scope = solution.scope;
@@ -252,7 +248,6 @@ class Fitting {
     all.stop = solution.stop;
   }
 
-  /// Makes the schedule the answer, even if its plan does not fit.
   void take(const solvers::Solution& solution) {
     fit.solution.schedule = solution.schedule;
     fit.solution.peak = solution.peak;
@@ -279,7 +274,7 @@ class Fitting {
   const FitOptions& options_;
   core::Stopwatch& watch_;
   std::int64_t plan_work_ = 0;
-  std::set<std::int64_t> tried_;  // costs of the schedules that offer_others() has tried
+  std::set<std::int64_t> tried_;
 };
 
 /// Returns whether to search for a schedule and its addresses together, starting from the given schedule. Requires the
@@ -318,7 +313,6 @@ std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& sol
 
 /// Another call of the solver is made only if at least this fraction of the whole time is left.
 constexpr double kWorthwhile = 0.05;
-/// Fraction of the remaining time in which offer_others() plans schedules before place() is called.
 constexpr double kShareOfOthers = 0.05;
 /// Estimated time of one more plan, in seconds per node.
 constexpr double kPlanSeconds = 4e-5;
@@ -336,7 +330,7 @@ class BudgetSearch {
         options_(options),
         watch_(options.search.limit),
         fitting_(problem, rounded, options, watch_) {
-    fit_.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};  // cost of running every node once
+    fit_.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};
     if (search_.start == nullptr) return;
     solvers::Solution known = fitting_.evaluated(*search_.start);
     if (known.peak <= peak_budget_) fitting_.offer_start(known);
@@ -395,7 +389,6 @@ class BudgetSearch {
       return Next::again;
     }
     if (solution.status == solvers::Status::infeasible && !high_) return Next::end;
-    // If secure() has found a schedule whose plan fits, the search continues from that schedule.
     const bool from_secured = fit_.rounds > 1 && fitting_.take_secured();
     if (!high_ && !more_time_ && !from_secured) return Next::end;
     if (probing_) share_ = options_.share;
@@ -502,14 +495,13 @@ class BudgetSearch {
   std::int64_t budget_ = first_budget(problem_, solver_) + rounded_.plan_slack;  // budget of the next call
   // Whether the first budget is lower than the problem's budget (first_budget()).
   const bool lowered_ = budget_ < peak_budget_;
-  // Fraction of the remaining time for the next call.
   double share_ = first_share();
   // Highest budget at or below which no further call is needed, because under this budget the solver found no schedule,
   // or a schedule with a plan that fits.
   std::int64_t unmet_ = 0;
   std::optional<std::int64_t> high_;  // lowest budget for which the solver's schedule had a plan that did not fit
   core::Schedule latest_;
-  solvers::Status status_ = solvers::Status::not_found;  // status under the budget peak_budget_
+  solvers::Status status_ = solvers::Status::not_found;
   Overrun overrun_;
   bool placed_ = false;
   // - probing_: whether the last call was a short first call.

@@ -62,7 +62,6 @@ class BatchSearch {
     return false;
   }
 
-  /// Finds the largest batch whose baseline fits, by bisection.
   void search_as_it_is() {
     std::int64_t low = found_.as_it_is, high = above_as_it_is_;
     while (high - low > 1 && !watch_.passed()) {
@@ -108,8 +107,7 @@ class BatchSearch {
                                                                                     : Verdict::not_found;
   }
 
-  /// Searches for a schedule within the problem's budget that costs at most `most`. `known` is a schedule within the
-  /// budget that costs more than `most`.
+  /// Searches for a schedule within the budget that costs at most `most`. The schedule `known` costs more.
   Verdict ask_cost(const Problem& problem, const LeastBudget& known, std::int64_t most) {
     const Task task{problem, Objective::within_budget, alignment_of(problem.graph), {}};
     solvers::SolveOptions cheaper = options_.least.search;

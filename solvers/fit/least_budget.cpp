@@ -30,8 +30,7 @@ class LeastBudgetSearch {
     least_.bound.scope = solvers::kAnySchedule;
   }
 
-  /// Runs the search. A limit decides only after which call the search ends. The calls before are the same under every
-  /// limit.
+  /// A limit decides only after which call the search ends. The calls before are the same under every limit.
   LeastBudget run() {
     // The work limit of the first call is kWorkOfNode per node, because calls on larger graphs take longer to set up.
     // The other two constants bound it.
@@ -41,14 +40,13 @@ class LeastBudgetSearch {
     constexpr int kGrowth = 3, kBarrenGrowth = 6;
     constexpr int kBarren = 2;
     constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
-    constexpr double kMostPlanning = 0.1;  // largest fraction of the time that is kept free for a plan
+    constexpr double kMostPlanning = 0.1;
     const double begun = watch_.seconds();
     offer(core::baseline_schedule(problem_.graph), "none");
     planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
     if (options_.search.start != nullptr) offer_start();
     const std::int64_t first = std::clamp(kWorkOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
-    // The first call is made even if less work than `first` is left. Every other call is made only if its whole work is
-    // left.
+    // The first call is made even with less work left. Every other call is made only if its whole work is left.
     call(std::nullopt, first);
     plan_met();
     const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
@@ -70,8 +68,7 @@ class LeastBudgetSearch {
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
     } else if (least_.stop == solvers::Stop::proved) {
-      // The solver has proved the lowest peak, but the lowest plan is higher. This does not prove that the budget is
-      // the least.
+      // A proof that the peak is the lowest does not prove that the plan is.
       least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;
     }
     least_.seconds = watch_.seconds();
@@ -86,8 +83,7 @@ class LeastBudgetSearch {
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
-    // Work limit of one plan, about a tenth of a second. The work of plans does not count towards the limit of the
-    // search.
+    // Work limit of one plan, about a tenth of a second. This work does not count towards the limit of the search.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.plan;
     plan.guard_bytes = 0;
@@ -125,7 +121,6 @@ class LeastBudgetSearch {
     keep(std::move(one), by);
   }
 
-  /// Offers the schedule from which the search starts, with its known plan if there is one.
   void offer_start() {
     const core::Schedule& start = *options_.search.start;
     if (!options_.peak_only) {
@@ -138,7 +133,7 @@ class LeastBudgetSearch {
   /// Plans the schedules of lowest peak found since the last call of plan_met(), if their plans can be lower than the
   /// lowest known plan.
   void plan_met() {
-    constexpr int kMost = 2;  // largest number of schedules planned; a plan takes about as long as a short call
+    constexpr int kMost = 2;  // a plan takes about as long as a short call
     std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
     for (core::Schedule& schedule : met_) {
       const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
@@ -183,8 +178,8 @@ class LeastBudgetSearch {
     return limit;
   }
 
-  /// Calls the solver, starting from the solver's schedule of lowest peak. Returns whether the call found a schedule
-  /// within the budget.
+  /// Calls the solver, starting from its schedule of lowest peak. Returns whether a schedule within the budget was
+  /// found.
   bool call(std::optional<std::int64_t> budget, std::int64_t part, bool peak_alone = true) {
     return solve_within(budget, limit_of(part), peak_alone, latest_.steps.empty() ? options_.search.start : &latest_);
   }
@@ -264,15 +259,14 @@ class LeastBudgetSearch {
     plan_met();
   }
 
-  /// Plans the schedule of lowest peak again, with more work than offer() allows.
   void plan_again(std::int64_t part) {
     // Plan work per unit of solver work. With this factor, the plan takes about as long as a call of the solver.
     constexpr std::int64_t kWorkOfPart = 400;
     if (!options_.peak_only && !done()) plan_lowest(kWorkOfPart * part);
   }
 
-  /// Plans the schedule of lowest peak with its steps in their order, if its plan can be lower than the lowest known
-  /// plan.
+  /// Plans the schedule of lowest peak without reordering its steps, if this can give a lower plan than the lowest
+  /// known.
   void plan_lowest(std::int64_t work) {
     if (least_.memory() <= lowest_.first) return;
     solvers::PlanOptions options = planning();
@@ -326,16 +320,16 @@ class LeastBudgetSearch {
 
   LeastBudget least_;
   bool any_ = false;
-  std::pair<std::int64_t, std::int64_t> lowest_;             ///< peak and cost of the schedule least_.lowest
-  std::vector<core::Schedule> met_;                          ///< schedules found since the last plan_met()
-  std::set<std::pair<std::int64_t, std::int64_t>> planned_;  ///< peak and cost of each planned schedule
-  core::Schedule latest_;                                    ///< the solver's schedule with the lowest peak
+  std::pair<std::int64_t, std::int64_t> lowest_;  ///< peak and cost of the schedule least_.lowest
+  std::vector<core::Schedule> met_;
+  std::set<std::pair<std::int64_t, std::int64_t>> planned_;
+  core::Schedule latest_;         ///< the solver's schedule with the lowest peak
   std::int64_t lowest_peak_ = 0;  ///< lowest peak that the solver found, with sizes rounded up to the alignment
   /// The planned schedule of lowest peak, with its steps in the planned order.
   core::Schedule latest_planned_;
   std::optional<core::Plan> latest_plan_;
 
-  bool ended_ = false;  ///< whether further calls without a budget would find nothing new
+  bool ended_ = false;
   /// Whether cheapen() last used the middle of the lowest peak and the lowest plan as its budget.
   bool between_ = false;
   int barren_ = 0;  ///< number of consecutive rounds in which lower() found no lower peak

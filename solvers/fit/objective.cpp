@@ -11,7 +11,7 @@ namespace {
 
 /// Plans the answer's schedule, unless it is long and either Ctrl-C was pressed or the search failed.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
-  constexpr std::int64_t kQuicklyPlanned = 20'000;  // largest number of steps of a schedule that is not long
+  constexpr std::int64_t kQuicklyPlanned = 20'000;
   const solvers::Solution& solution = answer.found.solution;
   if ((search.limit.interrupted() || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
   solvers::PlanOptions options{.alignment = task.alignment};
@@ -21,7 +21,6 @@ void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& a
   answer.found.plan = checked_plan(task.problem.graph, solution.schedule, options).plan;
 }
 
-/// Returns whether a single recomputation of any node would cost more than the task allows.
 bool no_recomputation_is_affordable(const Task& task) {
   if (!task.max_cost) return false;
   const core::Graph& graph = task.problem.graph;
@@ -86,12 +85,11 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
   return answer;
 }
 
-/// Searches for the least budget, and afterwards for the cheapest schedule within that budget.
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                            const LeastBudget* stored = nullptr) {
   const core::Stopwatch watch(search.limit);
   LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
-  options.search.limit.seconds *= kLeastBudgetShare;  // the remaining time is for lowering the cost
+  options.search.limit.seconds *= kLeastBudgetShare;
   const KnownStart start(options.search, stored);
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
   if (stored != nullptr && stored->is_below(least)) least.take(*stored, stored->solver);

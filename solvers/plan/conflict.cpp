@@ -47,8 +47,7 @@ PlanConflict irreducible_conflict(const PlanProblem& problem, const PlanOptions&
   std::iota(kept.begin(), kept.end(), 0);
   if (excluded(kept, 0.5) != Status::infeasible) return conflict;
   conflict.irreducible = true;
-  // Tries to leave out ranges of buffers, first long ones and finally single buffers. Sorted by first step, the buffers
-  // of a range are live at about the same time.
+  // In this order, the buffers of a range are live at about the same time.
   std::stable_sort(kept.begin(), kept.end(),
                    [&](std::int32_t a, std::int32_t b) { return problem.buffers[a].first < problem.buffers[b].first; });
   for (std::size_t stretch = std::max<std::size_t>(1, kept.size() / 2);; stretch /= 2) {

@@ -154,8 +154,7 @@ class Finder {
     return std::min(effort, watch_.rest().work / plan::kComparisonsOfUnit / searchers());
   }
 
-  /// Runs the exact search for a plan within the capacity or, if there is none, at several heights between the lower
-  /// bound and the height of the best plan.
+  /// Runs the exact search for a plan within the capacity or, without one, at several heights from the lower bound up.
   void search(std::int64_t effort) {
     if (options_.capacity) {
       if (!at_capacity_) at_capacity_.emplace(*sections_, *options_.capacity, 0, searchers(), threads_);
@@ -210,12 +209,10 @@ class Finder {
   core::Stopwatch watch_;
   const int threads_;
   bool searchable_ = false;
-  /// The sections of time for the exact search. Empty if the exact search is not used.
   std::optional<Sections> sections_;
-  /// Exact searches for a plan within the capacity. Each round continues them.
   std::optional<plan::Portfolio<Search>> at_capacity_;
   std::optional<TimeBeam::Problem> beams_;  ///< data of the beam searches; empty: beam search cannot be used
-  int beams_begun_ = 0;                     ///< number of beam searches begun; serves as the seed of the next one
+  int beams_begun_ = 0;
   PlanSolution best_;
 };
 

@@ -12,7 +12,7 @@ using core::NodeId;
 
 PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedule) {
   PlanProblem problem;
-  std::vector<std::int32_t> latest(graph.value_count(), -1);  // for each value, the buffer made last; -1: none
+  std::vector<std::int32_t> latest(graph.value_count(), -1);
   for (const core::Lifetime& life : core::lifetimes(graph, schedule)) {
     const NodeId v = life.node;
     const core::ValueId x = graph.value({v, life.output}), taken = graph.inplace(x);

@@ -20,7 +20,7 @@ class Eliminator {
   core::NodeId next() const { return queue_.top(); }
   bool eliminated(core::NodeId v) const { return sets_.removed(v); }
   std::int32_t degree(core::NodeId v) const { return sets_.degree(v); }
-  /// Returns the fill of v (EliminationRule). Valid only under min-fill.
+  /// Valid only under the rule min-fill.
   std::int64_t fill(core::NodeId v) const { return fill_[v]; }
   std::span<const core::NodeId> neighbours(core::NodeId v) { return sets_.neighbours(v); }
 
@@ -38,7 +38,7 @@ class Eliminator {
   void add_missing_edges();
 
   NeighbourSets sets_;
-  std::vector<std::int64_t> fill_;  ///< fill of each node; empty under min-degree
+  std::vector<std::int64_t> fill_;  ///< empty under the rule min-degree
   /// For each node, a random amount added to its fill or degree in the queue's key. Empty: nothing is added.
   std::vector<std::int32_t> noise_;
   NodeQueue queue_;

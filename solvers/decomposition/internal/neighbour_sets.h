@@ -39,7 +39,7 @@ class NeighbourSets {
     return row.nodes;
   }
 
-  /// Returns whether two nodes are adjacent. Neither may have been removed.
+  /// Neither node may have been removed.
   bool adjacent(core::NodeId a, core::NodeId b) const {
     if (rows_[a].nodes.size() > rows_[b].nodes.size()) std::swap(a, b);
     const Row& row = rows_[a];
@@ -53,7 +53,6 @@ class NeighbourSets {
     append(b, a);
   }
 
-  /// Removes v and its edges. O(degree).
   void remove(core::NodeId v) {
     for (const core::NodeId u : neighbours(v)) --rows_[u].degree;
     rows_[v] = {.nodes = {}, .table = {}, .in_table = 0, .degree = -1};
@@ -70,7 +69,6 @@ class NeighbourSets {
     std::size_t in_table = 0;
     std::int32_t degree = 0;  ///< number of neighbours; -1: the node is removed
 
-    /// Returns the slot of u in the table, or the free slot to which u belongs.
     std::size_t slot(core::NodeId u) const {
       const std::size_t mask = table.size() - 1;
       std::size_t at = (static_cast<std::uint64_t>(u) * 0x9e3779b97f4a7c15ULL) >> 32 & mask;

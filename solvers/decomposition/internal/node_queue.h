@@ -15,7 +15,7 @@ class NodeQueue {
  public:
   using Key = std::pair<std::int64_t, std::int64_t>;
 
-  /// Makes a heap of the nodes v from 0 to n - 1 with the keys key_of(v). `rank` lists the rank of each node.
+  /// Makes a heap of the nodes v from 0 to n - 1 with the keys key_of(v). `rank` has one entry per node.
   template <class KeyOf>
   NodeQueue(core::NodeId n, const KeyOf& key_of, std::vector<core::NodeId> rank)
       : keys_(n), rank_(std::move(rank)), heap_(n), place_(n) {

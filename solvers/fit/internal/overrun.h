@@ -16,7 +16,6 @@ class Overrun {
     limit.seconds = std::max(0.0, limit.seconds - seconds_);
     return limit;
   }
-  /// Learns from a call that had the limit `told` and took `took` seconds.
   void learn(const core::Limit& told, double took) { seconds_ = std::max(seconds_, took - told.seconds); }
   /// Adds the time of work that follows every call and cannot be given a limit, such as planning the schedule found.
   void add(double seconds) { seconds_ += seconds; }

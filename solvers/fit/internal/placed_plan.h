@@ -19,8 +19,8 @@ solvers::PlacedSchedule placed_as(const core::Schedule& schedule, const core::Pl
 /// if there are none, or if the offsets are not valid for this graph and alignment.
 std::optional<core::Plan> plan_of_start(const core::Graph& graph, const solvers::SolveOptions& options,
                                         std::int64_t alignment);
-/// Makes the plan of a placed schedule and checks it. Throws InputError if the offsets are not valid addresses for the
-/// schedule's buffers, and DefectError if the plan is wrong.
+/// Makes the plan and checks it. Throws InputError if the offsets are not valid addresses for the schedule's buffers,
+/// and DefectError if the plan is wrong.
 core::Plan plan_of(const core::Graph& graph, const solvers::PlacedSchedule& placed,
                    const solvers::PlanOptions& options);
 

@@ -15,7 +15,6 @@ class AddressSet {
  public:
   const std::vector<core::AddressRange>& ranges() const { return ranges_; }
 
-  /// Returns whether some address in [lower, upper) is in the set.
   bool meets(std::int64_t lower, std::int64_t upper) const {
     const auto at = ending_above(lower);
     return at != ranges_.end() && at->lower < upper;
@@ -38,7 +37,6 @@ class AddressSet {
   }
 
  private:
-  /// Finds the first range that ends above an address.
   std::vector<core::AddressRange>::const_iterator ending_above(std::int64_t address) const {
     return std::partition_point(ranges_.begin(), ranges_.end(),
                                 [&](const core::AddressRange& r) { return r.upper <= address; });

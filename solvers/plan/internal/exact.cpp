@@ -31,7 +31,6 @@ std::int64_t align_down(std::int64_t offset, std::int64_t alignment) {
   return offset >= 0 ? offset - offset % alignment : -1;
 }
 
-/// Finds the first obstacle that ends above `offset`. Obstacles are disjoint and ascending.
 auto first_above(std::span<const core::AddressRange> obstacles, std::int64_t offset) {
   return std::upper_bound(obstacles.begin(), obstacles.end(), offset,
                           [](std::int64_t value, const core::AddressRange& range) { return value < range.upper; });
@@ -75,7 +74,6 @@ Search::Search(const Sections& sections, std::int64_t capacity, int strategy)
   failed_.assign(std::min(kRemembered, std::bit_ceil(64 * blocks * blocks + 1)), {});
 }
 
-/// Returns how many bytes of the addresses [from, to) the section's obstacles use.
 std::int64_t Search::obstructed(std::int32_t section, std::int64_t from, std::int64_t to) const {
   std::int64_t bytes = 0;
   const auto obstacles = sections_.obstacles(section);
@@ -108,8 +106,8 @@ void Search::mark_held(std::int32_t b, Side side) {
   }
 }
 
-/// Raises the least offset of the open block b to `offset` or the next possible offset above it. Returns false if there
-/// is none.
+/// Raises the least offset of the open block b to the first possible offset from `offset` up. Returns false if there is
+/// none.
 bool Search::raise(std::int32_t b, std::int64_t offset) {
   if (offset <= least_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -134,7 +132,7 @@ bool Search::raise(std::int32_t b, std::int64_t offset) {
   return true;
 }
 
-/// Lowers the largest offset of the open block b to `offset` or the next possible offset below it. Returns false if
+/// Lowers the largest offset of the open block b to the first possible offset from `offset` down. Returns false if
 /// there is none.
 bool Search::lower(std::int32_t b, std::int64_t offset) {
   if (offset >= most_[b]) return true;
@@ -180,9 +178,8 @@ Search::Key Search::key(std::size_t begin, std::size_t end) const {
   return key;
 }
 
-/// Returns whether block b can be placed without leaving a byte unused below it (Side::bottom) or above it (Side::top)
-/// in any of its sections. For Side::bottom, its least offset least_[b] must be the `low` of each of its sections. For
-/// Side::top, the block must end at the `high` of each of its sections if its offset is most_[b].
+/// Returns whether block b, at its least offset (Side::bottom) or its largest (Side::top), would touch the `low` or the
+/// `high` of each of its sections, so that no byte between stays unused.
 bool Search::level(std::int32_t b, Side side) const {
   for (const auto& part : sections_.parts(b)) {
     if (side == Side::bottom ? low_[part.section] != least_[b] : high_[part.section] != most_[b] + part.size)
@@ -191,8 +188,7 @@ bool Search::level(std::int32_t b, Side side) const {
   return true;
 }
 
-/// Places block b at its least possible offset (Side::bottom) or at its largest (Side::top). level(b, side) must be
-/// true.
+/// Places block b at its least offset (Side::bottom) or its largest (Side::top). level(b, side) must be true.
 void Search::place(std::int32_t b, Side side) {
   mark_held(b, side == Side::bottom ? Side::top : Side::bottom);
   set(placed_[b], 1);
@@ -303,7 +299,7 @@ bool Search::cut() {
   return is_cut_;
 }
 
-/// Divides the open blocks open_[begin, end), which are ordered by first section, into parts, and searches each part.
+/// Divides the open blocks open_[begin, end), which are sorted by first section, into parts, and searches each part.
 Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
   struct Part {
     std::size_t begin, end;
@@ -445,7 +441,7 @@ bool Search::touches(std::int32_t b, Cell cell) const {
   return cell.side == Side::bottom ? least_[b] == low_[cell.section] : most_[b] + part->size == high_[cell.section];
 }
 
-/// Picks the block to try first for the byte `cell`. Returns -1 if no block can use this byte.
+/// Returns -1 if no block can use the byte `cell`.
 std::int32_t Search::pick_block(Cell cell, std::size_t begin, std::size_t end) {
   const auto level_at = [&](std::int32_t t) { return cell.side == Side::bottom ? low_[t] : capacity_ - high_[t]; };
   const std::int64_t floor = level_at(cell.section);
@@ -498,8 +494,7 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
   return Verdict::unknown;
 }
 
-/// Makes every block open, with the offsets that the capacity and the obstacles allow. Returns false if this already
-/// proves that there is no plan.
+/// Makes every block open. Returns false if this already proves that there is no plan.
 bool Search::open_all() {
   for (std::int32_t t = 0; t < sections_.count; ++t) {
     if (slack_[t] < 0) return false;

@@ -54,7 +54,7 @@ class Search {
   Verdict run(std::int64_t work, const std::atomic<std::int64_t>& most, const core::Stopwatch& watch);
 
   std::int64_t work() const { return work_; }
-  std::int64_t nodes() const { return nodes_; }  ///< number of visited nodes of the search tree
+  std::int64_t nodes() const { return nodes_; }
   /// Returns the offsets in the order of Sections::movable; valid if the verdict is `fits`.
   const std::vector<std::int64_t>& offsets() const { return offset_; }
 
@@ -66,7 +66,6 @@ class Search {
     std::int32_t section = -1;
     Side side = Side::bottom;
   };
-  /// Hash of a part: of its open blocks and their ranges of offsets.
   struct Key {
     std::uint64_t a = 0, b = 0;
     bool operator==(const Key&) const = default;
@@ -119,13 +118,13 @@ class Search {
   std::vector<std::int64_t> low_, high_, slack_, open_count_;
   std::vector<std::int64_t> least_, most_;     ///< for each block, its least and largest possible offset
   std::vector<std::int64_t> hash_a_, hash_b_;  ///< for each block, two hashes of its number and its range of offsets
-  std::vector<std::int64_t> placed_;           ///< for each block, 1 if it is placed, otherwise 0
+  std::vector<std::int64_t> placed_;
   std::vector<std::int64_t> offset_;
   std::vector<Change> changes_;
   std::vector<std::int32_t> open_;      ///< lists of open blocks, one per recursive call, each sorted by first section
-  std::vector<std::int32_t> dirty_[2];  ///< for each Side, the sections that settle() must look at
-  std::vector<char> is_dirty_[2];       ///< for each Side and section, whether the section is in dirty_
-  std::vector<Key> failed_;             ///< hash table of the parts that have no solution
+  std::vector<std::int32_t> dirty_[2];  ///< for each Side, the sections that settle() must examine
+  std::vector<char> is_dirty_[2];
+  std::vector<Key> failed_;  ///< hash table of the parts that have no solution
 
   // Scratch memory of pick_cell().
   std::vector<std::int32_t> plateau_, begin_, count_;

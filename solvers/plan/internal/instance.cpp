@@ -66,8 +66,7 @@ class Given {
   const PlacementRules none_;
 };
 
-/// Checks the lifetimes, sizes and rules of all buffers. Returns for each buffer the number of the buffer that takes
-/// over its storage, or -1.
+/// Checks all buffers. Returns for each buffer the number of the buffer that takes over its storage, or -1.
 std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment) {
   std::vector<std::int32_t> next(static_cast<std::size_t>(given.count()), -1);
   for (std::int32_t b = 0; b < given.count(); ++b) {
@@ -97,7 +96,6 @@ void add_rules(Block& block, std::int32_t buffer, const PlacementRules& rules) {
   if (rules.hint && !block.hint) block.hint = rules.hint;
 }
 
-/// Sorts the ranges and merges those that touch each other.
 void unite(std::vector<core::AddressRange>& ranges) {
   std::sort(ranges.begin(), ranges.end(), [](const core::AddressRange& a, const core::AddressRange& b) {
     return a.lower != b.lower ? a.lower < b.lower : a.upper < b.upper;

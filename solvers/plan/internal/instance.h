@@ -45,16 +45,16 @@ struct Block {
   std::int32_t count = 0;
   std::int64_t alignment = 1;         ///< a divisor of the offset; bytes
   std::optional<std::int64_t> fixed;  ///< the only offset allowed; a multiple of the alignment
-  std::optional<std::int64_t> hint;   ///< offset to try first
+  std::optional<std::int64_t> hint;
 };
 
 struct Instance {
   std::vector<Rectangle> rectangles;
   std::vector<Block> blocks;
-  std::vector<std::int32_t> block_of;  ///< for each buffer, the index of its block
+  std::vector<std::int32_t> block_of;
   /// Addresses that no block may use: disjoint ranges in ascending order, which do not touch each other.
   std::vector<core::AddressRange> forbidden;
-  std::int64_t steps = 0;  ///< largest `last` of a rectangle
+  std::int64_t steps = 0;
 
   /// Builds the instance. Throws InputError on a problem that is malformed according to planner.h. O(b log b).
   Instance(const PlanProblem& problem, const PlanOptions& options);
@@ -65,7 +65,7 @@ struct Instance {
   const Rectangle* begin(const Block& b) const { return rectangles.data() + b.first_rectangle; }
   const Rectangle* end(const Block& b) const { return begin(b) + b.count; }
 
-  /// Returns for each step the number of bytes that all blocks use.
+  /// Returns for each step the bytes in use.
   std::vector<std::int64_t> load() const;
 };
 

@@ -28,14 +28,13 @@ class Occupancy {
   std::int64_t lowest_free(std::span<const Rectangle> rectangles, std::int64_t alignment,
                            const std::vector<core::AddressRange>& forbidden, std::int64_t limit) const;
 
-  /// Returns whether none of the rectangles, placed at `offset`, overlaps an inserted rectangle or a forbidden range.
   bool is_free(std::span<const Rectangle> rectangles, std::int64_t offset,
                const std::vector<core::AddressRange>& forbidden) const;
 
   static constexpr std::size_t kSectionTimes = 48;
 
  private:
-  /// A rectangle that starts or ends in a section. Its addresses are [lower, upper).
+  /// A rectangle that starts or ends in a section, at the addresses [lower, upper).
   struct Partial {
     std::int64_t first, last, lower, upper;
   };
@@ -47,7 +46,6 @@ class Occupancy {
   };
 
   std::size_t section_of(std::int64_t time) const;
-  /// Returns whether the rectangle, placed at `offset`, overlaps an inserted rectangle.
   bool meets(const Rectangle& rectangle, std::int64_t offset) const;
 
   /// Visits the tree nodes that concern a rectangle, children before parents. Calls above() for the leaves of the

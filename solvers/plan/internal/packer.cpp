@@ -1,5 +1,5 @@
-// Greedy methods that find a low plan (packer.h). A block is a group of buffers that share one offset. A block consists
-// of rectangles, each of which is a range of steps and a range of addresses. The offset of a fixed block is given.
+// Greedy methods that find a low plan (packer.h). A block is a group of buffers that share one offset. It consists of
+// rectangles, each a range of steps and a range of addresses. The offset of a fixed block is given.
 
 #include "cairn/solvers/plan/internal/packer.h"
 
@@ -69,7 +69,6 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
 /// bytes.
 class Packer {
  public:
-  /// `bound` is a lower bound in bytes on the height of every packing.
   Packer(const Instance& instance, std::int64_t bound, std::int64_t target, std::vector<BlockMeasures> measures,
          core::Stopwatch& watch)
       : instance_(instance), bound_(bound), target_(target), watch_(watch), measures_(std::move(measures)) {
@@ -114,7 +113,6 @@ class Packer {
     return values;
   }
 
-  /// Returns the blocks without a fixed offset, sorted by the offsets that skyline_offsets() gives them.
   std::vector<std::int32_t> order_of_skyline(const std::vector<double>& key) {
     offsets_ = skyline_offsets(instance_, key, watch_);
     std::vector<std::int32_t> order = loose_;
@@ -212,7 +210,7 @@ class Packer {
     constexpr int kMostRounds = 4000, kPatience = 100;
     core::Random random(1);
     std::vector<double> key;
-    std::int64_t lowest = 0;  // lowest height since the last restart
+    std::int64_t lowest = 0;
     int since_lowest = kPatience;
     std::size_t start = 0;
     for (int round = 0; round < kMostRounds && !done(); ++round) {
@@ -242,8 +240,8 @@ class Packer {
   const std::vector<BlockMeasures> measures_;
   double conflicts_ = 0;
   std::optional<Placer> placer_;
-  std::vector<std::int32_t> loose_;    ///< blocks without a fixed offset
-  std::vector<std::int64_t> offsets_;  ///< for each block, its offset in the latest packing
+  std::vector<std::int32_t> loose_;  ///< blocks without a fixed offset
+  std::vector<std::int64_t> offsets_;
   Packing best_;
 };
 

@@ -141,7 +141,6 @@ std::int64_t Placer::gap_for(const Rectangle& rectangle, std::int64_t alignment)
   return best >= 0 ? best : top;
 }
 
-/// Returns the lowest offset at which no rectangle of a block overlaps a placed rectangle.
 std::int64_t Placer::lowest_for(const Block& block) {
   blocked_.clear();
   for (const Rectangle& rectangle : instance_.of(block)) {

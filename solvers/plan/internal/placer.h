@@ -27,7 +27,6 @@ class TimeIndex {
   void clear();
   void insert(const Rectangle& rectangle, std::int32_t id);
 
-  /// Calls visit(id) for each inserted rectangle that is live at some step of `rectangle`.
   template <class Visit>
   void visit(const Rectangle& rectangle, const Visit& visit) const {
     for (std::int64_t node = rectangle.first + width_; node > 0; node /= 2) {
@@ -43,7 +42,7 @@ class TimeIndex {
   std::int64_t width_ = 1;
   std::vector<std::vector<std::int32_t>>
       covering_;  ///< segment tree over time: the rectangles that are live during all steps of a node's range
-  std::vector<std::vector<std::int32_t>> starting_;  ///< for each step, the rectangles that start there
+  std::vector<std::vector<std::int32_t>> starting_;
 };
 
 /// Places blocks one by one, each in a gap between placed blocks that live at the same time. Blocks with fixed offsets

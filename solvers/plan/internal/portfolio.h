@@ -28,8 +28,7 @@ class Portfolio {
     std::vector<std::int64_t> offsets;  ///< set if the verdict is `fits`
   };
 
-  /// Makes `searchers` searches for the same problem and capacity. They are numbered from `first` on. Each search uses
-  /// its number as its seed or strategy.
+  /// Makes `searchers` searches, numbered from `first` on. Each search uses its number as its seed or strategy.
   template <class Problem>
   Portfolio(const Problem& problem, std::int64_t capacity, int first, int searchers, int threads)
       : threads_(std::min(threads, searchers)) {

@@ -20,7 +20,6 @@ struct Fixed {
   std::int64_t end() const { return offset + rectangle->size; }
 };
 
-/// Returns the index of the buffer to which a rectangle of a block belongs.
 std::int32_t buffer_of(const PlanProblem& problem, const Instance& instance, const Fixed& fixed) {
   std::int32_t found = -1;
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {

@@ -83,7 +83,7 @@ std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& ins
     if (at < events.size() && std::all_of(live.begin(), live.end(), [&](std::int32_t r) {
           return instance.rectangles[r].last >= events[at].step;
         })) {
-      continue;  // all blocks of the section are in the next section too
+      continue;
     }
     std::vector<Cover> now = covers_of(instance, live);
     if (!kept.empty() && within(now, kept.back())) continue;

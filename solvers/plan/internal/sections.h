@@ -12,12 +12,10 @@ namespace cairn::solvers::plan {
 /// change. Blocks that are live in the same section must not overlap. A section is left out if a neighbouring section
 /// contains all its blocks. Blocks without bytes are left out. Blocks with fixed offsets become obstacles.
 struct Sections {
-  /// A section in which a block is live.
   struct Part {
     std::int32_t section = 0;
     std::int64_t size = 0;  ///< bytes that the block uses during the section
   };
-  /// A block that is live in a section.
   struct Cover {
     std::int32_t block = 0;
     std::int64_t size = 0;  ///< bytes that the block uses during the section
@@ -27,11 +25,11 @@ struct Sections {
   /// block or obstacle in it. If this number would exceed `most`, leaves `count` at -1.
   Sections(const Instance& instance, std::int64_t most);
 
-  std::int32_t count = -1;  ///< number of sections
+  std::int32_t count = -1;
   /// Indices in Instance::blocks of the blocks that have bytes and no fixed offset, ordered by first section.
   std::vector<std::int32_t> movable;
-  std::vector<std::int64_t> alignments;  ///< alignments of the movable blocks
-  std::vector<std::int64_t> loads;       ///< for each section, the bytes of its movable blocks
+  std::vector<std::int64_t> alignments;
+  std::vector<std::int64_t> loads;  ///< for each section, the bytes of its movable blocks
 
   /// Returns the sections in which the block movable[b] is live, ascending.
   std::span<const Part> parts(std::int32_t b) const {

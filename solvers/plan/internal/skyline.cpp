@@ -56,7 +56,6 @@ class Unplaced {
     return by_first_[best_ - width_];
   }
 
-  /// Returns the number of nodes that the last take() visited.
   std::int64_t visits() const { return visits_; }
 
  private:
@@ -120,7 +119,6 @@ class Skyline {
     std::int64_t first, last, level;
   };
 
-  /// Removes and returns the lowest part; of equally low parts, the earliest.
   Part take_lowest() {
     while (true) {
       const auto [level, first] = heap_.top();
@@ -132,17 +130,16 @@ class Skyline {
     }
   }
 
-  /// Returns the level of the part before `part`, or kInfinite if no part comes before it.
+  /// Returns kInfinite if no part comes before `part`.
   std::int64_t level_before(const Part& part) const {
     return part.first == 0 ? kInfinite : level_[first_[part.first - 1]];
   }
-  /// Returns the level of the part after `part`, or kInfinite if no part comes after it.
+  /// Returns kInfinite if no part comes after `part`.
   std::int64_t level_after(const Part& part) const {
     return part.last + 1 == static_cast<std::int64_t>(level_.size()) ? kInfinite : level_[part.last + 1];
   }
 
-  /// Adds a part at steps that are in no part. Merges it with neighbouring parts of the same level. Does nothing if the
-  /// range is empty.
+  /// Adds a part at steps that are in no part, and merges it with neighbouring parts of the same level.
   void add(std::int64_t first, std::int64_t last, std::int64_t level) {
     if (first > last) return;
     if (first > 0 && last_[first_[first - 1]] == first - 1 && level_[first_[first - 1]] == level)
@@ -190,7 +187,7 @@ std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::v
     }
     const Block& block = instance.blocks[b];
     offsets[b] = core::align_up(part.level, block.alignment);
-    std::int64_t done = part.first;  // first step of the part that has no new level yet
+    std::int64_t done = part.first;
     for (const Rectangle* p = instance.begin(block); p != instance.end(block); ++p) {
       // If the next rectangle takes over the storage at the last step of this one, the larger of the two counts at that
       // step.

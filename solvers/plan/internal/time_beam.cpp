@@ -110,8 +110,6 @@ double TimeBeam::border(double below, double above, std::int64_t hole, double no
   return std::abs(below - above) + 2 * open * (std::min(below, above) - now);
 }
 
-/// Removes the items that have ended before the step `now` from the state, and recomputes the weight of the state's
-/// holes.
 void TimeBeam::settle(State& state, std::int64_t now) const {
   const std::vector<double>& before = problem_.weights_before[table_];
   const double weight_now = before[now], forever = before.back();
@@ -132,7 +130,6 @@ void TimeBeam::settle(State& state, std::int64_t now) const {
   state.holes = holes + border(below, forever, capacity_ - top, weight_now);
 }
 
-/// Adds a child to children_ for each placement of the item in the given state.
 void TimeBeam::branch(const State& state, std::int32_t parent, const Problem::Item& item) {
   const std::vector<double>& before = problem_.weights_before[table_];
   const double now = before[item.first], forever = before.back(), until = before[item.end];

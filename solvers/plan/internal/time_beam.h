@@ -33,11 +33,11 @@ class TimeBeam {
       std::int64_t first = 0, end = 0;  ///< first step of the item, and first step after it
       std::int64_t size = 0, alignment = 1;
     };
-    std::vector<Item> items;  ///< items, ordered by first step
+    std::vector<Item> items;  ///< ordered by first step
     std::vector<core::AddressRange> forbidden;
     std::size_t blocks = 0;
     std::int64_t load = 0;  ///< largest number of bytes that items use at one step
-    double mean_size = 0;   ///< mean size of the items, in bytes
+    double mean_size = 0;   ///< bytes
     double mean_live = 0;   ///< mean number of items that are live at once
     /// Each table has, for each step, the sum of the weights of all earlier steps. The weight of a step rises with the
     /// number of live bytes, in each table at a different rate.
@@ -70,7 +70,6 @@ class TimeBeam {
   std::int64_t work() const { return work_; }
   /// Returns the offsets in the order of Instance::blocks; valid if the verdict is `fits`.
   std::vector<std::int64_t> offsets() const;
-  /// Returns whether the search gave up after too many attempts without progress.
   bool stuck() const { return attempts_ > most_attempts_; }
 
  private:
@@ -81,10 +80,10 @@ class TimeBeam {
     std::int32_t item = 0;
   };
   struct State {
-    std::vector<Live> live;  ///< live items by ascending offset
-    double holes = 0;        ///< weight of all holes from the current step on, as border() computes it
+    std::vector<Live> live;
+    double holes = 0;  ///< weight of all holes from the current step on, as border() computes it
     std::uint64_t hash = 0;
-    std::int32_t last = -1;  ///< index of the last placement in placed_
+    std::int32_t last = -1;  ///< index in placed_
   };
   /// A state that follows from the state `parent` by placing the next item at `offset`. `position` is the item's index
   /// among the parent's live items.
@@ -95,7 +94,7 @@ class TimeBeam {
     std::int64_t offset = 0;
   };
   struct Placed {
-    /// - before: index in placed_ of the previous placement, or -1.
+    /// - before: index in placed_, or -1.
     /// - item: index of the placed item.
     std::int32_t before = -1, item = 0;
     std::int64_t offset = 0;
@@ -121,8 +120,8 @@ class TimeBeam {
   std::vector<State> states_, next_states_;
   std::size_t alive_ = 0;  ///< number of states in the beam; other entries of states_ are unused
   std::vector<Child> children_;
-  std::vector<std::uint64_t> seen_;  ///< hashes of the selected children
-  std::vector<Placed> placed_;       ///< placements of all states, as lists linked by `before`
+  std::vector<std::uint64_t> seen_;
+  std::vector<Placed> placed_;  ///< placements of all states, as lists linked by `before`
   std::deque<Snapshot> snapshots_;
   /// - next_: index of the next item to place.
   /// - furthest_: largest index of an item that fitted in no state.
@@ -130,7 +129,7 @@ class TimeBeam {
   /// - attempts_: number of times that the search has gone back since furthest_ last changed.
   /// - most_attempts_: the search gives up if attempts_ exceeds this number.
   int attempts_ = 0, most_attempts_ = 0;
-  std::size_t table_ = 0;  ///< table of weights in use
+  std::size_t table_ = 0;
   /// - small_hole_: bytes below which a hole counts less.
   /// - noise_: largest random amount that is added to the weight of a child's holes.
   double small_hole_ = 0, noise_ = 0;
