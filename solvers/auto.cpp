@@ -1,5 +1,5 @@
-// The solver auto (internal/auto.h). First it calls other solvers, here called constructions. Afterwards it improves
-// the best schedule found, the incumbent, by a search over order and recomputation together.
+// The solver auto (internal/auto.h). First it calls other solvers, which the names in this file call constructions.
+// Afterwards it improves the best schedule found, the incumbent, by a search over order and recomputation together.
 
 #include "cairn/solvers/internal/auto.h"
 
@@ -76,8 +76,8 @@ bool has_left(const core::Stopwatch& watch, double seconds) {
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
-/// Factor from the work unit of `auto` to that of the constructions. The work limit of `auto` counts small changes of a
-/// schedule; the work of constructions counts visits of nodes. One change takes about as long as this number of visits.
+/// The work limit of `auto` counts small changes of a schedule; the work of the solvers that it calls counts visits of
+/// nodes. One change takes about as long as this number of visits.
 constexpr std::int64_t kVisitsOfMove = 8;
 
 core::Limit in_visits(core::Limit limit) {
@@ -158,9 +158,9 @@ constexpr double kPricing = 0.2;  // fraction of the remaining limit for offer_p
 constexpr double kConstruction = 0.5;
 // Replaces kConstruction if search_most_ is true.
 constexpr double kShortConstruction = 0.01;
-constexpr double kAgain =
-    0.3;  // fraction of the remaining limit for a second run of a construction that its limit ended
-// A construction that its limit ended runs again if its cost is at most this multiple of the best known cost.
+// Fraction of the remaining limit for a second run of a solver that its limit ended.
+constexpr double kAgain = 0.3;
+// A solver that its limit ended runs again if the cost of its schedule is at most this multiple of the best known cost.
 constexpr double kNearBest = 1.01;
 constexpr double kRefining = 0.3;        // fraction of the remaining limit for refine()
 constexpr double kRefiningStages = 0.5;  // fraction of the remaining limit for refine() if no search follows
@@ -169,8 +169,8 @@ constexpr double kProof = 0.2;
 // Fraction of the remaining limit for lowering the peak if there is no budget. The remainder is for lowering the cost
 // at the lowest peak.
 constexpr double kLowering = 0.6;
-// On graphs with more nodes than this that are not training graphs, offer_priced() finds far better schedules than
-// other constructions do.
+// On graphs with more nodes than this that are not training graphs, offer_priced() finds far better schedules than the
+// solvers that `auto` calls.
 constexpr core::NodeId kLarge = 2000;
 constexpr int kStagnation = 2000;  // number of rounds without success after which refine() ends
 // Replaces kStagnation if refine() works on a training graph and the search follows.
@@ -214,7 +214,7 @@ class AutoRemat {
   std::int64_t least_peak_ = 0;
   std::string_view least_peak_by_ = "none";
   std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;
-  // The construction whose schedule costs least among those that their limits ended. nullptr: there is none.
+  // Of the solvers that their limits ended, the one whose schedule costs least. nullptr: there is none.
   const SolverInfo* cut_short_ = nullptr;
   std::int64_t cut_short_cost_ = 0;
   std::optional<BoundBeside> bound_;
@@ -257,9 +257,9 @@ Solution AutoRemat::solve() {
   return solution;
 }
 
-/// Runs offer_priced(), a construction that charges a price for each byte held in memory during a step. On large graphs
-/// that are not training graphs, other constructions find far worse schedules in the same time, and the bound on the
-/// cost is weak. So on such graphs the search gets nearly all of the remaining time (search_most_).
+/// Runs offer_priced(), which charges a price for each byte held in memory during a step. On large graphs that are not
+/// training graphs, other solvers find far worse schedules in the same time, and the bound on the cost is weak. So on
+/// such graphs the search gets nearly all of the remaining time (search_most_).
 void AutoRemat::offer_prices() {
   if (!priced_ || incumbent_.within_budget()) return;
   core::Stopwatch part(in_visits(watch_.share(kPricing)));
@@ -268,9 +268,9 @@ void AutoRemat::offer_prices() {
   credit("auto");
 }
 
-/// Runs the constructions, which are the solvers with a turn (AutoTurn). They find an answer even if time is short, and
-/// their schedules are good starts for the search. Solvers that never recompute run even if recomputation is allowed:
-/// if one of them finds a schedule within the budget, no schedule is cheaper.
+/// Runs the solvers with a turn (AutoTurn). They find an answer even if time is short, and their schedules are good
+/// starts for the search. Solvers that never recompute run even if recomputation is allowed: if one of them finds a
+/// schedule within the budget, no schedule is cheaper.
 void AutoRemat::construct() {
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes_) continue;
@@ -279,7 +279,7 @@ void AutoRemat::construct() {
   }
 }
 
-/// Gives more time to a construction that its limit ended, if its schedule is nearly as cheap as the best one.
+/// Gives more time to a solver that its limit ended, if its schedule is nearly as cheap as the best one.
 void AutoRemat::go_on_with_cut_short() {
   if (cut_short_ != nullptr && incumbent_.within_budget() &&
       static_cast<double>(cut_short_cost_) <= kNearBest * static_cast<double>(incumbent_.cost()))
@@ -386,7 +386,7 @@ Solution AutoRemat::finish(Stop stop) {
   return solution;
 }
 
-/// Adds the constructions' more expensive schedules, the cheapest first. One of them can be useful if its plan fits
+/// Adds more expensive schedules that the solvers found, the cheapest first. One of them can be useful if its plan fits
 /// into the budget and the plan of the solution's schedule does not.
 void AutoRemat::add_others(Solution& solution) {
   std::sort(constructions_.begin(), constructions_.end(),

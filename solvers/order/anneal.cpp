@@ -112,7 +112,7 @@ bool Annealing::draw(Move& move) {
     if (move.from < center) first = std::max(first, center);
     if (move.from > center) last = std::min(last, center);
   }
-  const bool own = move.from >= first && move.from <= last;  // whether the range contains the step's own position
+  const bool own = move.from >= first && move.from <= last;
   const std::int32_t choices = last - first + (own ? 0 : 1);
   if (choices <= 0) return false;
   move.to = first + below(choices);

@@ -33,8 +33,8 @@ void check(const Caduceus& caduceus) {
   }
 }
 
-/// Replaces the nodes of each bend by the segments of the bend's profile, runs solve(workspace) on the resulting graph,
-/// and turns the order of segments that `solve` returns into an order of nodes.
+/// Solves the graph in which each bend is replaced by the segments of its profile, by solve(workspace). Turns the order
+/// of segments that `solve` returns into an order of nodes.
 template <class Solve>
 std::vector<NodeId> solve_segments(const Caduceus& caduceus, const Solve& solve) {
   check(caduceus);

@@ -25,7 +25,6 @@ core::InputError not_in_class(const char* name, const std::string& why) {
       fmt::format("the graph is not {}: {}; {} takes any graph", name, why, core::option("solver", "order")));
 }
 
-/// Returns a node with an output that some of its readers read and others do not.
 NodeId apart(const Graph& graph) {
   for (ValueId x = 0; x < graph.value_count(); ++x) {
     const NodeId v = graph.producer(x);

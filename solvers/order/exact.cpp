@@ -17,7 +17,6 @@
 namespace cairn::solvers {
 namespace {
 
-/// Result of the search on one part of the graph.
 struct Found {
   std::vector<StepId> order;
   std::int64_t lower_bound = 0;
@@ -78,7 +77,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
                  const ExactOptions& options, core::Stopwatch& watch) {
   if (const std::int64_t count = to.count() - from.count();
       count > kMostExactSteps || count * (count + 63) > options.memory_bytes) {
-    // The tables of the search would take too much time or memory.
+    // The tables of the search would take too much time or memory, so this returns any order.
     Found found;
     for (const StepId s : graph.any_order()) {
       if (to.contains(s) && !from.contains(s)) found.order.push_back(s);
@@ -144,7 +143,6 @@ void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t mem
   options.upper_bound = incumbent.least_peak() - 1;
   const ExactResult result = exact_order(steps, options, watch);
   if (!result.order.empty()) found(result.order);
-  // A proof that no order has a lower peak than the incumbent makes the incumbent's peak the lower bound.
   const bool none_better = result.proved && result.order.empty();
   incumbent.raise_lower_bound(none_better ? incumbent.least_peak() : result.lower_bound);
 }

@@ -1,7 +1,6 @@
 // The rules of exchange_rules.h, which remove steps from an ordering problem. Memory rises by a step's `rise` when the
 // step begins, and falls by its `drop` when it ends. The bytes of a `first` group of steps are allocated when the first
-// of them runs; the bytes of a `last` group are freed after the last of them. A row is a set of steps with one bit per
-// step.
+// of them runs; the bytes of a `last` group are freed after the last of them. A row is a set of steps, one bit each.
 
 #include "cairn/solvers/order/internal/exchange_rules.h"
 
@@ -40,7 +39,6 @@ std::vector<StepId> ExchangeRules::restore(std::span<const std::int32_t> order) 
   return steps;
 }
 
-/// Numbers the steps that are in to_ and not in from_ in topological order.
 void ExchangeRules::number() {
   local_.assign(static_cast<std::size_t>(graph_.step_count()), -1);
   for (const StepId s : graph_.any_order()) {
@@ -54,8 +52,8 @@ void ExchangeRules::number() {
   words_ = (count() + 63) / 64;
 }
 
-/// Computes for each step all steps that must run before it and all that must run after it. If the problem is too large
-/// for the rules, computes only direct predecessors and successors.
+/// Computes for each step all steps before and after it. If there are too many steps for the rules, computes only
+/// direct predecessors and successors.
 void ExchangeRules::relate() {
   const std::size_t bits = static_cast<std::size_t>(count()) * words_;
   before_ = {words_, std::vector<Word>(bits, 0)};
@@ -72,7 +70,7 @@ void ExchangeRules::relate() {
   }
 }
 
-/// Adds step j to row i, and also the steps of row j, unless the problem is too large for the rules.
+/// Adds step j to row i and, if there are not too many steps for the rules, the steps of row j.
 void ExchangeRules::include(BitRows& rows, std::int32_t i, std::int32_t j) {
   for (std::int32_t w = 0; w < words_ && count() <= kMostReduced; ++w) rows[i][w] |= rows[j][w];
   set_bit(rows[i], j);
@@ -95,7 +93,6 @@ void ExchangeRules::collect_groups() {
   }
 }
 
-/// Applies each rule once to every step or group. Returns false if no rule applied.
 bool ExchangeRules::pass() {
   bool changed = tidy(first_, before_, rise_);
   changed = tidy(last_, after_, drop_) || changed;
@@ -169,8 +166,8 @@ bool ExchangeRules::covered(std::int64_t bytes, const std::vector<std::int32_t>&
   return std::all_of(neighbours.begin(), neighbours.end(), [&](std::int32_t j) { return heights[j] >= bytes; });
 }
 
-/// Removes step i. Adds a group of the step's neighbours with the step's bytes, and puts the neighbours into the groups
-/// that contain the step.
+/// Replaces step i by a group of its neighbours with the step's bytes. The neighbours also join the groups that contain
+/// the step.
 void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                                  std::vector<Group>& groups) {
   Group own{bytes, std::vector<Word>(static_cast<std::size_t>(words_), 0)};
@@ -187,8 +184,7 @@ void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::
   }
 }
 
-/// Returns the direct predecessors or successors of step i: the steps of row i that are in the row of no other step of
-/// row i.
+/// Returns the direct predecessors or successors of step i.
 std::vector<std::int32_t> ExchangeRules::covers(std::int32_t i, const BitRows& rows) const {
   std::vector<Word> bits(rows[i], rows[i] + words_);
   for_each_bit(rows[i], words_, [&](std::int32_t j) {

@@ -9,7 +9,6 @@ namespace {
 using core::NodeId;
 using Edges = std::span<const std::pair<NodeId, NodeId>>;
 
-/// The successors of each node or, if `reversed`, the predecessors, in flat arrays.
 class Adjacency {
  public:
   Adjacency(std::int32_t node_count, Edges edges, bool reversed) : begin_(static_cast<std::size_t>(node_count) + 1, 0) {
@@ -85,7 +84,6 @@ class Finder {
         sink_(sink),
         seen_(static_cast<std::size_t>(node_count), 0) {}
 
-  /// Returns all isolated subgraphs with at most `most` inner nodes, unsorted.
   std::vector<IsolatedSubgraph> find(std::size_t most) {
     std::vector<IsolatedSubgraph> found;
     const auto keep = [&](IsolatedSubgraph candidate) {
@@ -108,8 +106,8 @@ class Finder {
   }
 
  private:
-  /// Returns the nodes on paths from `from` to `to` along `next`, without these two. Returns an empty list if there are
-  /// more than `most`.
+  /// Returns the nodes on paths from `from` to `to` along `next`, without these two, or an empty list if there are more
+  /// than `most`.
   std::vector<NodeId> between(NodeId from, NodeId to, const Adjacency& next, std::size_t most) {
     std::vector<NodeId> inner;
     ++round_;
@@ -167,8 +165,7 @@ std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::v
   std::vector<std::uint8_t> taken(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> disjoint;
   for (IsolatedSubgraph& subgraph : found) {
-    // A subgraph is left out if one of its nodes is an inner node of an earlier one, because inner nodes disappear when
-    // that subgraph is replaced.
+    // Inner nodes disappear when their subgraph is replaced, so no other subgraph may contain them.
     const auto is_taken = [&](NodeId v) { return taken[v] != 0; };
     if (is_taken(subgraph.source) || is_taken(subgraph.sink) ||
         std::any_of(subgraph.inner.begin(), subgraph.inner.end(), is_taken))
@@ -176,8 +173,7 @@ std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::v
     for (const NodeId v : subgraph.inner) taken[v] = 1;
     disjoint.push_back(std::move(subgraph));
   }
-  // A subgraph is left out if one of its inner nodes is an end of a smaller one. It can be replaced later, after the
-  // smaller one.
+  // A subgraph with an end of a smaller one as an inner node is left out; it can be replaced after the smaller one.
   std::vector<std::uint8_t> is_end(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> result;
   for (IsolatedSubgraph& subgraph : disjoint) {

@@ -15,8 +15,8 @@
 
 namespace cairn::solvers {
 
-/// Merges a branch and all branches that lead to it into one chain, as merge_branches() does. Uses a stack instead of
-/// recursion, because trees can be deep.
+/// Merges a branch and all branches that lead to it into one chain. Uses a stack instead of recursion, because trees
+/// can be deep.
 Chain Linearizer::flat(BranchId root) {
   struct Visit {
     BranchId branch;
@@ -118,15 +118,15 @@ struct Linearizer::Tree {
   KeyTree keys;
   std::vector<BranchId> branches;
   std::vector<BranchId> free;  ///< for each free path, the branch of which it is `before`
-  std::int32_t readers = 0;    ///< number of keys that read the source
+  std::int32_t readers = 0;
 };
 
-/// Converts the forest to a key tree (device/key_orders.h), in which keys come before their children.
+/// Converts the forest to a key tree, in which keys come before their children.
 Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t released) const {
   const auto segments_of = [](const Chain& chain) { return std::vector<core::Segment>(chain.begin(), chain.end()); };
   Tree tree;
   tree.keys.released = released;
-  std::vector<std::pair<BranchId, std::int32_t>> waiting;  // each branch, and the number of its parent in the tree
+  std::vector<std::pair<BranchId, std::int32_t>> waiting;  // each branch, and its parent in the tree
   for (const BranchId id : forest.branches) waiting.emplace_back(id, -1);
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     const auto [id, parent] = waiting[i];
@@ -182,7 +182,7 @@ KeyOrdersFound Linearizer::search(const KeyTree& tree) {
 }
 
 Chain Linearizer::starborescence(const InForest& forest, std::int64_t released) {
-  constexpr std::size_t kMostKeys = 200;  // largest number of keys for which key orders are tried
+  constexpr std::size_t kMostKeys = 200;
   const Tree tree = key_tree(forest, released);
   const auto keys = static_cast<std::int32_t>(tree.keys.keys.size());
   KeyOrdersFound found;

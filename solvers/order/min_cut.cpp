@@ -63,7 +63,6 @@ class FlowNetwork {
     std::int64_t capacity;
   };
 
-  /// Sorts the arcs by Arc::from. Arc a of arcs_ gets the index place_[a] in the sorted order.
   void sort_arcs() {
     begin_.assign(static_cast<std::size_t>(node_count_) + 1, 0);
     for (const Arc& arc : arcs_) ++begin_[arc.from + 1];
@@ -98,7 +97,7 @@ class FlowNetwork {
   std::int32_t node_count_ = 0;
   std::vector<Arc> arcs_;  ///< the opposite of arc a is arc a ^ 1
   std::vector<std::size_t> begin_, next_, place_;
-  /// Arc::from and Arc::to of each arc, sorted by Arc::from. capacity_, residual_ and opposite_ have the same order.
+  /// Arc::from and Arc::to of each arc, sorted. capacity_, residual_ and opposite_ have the same order.
   std::vector<std::pair<std::size_t, std::size_t>> pairs_;
   std::vector<std::int64_t> capacity_, residual_;
   std::vector<Edge> opposite_, parent_;
@@ -122,7 +121,7 @@ std::vector<std::uint8_t> least_closure(FlowNetwork& network, std::span<const st
   return closure;
 }
 
-/// Finds cuts of least memory in one graph (min_memory_cut()). Its arrays are allocated once for all calls.
+/// Finds cuts of least memory in one graph. Its arrays are allocated once for all calls.
 class CutFinder {
  public:
   explicit CutFinder(const StepGraph& graph) : graph_(graph), local_(static_cast<std::size_t>(graph.step_count())) {}
@@ -186,7 +185,7 @@ class CutFinder {
   const StepGraph& graph_;
   FlowNetwork network_;
   std::vector<StepId> steps_;
-  std::vector<std::int32_t> local_;  ///< for each step, its index in steps_ or -1
+  std::vector<std::int32_t> local_;
   std::vector<std::int64_t> weights_;
   std::vector<Need> needs_;
 };
@@ -283,15 +282,13 @@ class BoundSearch {
       if (behind.contains(t)) high.erase(t);
     }
     const Cut cut = finder_.least(low, high);
-    // If the steps of this cut run first, many other steps also run at low memory, so this order lowers at_most_ of
-    // many steps.
+    // If the steps of this cut run first, many other steps also run at low memory.
     std::stable_partition(order_.begin(), order_.end(), [&](StepId t) { return cut.contains(t); });
     lower_to(order_);
     return at_most_[s] = memory(graph_, cut) + graph_[s].rise;
   }
 
-  /// Adds s and all steps that can be reached from s along `next` to `marked`, without going beyond steps already in
-  /// `marked`.
+  /// Adds s and all steps that can be reached from s along `next`, except beyond steps that were marked before.
   template <class Next>
   static void mark(StepId s, Cut& marked, const Next& next) {
     std::vector<StepId> stack{s};

@@ -78,7 +78,6 @@ std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, 
   return lowest_first(rest.graph, first_place, [](StepId, const auto&) {});
 }
 
-/// Builds an order greedily: always runs the ready step after which memory is lowest.
 std::vector<StepId> greedy_order(const StepGraph& graph) {
   std::vector<std::size_t> unread;
   for (StepId s = 0; s < graph.step_count(); ++s) unread.push_back(graph.successors(s).size());
@@ -142,7 +141,6 @@ void quick_order(const Graph& graph, Incumbent& incumbent) {
   incumbent.offer({nodes_of(remainder, near_input_order(graph, remainder, reduction.ropes()), reduction.ropes())});
 }
 
-/// The search on the remainder, the graph that is left after all possible replacements.
 class RemainderSearch {
  public:
   RemainderSearch(const Graph& graph, Reduction& reduction, const OrderOptions& options, Incumbent& incumbent,

@@ -83,7 +83,7 @@ bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, InForest& joine
   const InForest& forest = reducer_.edge(behind).value;
   std::int64_t released = forest.released ? 0 : vertices_[v].output;
   if (forest.direct) {
-    // The vertex at the end of the edge `behind` reads v after all other readers of v, so it frees the output of v.
+    // This vertex reads v after all other readers of v, so it frees the output of v.
     vertices_[reducer_.edge(behind).to].drop += released;
     released = 0;
   }
@@ -136,24 +136,20 @@ std::vector<Reduction::Region> Reduction::isolated_regions(std::size_t most) {
   return disjoint_subgraphs(count, isolated_subgraphs(count, edges, source_, sink_, most));
 }
 
-/// The edges of a region, and the outputs of its source and its inner vertices, which are freed inside the region or by
-/// its sink.
 struct Reduction::Inside {
   std::vector<EdgeId> edges;
   std::vector<std::int64_t> outputs;  ///< outputs of the inner vertices and of the source, in bytes; 0: freed elsewhere
   std::int64_t released_by_sink = 0;
 };
 
-/// Returns the index of a vertex of the region: 0 to n - 1 for the n inner vertices, n for the source, n + 1 for the
-/// sink.
+/// Numbers the region's vertices: the n inner ones from 0 to n - 1, the source n, and the sink n + 1.
 std::size_t Reduction::place_in(const Region& region, VertexId v) {
   if (v == region.source) return region.inner.size();
   if (v == region.sink) return region.inner.size() + 1;
   return static_cast<std::size_t>(std::lower_bound(region.inner.begin(), region.inner.end(), v) - region.inner.begin());
 }
 
-/// Collects the edges of a region. Visits only edges of the region's vertices, because there can be thousands of
-/// regions.
+/// Visits only edges of the region's vertices, because there can be thousands of regions.
 Reduction::Inside Reduction::look_inside(const Region& region) const {
   Inside inside;
   for (const VertexId v : region.inner) inside.outputs.push_back(vertices_[v].output);

@@ -50,7 +50,6 @@ class Worker {
 
   const std::vector<StepId>& order() const { return order_; }
   std::int64_t peak_bytes() const { return peak_; }
-  /// Returns whether a beam search of this worker has proved that no order has a lower peak than peak_bytes().
   bool proved() const { return proved_; }
 
   /// Replaces the worker's best order by `order` if the peak of `order`, `bytes`, is lower.
@@ -79,7 +78,6 @@ class Worker {
  private:
   enum class Task { beam, annealing };
 
-  /// Returns how much more work beam searches may do now.
   std::int64_t beam_allowance() const {
     return kBeamFree + static_cast<std::int64_t>(kBeamShare * static_cast<double>(beam_work_ + annealing_work_)) -
            beam_work_;
@@ -106,7 +104,7 @@ class Worker {
     }
   }
 
-  /// Continues the current beam search. Returns true when it has ended.
+  /// Returns true when the current beam search has ended.
   bool advance_beam(core::Stopwatch& watch) {
     while (true) {
       switch (beam_->advance(watch)) {
@@ -141,16 +139,15 @@ class Worker {
   Task task_ = Task::beam;
   std::int64_t beam_work_ = 0, annealing_work_ = 0;
   std::optional<Beam> beam_;
-  std::vector<bool> directions_;      ///< directions of the worker's beam searches, used in turn; true: backward
-  std::size_t beams_ = 0;             ///< number of beam searches begun
-  std::int64_t width_ = kLeastWidth;  ///< width of the next beam
+  std::vector<bool> directions_;  ///< directions of the worker's beam searches, used in turn; true: backward
+  std::size_t beams_ = 0;
+  std::int64_t width_ = kLeastWidth;
   Annealing annealing_;
   std::int64_t schedule_;  ///< work of the next run of annealing
   int schedules_ = 0;
   bool hot_;
 };
 
-/// Advances all workers in parallel, each by `work` units or until `watch` expires.
 void advance_all(std::vector<Worker>& workers, std::int64_t work, core::Stopwatch& watch) {
   core::Limit limit = watch.rest();
   limit.work = std::min(limit.work / static_cast<std::int64_t>(workers.size()), work);

@@ -15,7 +15,7 @@ StepGraph::StepGraph(const core::Graph& graph) {
   std::vector<Edge> edges;
   edges.reserve(static_cast<std::size_t>(graph.edge_count()));
   steps_.reserve(static_cast<std::size_t>(graph.node_count()));
-  // A separate step that frees bytes, and the nodes after which it runs.
+  // Bytes that a separate step frees, and the nodes after which it runs.
   struct Release {
     std::span<const core::NodeId> readers;
     std::int64_t bytes;

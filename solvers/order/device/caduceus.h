@@ -77,8 +77,8 @@ struct CaduceusOf {
     std::int32_t first, last;  ///< first and last gap in which the bend's segments can run
     std::int32_t begin, end;   ///< range of the ids of the bend's segments
   };
-  T* segments;            ///< all segments, indexed by id
-  Bend* bends;            ///< the bends, in ascending order of ids
+  T* segments;            ///< indexed by id
+  Bend* bends;            ///< in ascending order of ids
   std::int32_t* bend_of;  ///< for each id, the number of the bend that contains the segment; -1: the staff
   std::int32_t* ranked;   ///< ids of bend segments in sort order
   std::int32_t staff = 0, bend_count = 0, count = 0;
@@ -169,7 +169,7 @@ class CaduceusSolver {
   /// The segments of a gap in sort order, followed by the staff segment behind the gap.
   struct Block {
     std::int64_t change, peak;
-    std::int32_t begin;  ///< index of the block's first id in sequence_
+    std::int32_t begin;
     std::int32_t end;
   };
 
@@ -251,7 +251,6 @@ class CaduceusSolver {
     return peak;
   }
 
-  /// Moves a segment to the next later gap if `later` is true, otherwise to the next earlier gap.
   CAIRN_HD void move(std::int32_t id, bool later) {
     Block& block = blocks_[gap_[id]];
     std::int32_t at = block.begin;
@@ -360,7 +359,6 @@ class CaduceusSolver {
     return id;
   }
 
-  /// The graph and the solver's cut, in the form that Algorithms 1 and 2 take (dominant_schedule.h).
   template <class Graph>
   struct Cuts {
     CaduceusSolver& solver;

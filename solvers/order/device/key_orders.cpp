@@ -287,7 +287,7 @@ class KeyOrderSearch {
   std::int64_t keys_;
   std::int64_t most_width_ = 1;
   std::int64_t tried_ = 0;
-  std::vector<PrefixLayer> layers_;  ///< prefixes that wait to be extended, indexed by length
+  std::vector<PrefixLayer> layers_;
   KeyOrderChildren children_;
   KeyOrderProfiles profiles_;
   bool has_best_ = false;

@@ -184,11 +184,9 @@ struct PackedKeyTree {
             readers,
             released};
   }
-  /// Returns the bytes of memory that one RelaxationSolver needs.
   std::int64_t workspace_bytes() const { return RelaxationSolver(nullptr, view(), size).allocator.bytes(); }
 };
 
-/// Prefixes of one length, stored one after another.
 struct Prefixes {
   const std::int32_t* keys;
   std::int64_t count;
@@ -237,7 +235,6 @@ struct RelaxationBatch {
   std::byte* workspace;
   std::int64_t stride, teams, count;
 
-  /// Calls solve(work, i) for i = team, team + teams, team + 2 * teams, ... below `count`.
   template <class Solve>
   CAIRN_HD void for_each(std::int64_t team, const Solve& solve) const {
     RelaxationSolver work(workspace + team * stride, tree, size);

@@ -52,7 +52,7 @@ struct PumpkinAnswer {
   /// The kinds in the order in which their branches start. The first step of the last branch frees the source. Empty
   /// unless the problem was solved.
   std::vector<std::uint8_t> order;
-  /// Segments of the dominant schedule. Segments that do not matter for dominance are left out.
+  /// Segments of the dominant schedule, without those that do not matter for dominance.
   std::vector<core::Segment> segments;
   /// Largest number of bytes in use on the machine. If too_large: a lower bound on the bytes that the table needs.
   std::int64_t bytes = 0;

@@ -112,7 +112,6 @@ struct PumpkinCandidate {
 /// without going above h, A has reached a value at most as low without going above h. If all three are equal, A and B
 /// dominate each other, because left and right determine the segments before and after the lowest valley. If a segment
 /// without change lies between these, only one thing about it matters: whether its peak is the highest of the profile.
-/// the highest of the profile.
 ///
 /// One of the candidates for a state dominates all others (Theorem 3.1). So it has the lowest peak and, among the
 /// candidates with that peak, the smallest sum of left(h) over all heights h below the peak. One pass over a candidate
@@ -145,10 +144,10 @@ struct PumpkinSum {
 /// The segments from one end of a profile to its lowest valley, in order from that end. A segment begins when an ascent
 /// goes higher than everything before, and ends at the next valley that is lower than everything before.
 struct PumpkinWing {
-  std::int64_t highest, lowest;  ///< highest and lowest value so far
-  std::int64_t peak;             ///< peak of the last segment
-  std::int64_t count = 0;        ///< number of segments
-  std::int64_t from = 0;         ///< value at which the last segment begins
+  std::int64_t highest, lowest;
+  std::int64_t peak;  ///< peak of the last segment
+  std::int64_t count = 0;
+  std::int64_t from = 0;  ///< value at which the last segment begins
 
   CAIRN_HD explicit PumpkinWing(std::int64_t start) : highest(start), lowest(start), peak(start) {}
   /// Adds the ascent to `top` and the descent to `valley`. If this creates a segment or makes the last one longer,
@@ -240,7 +239,6 @@ struct ChooseFirst {
   }
 };
 
-/// Writes the segments of the candidate that ChooseFirst chose.
 struct WriteSegments {
   static constexpr int kThreads = 1;
   PumpkinPass pass;
@@ -398,7 +396,7 @@ class PumpkinSolver {
               problem_.released};
   }
 
-  /// Calls launch(begin, count) for consecutive chunks of a layer. Returns false if the caller wants to stop.
+  /// Returns false if the caller wants to stop.
   template <class Launch>
   bool in_chunks(std::int64_t states, std::int64_t work_of_state, const Launch& launch) {
     for (std::int64_t begin = 0; begin < states; begin += options_.chunk) {

@@ -55,8 +55,8 @@ class Annealing {
   core::EditableSchedule current_;  ///< current order; no place in it is empty, so that places are positions
   std::vector<StepId> best_;
   std::int64_t peak_ = 0, target_ = 0;
-  std::int64_t at_peak_ = 0;                       ///< number of positions whose memory is at least peak_
-  std::int64_t since_best_ = 0;                    ///< work since the best order was found
+  std::int64_t at_peak_ = 0;  ///< number of positions whose memory is at least peak_
+  std::int64_t since_best_ = 0;
   std::vector<std::int32_t> above_, above_index_;  ///< positions above the target, and each position's index in above_
   std::int64_t done_ = 0, work_ = 0;               ///< work done and total work of the run
   double scale_ = 0;                               ///< mean rise of a step, in bytes

@@ -32,7 +32,6 @@ class Beam {
 
   Beam(const StepGraph& graph, bool backward, std::int32_t width);
 
-  /// Begins a search for an order with a peak of at most `limit` bytes.
   void start(std::int64_t limit);
   /// Continues the search until it ends or `watch` expires. A unit of work is one step tried from one cut.
   Outcome advance(core::Stopwatch& watch);
@@ -98,7 +97,7 @@ class Beam {
   /// - blockers_: for each step, the number of steps that must run before the step itself.
   std::vector<std::int32_t> readers_, blockers_;
   std::int64_t limit_ = 0;
-  std::int32_t done_ = 0;      ///< number of steps in every cut of the current beam
+  std::int32_t done_ = 0;
   std::int32_t expanded_ = 0;  ///< number of states of the current beam whose successors are in candidates_
   bool truncated_ = false;
   std::vector<Hash> zobrist_;
@@ -108,8 +107,8 @@ class Beam {
   std::vector<std::int32_t> readers_left_, blockers_left_;
   Level level_, next_level_;
   std::vector<Candidate> candidates_;
-  std::vector<std::int32_t> table_;  ///< hash table of the candidates, for drop_equal()
-  std::vector<Trace> trace_;         ///< for each state, the index of its parent's entry, and the step that ran
+  std::vector<std::int32_t> table_;
+  std::vector<Trace> trace_;  ///< for each state, the index of its parent's entry, and the step that ran
 };
 
 }  // namespace cairn::solvers

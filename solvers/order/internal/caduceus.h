@@ -11,7 +11,6 @@
 /// (device/key_orders.h) calls CaduceusSolver directly, for thousands of such graphs.
 namespace cairn::solvers {
 
-/// A CaduceusSolver, a graph for it, and the memory that both use.
 struct CaduceusWorkspace {
   explicit CaduceusWorkspace(const CaduceusSize& size);
 
@@ -34,7 +33,7 @@ struct Caduceus {
   std::vector<Bend> bends;
 };
 
-/// Converts the graph. Throws InputError on a malformed bend.
+/// Throws InputError on a malformed bend.
 core::NodeSumGraph node_sum_graph(const Caduceus& caduceus);
 
 /// Recognises a caduceus graph and returns its staff and bends. A branching node is a node that does not have exactly

@@ -32,7 +32,6 @@ class Ropes {
   std::vector<std::pair<Id, Id>> ropes_;
 };
 
-/// A segment of a memory profile, and the nodes that run during this segment.
 struct ChainSegment : core::Segment {
   Ropes::Id nodes = Ropes::kEmpty;
 };
@@ -43,7 +42,6 @@ using Chain = std::vector<ChainSegment>;
 /// Appends the segment `next` to a chain. Merges it with the segments before it as long as they form one segment of the
 /// profile.
 void append(Chain& chain, const ChainSegment& next, Ropes& ropes);
-/// Appends the segments of `rest` one by one, as append() for a single segment does.
 void append(Chain& chain, const Chain& rest, Ropes& ropes);
 
 /// Merges parallel chains into one in their dominant order (Theorem 6.8 of Jin et al.). Takes O(s log s + t) time,

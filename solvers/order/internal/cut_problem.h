@@ -35,7 +35,6 @@ struct Lists {
   void close() { begin.push_back(static_cast<std::int32_t>(items.size())); }
 };
 
-/// Rows of bits, all of the same length.
 struct BitRows {
   std::int32_t words = 0;
   std::vector<Word> bits;
@@ -49,7 +48,7 @@ struct BitRows {
 struct Groups {
   std::vector<std::int64_t> bytes;
   BitRows members;
-  Lists of;  ///< for each step, the numbers of the groups that contain it
+  Lists of;  ///< for each step, the groups that contain it
   // Bytes and members of the group of each entry in `of`, copied so that the search reads memory sequentially.
   std::vector<std::int64_t> item_bytes;
   BitRows item_members;
@@ -68,9 +67,9 @@ struct Groups {
 /// successors, and `first` and `last` groups are exchanged.
 struct CutProblem {
   std::int32_t count = 0, words = 0;  ///< count: number of steps; words: number of words per row of a BitRows
-  std::int64_t start = 0;             ///< memory before the first step
+  std::int64_t start = 0;
   std::vector<std::int64_t> rise, drop;
-  BitRows needs;  ///< predecessors of each step
+  BitRows needs;
   Lists predecessors, successors;
   Groups first, last;
   BitRows related;  ///< for each step: its successors and all steps that share a group with it

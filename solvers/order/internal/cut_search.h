@@ -84,7 +84,7 @@ class CutSearch {
     return goal_ >= 0 ? Status::reached : Status::open;
   }
 
-  /// Returns the least threshold at which a waiting move can be made, or kNever if no move waits.
+  /// Returns the lowest peak of a waiting move, or kNever if no move waits.
   std::int64_t next_threshold() {
     for (;;) {
       while (!near_.empty() && !live(near_.front().node)) pop(near_);
@@ -93,13 +93,13 @@ class CutSearch {
     }
   }
 
-  /// Returns an order of all steps of least peak. Requires that advance() has returned Status::reached.
+  /// Requires that advance() has returned Status::reached.
   std::vector<std::int32_t> path() const { return path_to(goal_); }
 
   /// Makes the search ignore all moves whose peak is above `most`.
   void limit(std::int64_t most) { most_ = std::min(most_, most); }
 
-  /// Returns the peak of the order that completed_path() builds, which is an upper bound on the least peak.
+  /// Returns the peak of completed_path(), an upper bound on the least peak.
   std::int64_t greedy_peak() {
     completed_path();
     return greedy_peak_;
@@ -153,7 +153,7 @@ class CutSearch {
   struct Node {
     std::int64_t memory = 0;
     std::uint64_t hash = 0;
-    std::int32_t parent = -1;  ///< node from which this node was reached first
+    std::int32_t parent = -1;
     /// Step that ran at the parent, or kClosure or kPart. After this step, the closure of the resulting state was run:
     /// all steps that can run within the threshold without leaving memory higher (close()).
     std::int32_t step = kClosure;
@@ -215,7 +215,7 @@ class CutSearch {
     return true;
   }
 
-  /// Computes the memory during step i and after it, if the step runs next in the state.
+  /// Computes the memory during and after step i, if it runs next in the state.
   Move evaluate(CutState& state, std::int32_t i) const {
     Move move;
     move.peak = state.memory + p_.rise[i];
@@ -268,7 +268,7 @@ class CutSearch {
     return size == p_.count;
   }
 
-  /// Starts a new tree with the given state as its root.
+  /// Starts a new tree with the state as its root.
   void plant(const CutState& state) {
     node_.clear();
     bits_.clear();
@@ -293,7 +293,7 @@ class CutSearch {
     return node;
   }
 
-  /// Returns the slot of the state in the table or, if the table does not have the state, the free slot for it.
+  /// Returns the slot of the state in the table, or the free slot for it.
   std::size_t slot_of(const CutState& state) const {
     std::size_t slot = state.hash & (table_.size() - 1);
     while (table_[slot].node >= 0 && !(table_[slot].tag == tag(state.hash) && same(table_[slot].node, state))) {
@@ -321,8 +321,8 @@ class CutSearch {
     }
   }
 
-  /// Returns whether the node is live. Walks towards the root until it reaches a node that was found live since a state
-  /// was last superseded. The recursion is at most as deep as the number of steps.
+  /// Returns whether the node is live (see CutSearch). Walks towards the root until it reaches a node that was found
+  /// live since a state was last superseded. The recursion is at most as deep as the number of steps.
   bool live(std::int32_t node) {
     if (node_[node].checked == kDead) return false;
     if (node_[node].checked == commits_ || node_[node].parent < 0) return true;
@@ -430,7 +430,7 @@ class CutSearch {
     return false;
   }
 
-  /// Makes a waiting move: runs step i from the node. The move's peak must be within the threshold.
+  /// Makes a waiting move. Its peak must be within the threshold.
   void follow(std::int32_t node, std::int32_t i) {
     CutState state = load(node, 1);
     run(state, i, evaluate(state, i).after);
@@ -538,7 +538,6 @@ class CutSearch {
     return false;
   }
 
-  /// Returns the steps from the empty set to a node, in order.
   std::vector<std::int32_t> path_to(std::int32_t node) const {
     std::vector<std::int32_t> chain;
     for (std::int32_t a = node; a >= 0; a = node_[a].parent) chain.push_back(a);
@@ -553,7 +552,6 @@ class CutSearch {
     return order;
   }
 
-  /// Appends the steps from a node to its child: the step of the move, and the closure after it.
   void append_move(std::int32_t parent, std::int32_t child, std::vector<std::int32_t>& order) const {
     std::vector<Word> words(bits_of(parent), bits_of(parent) + 2 * words_);
     CutState state{words.data(), words.data() + words_, node_[parent].memory, 0};
@@ -576,14 +574,14 @@ class CutSearch {
 
   const CutProblem& p_;
   const std::int32_t words_;
-  std::int64_t most_ = kNever;  ///< moves with a peak above this are dropped
+  std::int64_t most_ = kNever;
   std::int64_t threshold_ = std::numeric_limits<std::int64_t>::min(), greedy_peak_ = 0;
   std::int64_t states_ = 0;
   std::int64_t work_ = 0;
-  std::uint32_t commits_ = 1;       ///< number of times that a state was superseded, plus one
-  std::size_t epoch_ = 0;           ///< number of times that the search started again with a new root
-  std::int32_t goal_ = -1;          ///< node of all steps; -1: not reached yet
-  std::vector<std::uint64_t> key_;  ///< Zobrist key of each step, for hashes of states
+  std::uint32_t commits_ = 1;  ///< number of times that a state was superseded, plus one
+  std::size_t epoch_ = 0;
+  std::int32_t goal_ = -1;  ///< node of all steps; -1: not reached yet
+  std::vector<std::uint64_t> key_;
   std::vector<Node> node_;
   std::vector<Word> bits_;   ///< for each node, the steps that ran and the ready steps
   std::vector<Slot> table_;  ///< hash table of the nodes with open addressing; its size is a power of two
@@ -595,10 +593,10 @@ class CutSearch {
   std::vector<std::int32_t> prefix_;  ///< steps that run before the root
   std::vector<Link> links_;
   std::vector<Word> buffer_;
-  std::vector<std::int64_t> weights_;  // scratch of least_between()
+  std::vector<std::int64_t> weights_;
   std::vector<Need> needs_;
   std::vector<std::int32_t> between_, place_;
-  std::vector<std::pair<Move, std::int32_t>> moves_;  // scratch of expand()
+  std::vector<std::pair<Move, std::int32_t>> moves_;
 };
 
 }  // namespace cairn::solvers

@@ -32,7 +32,7 @@ struct ExactResult {
   /// Whether it is proved that no order has a lower peak than `order` or, if `order` is empty, that every order has a
   /// peak above upper_bound.
   bool proved = false;
-  std::int64_t states = 0;  ///< number of cuts visited
+  std::int64_t states = 0;
 };
 
 /// Finds an order of least peak of the steps in `to` that are not in `from`. First divides the problem at a cut of
@@ -45,7 +45,7 @@ struct ExactResult {
 /// graph.
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         core::Stopwatch& watch);
-/// Finds an order of least peak of all steps of the graph, as exact_order() for a part of the steps does.
+/// Orders all steps of the graph.
 ExactResult exact_order(const StepGraph& graph, const ExactOptions& options, core::Stopwatch& watch);
 
 /// Returns an oracle for find_schedule() that calls exact_order(). It gives up if the search ends without a proof.

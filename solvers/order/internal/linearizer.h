@@ -22,7 +22,7 @@ using BranchId = std::int32_t;
 struct TreeBranch {
   Chain before;  ///< steps before the key, which do not decide when the source's output is freed
   ChainSegment key;
-  Chain rest;                      ///< path after the key
+  Chain rest;
   std::vector<BranchId> children;  ///< branches that end at the key
   bool reads_source = false;       ///< whether the key reads the source; if so, it has no children
   /// Whether there is a key; if not, the branch consists of `before` alone. A key need not be a node: it can be a step

@@ -27,7 +27,6 @@ class PumpkinTable {
   /// branches have run. The branches must outlive the object.
   PumpkinTable(std::span<const PumpkinBranch> branches, std::int64_t released);
 
-  /// Returns whether the table is so large that a device solves it faster than the host.
   bool is_large() const { return states_ >= std::int64_t{1} << 16; }
   /// Returns an upper bound on the bytes that solve() needs on the host, or the largest int64 if there are too many
   /// states to be counted.
@@ -39,7 +38,7 @@ class PumpkinTable {
   /// Solves the table on a device. Returns PumpkinAnswer::End::too_large if the device has too little memory, and
   /// End::stopped if `watch` expired. Throws DeviceError if the device fails.
   PumpkinAnswer::End solve_on(Accelerator& device, core::Stopwatch& watch, const std::function<void()>& tick = {});
-  /// Returns the dominant schedule of all branches. The table must be solved.
+  /// The table must be solved.
   Chain chain(Ropes& ropes) const;
 
  private:

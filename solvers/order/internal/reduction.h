@@ -38,10 +38,9 @@ class Reduction {
   Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
             core::Stopwatch& watch, std::function<void()> tick = {}, Accelerator* accelerator = nullptr);
 
-  /// Applies reductions until none can be applied.
   void run();
   bool done() const { return reducer_.vertices_left() == 0; }
-  /// Returns the dominant schedule of the whole graph. Requires done().
+  /// Requires done().
   Chain chain();
 
   /// Returns whether all forests were turned into paths in a dominant order. False after Unfinished::take was applied.
@@ -60,15 +59,12 @@ class Reduction {
   /// the next run(), which can remove edges to which they refer.
   std::vector<Region> isolated_regions(std::size_t most);
 
-  /// Makes a step graph of a region, to be searched.
   Expansion expand(const Region& region) const;
-  /// Makes a step graph of the remaining graph, to be searched.
   Expansion expand_remainder() const;
   /// Replaces the region by one edge with the path of `order`, which must be a dominant order of `expansion`, the
   /// result of expand(region).
   void replace(const Region& region, const Expansion& expansion, const std::vector<StepId>& order);
 
-  /// Returns the remaining vertices, for messages.
   std::vector<VertexId> vertices() const;
   /// Returns a remaining node with several incoming edges or, if there is none, any remaining node. Returns kNoNode if
   /// all remaining vertices are releases.

@@ -109,7 +109,7 @@ class SeriesParallelReducer {
 
  private:
   struct Vertex {
-    std::int32_t in = 0, out = 0;  ///< numbers of incoming and outgoing edges
+    std::int32_t in = 0, out = 0;
     /// Exclusive or of the ids of all incoming edges, and of all outgoing edges. If there is only one edge, this is its
     /// id.
     EdgeId in_edges = 0, out_edges = 0;

@@ -23,7 +23,7 @@ class StepGraph {
   struct Step {
     std::int64_t rise = 0, drop = 0, output = 0;
   };
-  using Edge = std::pair<StepId, StepId>;  ///< an edge from the first step to the second
+  using Edge = std::pair<StepId, StepId>;
 
   StepGraph() = default;
   /// The edges must form no cycle; repeated edges are dropped. O(n + m log m).
@@ -58,7 +58,6 @@ class StepGraph {
   std::vector<StepId> predecessors_, successors_;
 };
 
-/// Returns the nodes in an order of the steps of a computation graph, without the releases.
 inline std::vector<core::NodeId> nodes_among(std::vector<StepId> order, const core::Graph& graph) {
   std::erase_if(order, [&](StepId s) { return s >= graph.node_count(); });
   return order;
@@ -89,9 +88,7 @@ std::int64_t memory(const StepGraph& graph, const Cut& cut);
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
 /// Returns the profile of an order that runs after the empty cut.
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order);
-/// Returns the highest entry of profile().
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
-/// Returns the highest entry of profile() for the empty cut.
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order);
 
 }  // namespace cairn::solvers
