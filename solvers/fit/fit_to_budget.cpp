@@ -145,9 +145,9 @@ class Fitting {
     search_placed(starts);
   }
 
-  /// Searches for a schedule that is cheaper than the present answer, which fits. The plan of `first` needs `planned`
+  /// Searches for a schedule that is cheaper than the current answer, which fits. The plan of `first` needs `planned`
   /// bytes, which exceeds fit.budget. So the search gets a budget that is lower by 1.1 times this excess, but not below
-  /// the peak of the present answer. The search starts from `first` and, if that fails, once more from the present
+  /// the peak of the current answer. The search starts from `first` and, if that fails, once more from the current
   /// answer. Returns the schedule found or, if both attempts fail, `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     constexpr double kShare = 0.4, kMore = 1.1;
@@ -212,7 +212,7 @@ class Fitting {
     fit.plan = std::move(plan);
   }
 
-  /// Plans schedules of Solution::others, the cheapest first, until one of them fits. If the present answer fits, only
+  /// Plans schedules of Solution::others, the cheapest first, until one of them fits. If the current answer fits, only
   /// cheaper schedules are planned. Takes at most the fraction `share` of the remaining time or, after Ctrl-C, kMoment
   /// seconds.
   void offer_others(const std::vector<core::Schedule>& others, double share = 1) {
