@@ -1,5 +1,5 @@
-// The solver auto (internal/auto.h). First it calls other solvers, here called constructions. Afterwards it improves
-// the best schedule found, the incumbent, by a search over order and recomputation together.
+// The solver auto (internal/auto.h). First it calls other solvers, which the names in this file call constructions.
+// Afterwards it improves the best schedule found, the incumbent, by a search over order and recomputation together.
 
 #include "cairn/solvers/internal/auto.h"
 
@@ -42,8 +42,8 @@ bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scop
   return solver.graphs == kTrainingGraphs && has_backward_nodes(graph);
 }
 
-/// Finds the solvers that are ready() and have a turn (AutoTurn), in the order of their turns. Finds either only
-/// solvers that recompute (`recomputing` is true) or only solvers that never recompute.
+/// Returns the ready() solvers that have a turn and recompute if `recomputing` is true, otherwise those that do not
+/// recompute.
 std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scope, bool recomputing) {
   std::vector<const SolverInfo*> found;
   for (const SolverInfo& solver : registry()) {
@@ -55,8 +55,8 @@ std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scop
   return found;
 }
 
-/// Finds the solvers that share the remaining time and work at the end (AutoTurn::rest). Solvers that recompute come
-/// first; they are left out unless `recomputes` is true.
+/// Returns the solvers that `auto` runs at the end (AutoTurn::rest), those that recompute first. Without `recomputes`,
+/// these are left out.
 std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scope& scope, bool recomputes) {
   std::vector<const SolverInfo*> found;
   for (const bool recomputing : {true, false}) {
@@ -69,16 +69,15 @@ std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scop
   return found;
 }
 
-/// Returns whether at least `seconds` are left. If work is limited, the remaining work must also allow an engine
-/// (engine.h) to run for that time.
+/// Returns whether at least `seconds` are left and, under a work limit, at least the work that an engine (engine.h)
+/// does in this time.
 bool has_left(const core::Stopwatch& watch, double seconds) {
   const core::Limit rest = watch.rest();
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
-/// The work limit of `auto` counts moves of the search, where a move is one small change of a schedule. The
-/// constructions (solvers that build one schedule) count visits of nodes. A move takes about as long as this number of
-/// visits.
+/// The work limit of `auto` counts small changes of a schedule; the work of the solvers that it calls counts visits of
+/// nodes. One change takes about as long as this number of visits.
 constexpr std::int64_t kVisitsOfMove = 8;
 
 core::Limit in_visits(core::Limit limit) {
@@ -86,8 +85,7 @@ core::Limit in_visits(core::Limit limit) {
   return limit;
 }
 
-/// Computes a lower bound on the cost by cost_bound(). If `beside` is true, cost_bound() runs on its own thread while
-/// the search runs. Otherwise cost_bound() runs in finish(), which must be called before the search.
+/// Computes a lower bound on the cost: on another thread if `beside` is true, otherwise in finish().
 class BoundBeside {
  public:
   BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit,
@@ -114,8 +112,7 @@ class BoundBeside {
   BoundBeside(const BoundBeside&) = delete;
   BoundBeside& operator=(const BoundBeside&) = delete;
 
-  /// Gives the current bound, and the schedules that cost_bound() has found, to the incumbent. Gives the incumbent's
-  /// cost to cost_bound(). Returns whether the bound can still rise.
+  /// Exchanges results between the incumbent and cost_bound(). Returns whether the bound can still rise.
   bool exchange(Incumbent& incumbent, core::Stopwatch& watch) {
     if (bound_.valid() && bound_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) take(watch);
     std::vector<core::Schedule> found;
@@ -129,7 +126,6 @@ class BoundBeside {
     if (incumbent.within_budget()) known_cost_ = incumbent.cost();
     return bound_.valid();
   }
-  /// Computes the bound now if it does not run on its own thread.
   void finish(Incumbent& incumbent, core::Stopwatch& watch) {
     take(watch);
     exchange(incumbent, watch);
@@ -150,39 +146,36 @@ class BoundBeside {
   bool infeasible_ = false;
   std::mutex mutex_;
   std::vector<core::Schedule> found_;
-  // The result of cost_bound(). This is the last member, because its destructor waits for the thread, which uses all
-  // other members.
+  // The result of cost_bound(). This must be the last member: its destructor waits for the thread, which uses all other
+  // members.
   std::future<CostBound> bound_;
 };
 
-// Most of these constants are fractions of the remaining time and work that a step of `auto` gets. The others decide
-// whether a step is made and when it ends. A construction is a call of another solver that has a turn (AutoTurn).
-constexpr double kHopelessSeconds = 2;  // time limit in seconds if it is known that no schedule is within the budget
-constexpr double kPricing = 0.2;        // fraction for the construction by byte prices (offer_priced)
-// Factor by which the share of a construction in the registry is multiplied. It is below 1 because the search that
-// follows needs time, too.
+// Seconds after which `auto` ends if a bound proves that no schedule is within the budget.
+constexpr double kHopelessSeconds = 2;
+constexpr double kPricing = 0.2;  // fraction of the remaining limit for offer_priced()
+// Multiplies AutoTurn::share. It is below 1 because the search that follows needs time, too.
 constexpr double kConstruction = 0.5;
-// Replaces kConstruction on graphs on which the search gets most of the time (kLarge).
+// Replaces kConstruction if search_most_ is true.
 constexpr double kShortConstruction = 0.01;
-constexpr double kAgain = 0.3;  // fraction for a second run of a construction that was ended early by its limit
-// A construction that was ended early by its limit runs again if its cost is at most this multiple of the best known
-// cost.
+// Fraction of the remaining limit for a second run of a solver that its limit ended.
+constexpr double kAgain = 0.3;
+// A solver that its limit ended runs again if the cost of its schedule is at most this multiple of the best known cost.
 constexpr double kNearBest = 1.01;
-constexpr double kRefining = 0.3;        // fraction for refine()
-constexpr double kRefiningStages = 0.5;  // fraction for refine() if no search follows
-// Fraction of the time for the bound on the cost, if cost_bound() does not run at the same time as the search.
+constexpr double kRefining = 0.3;        // fraction of the remaining limit for refine()
+constexpr double kRefiningStages = 0.5;  // fraction of the remaining limit for refine() if no search follows
+// Fraction of the remaining limit for cost_bound(), if it does not run at the same time as the search.
 constexpr double kProof = 0.2;
-// Fraction of the time for lowering the peak, if there is no budget. In the rest of the time, the cheapest schedule of
-// the lowest peak found is searched for.
+// Fraction of the remaining limit for lowering the peak if there is no budget. The remainder is for lowering the cost
+// at the lowest peak.
 constexpr double kLowering = 0.6;
-// On graphs with more nodes than this, the schedules of other constructions are far worse than those of the
-// construction by byte prices (AutoRemat::offer_prices).
+// On graphs with more nodes than this that are not training graphs, offer_priced() finds far better schedules than the
+// solvers that `auto` calls.
 constexpr core::NodeId kLarge = 2000;
-constexpr int kStagnation = 2000;  // refine() ends after this number of rounds without success
-// Replaces kStagnation on training graphs if the search follows.
+constexpr int kStagnation = 2000;  // number of rounds without success after which refine() ends
+// Replaces kStagnation if refine() works on a training graph and the search follows.
 constexpr int kShortStagnation = 200;
 
-/// One call of auto_remat(): its steps, and the results that the steps share.
 class AutoRemat {
  public:
   AutoRemat(const core::Graph& graph, const SolveOptions& options);
@@ -208,22 +201,20 @@ class AutoRemat {
 
   const core::Graph& graph_;
   const SolveOptions& options_;
-  // Whether the budget is below a lower bound on the peak, so that no schedule is within the budget. If so, the peak is
-  // minimised instead of the cost.
+  // Whether a lower bound proves that no schedule is within the budget. If so, `auto` minimises the peak instead of the
+  // cost.
   const bool hopeless_;
   const bool recomputes_ = options_.scope.max_occurrences != 1;
   const bool training_ = has_backward_nodes(graph_);
   SolveOptions inner_ = options_;
   const bool priced_;
-  const bool search_most_;  // whether the search gets most of the time
+  const bool search_most_;
   core::Stopwatch watch_;
   Incumbent incumbent_;
   std::int64_t least_peak_ = 0;
   std::string_view least_peak_by_ = "none";
-  // Schedules of the constructions that are within the budget, each with its cost.
   std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;
-  // Of the constructions that were ended early by their limits, the one whose schedule costs least. nullptr: there is
-  // none.
+  // Of the solvers that their limits ended, the one whose schedule costs least. nullptr: there is none.
   const SolverInfo* cut_short_ = nullptr;
   std::int64_t cut_short_cost_ = 0;
   std::optional<BoundBeside> bound_;
@@ -247,7 +238,6 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
   incumbent_.offer(core::baseline_schedule(graph));
   least_peak_ = incumbent_.least_peak();
   if (!options.progress) return;
-  // The inner solvers report only their own schedules, but users want to see the best schedule of all.
   inner_.progress = [this](const Progress&) {
     options_.progress({incumbent_.peak(), incumbent_.cost(), watch_.seconds()});
   };
@@ -267,10 +257,9 @@ Solution AutoRemat::solve() {
   return solution;
 }
 
-/// Runs the construction by byte prices, offer_priced(), which charges a price for each byte that is held in memory
-/// during a step. On large graphs that are not training graphs, other constructions find far worse schedules in the
-/// same time, and the bound on the cost is weak. So on such graphs the search gets nearly all of the remaining time
-/// (search_most_).
+/// Runs offer_priced(), which charges a price for each byte held in memory during a step. On large graphs that are not
+/// training graphs, other solvers find far worse schedules in the same time, and the bound on the cost is weak. So on
+/// such graphs the search gets nearly all of the remaining time (search_most_).
 void AutoRemat::offer_prices() {
   if (!priced_ || incumbent_.within_budget()) return;
   core::Stopwatch part(in_visits(watch_.share(kPricing)));
@@ -279,9 +268,9 @@ void AutoRemat::offer_prices() {
   credit("auto");
 }
 
-/// Runs the constructions, which are the solvers with a turn. They find an answer even if time is short, and their
-/// schedules are good starts for the search. Solvers that recompute run first. Solvers that never recompute run as
-/// well: if one of them finds an order within the budget, no schedule is cheaper.
+/// Runs the solvers with a turn (AutoTurn). They find an answer even if time is short, and their schedules are good
+/// starts for the search. Solvers that never recompute run even if recomputation is allowed: if one of them finds a
+/// schedule within the budget, no schedule is cheaper.
 void AutoRemat::construct() {
   for (const bool recomputing : {true, false}) {
     if (recomputing && !recomputes_) continue;
@@ -290,8 +279,7 @@ void AutoRemat::construct() {
   }
 }
 
-/// Runs a construction a second time if it was ended early by its limit, and its schedule is nearly as cheap as the
-/// best one. With more time, this construction can find the cheapest schedule.
+/// Gives more time to a solver that its limit ended, if its schedule is nearly as cheap as the best one.
 void AutoRemat::go_on_with_cut_short() {
   if (cut_short_ != nullptr && incumbent_.within_budget() &&
       static_cast<double>(cut_short_cost_) <= kNearBest * static_cast<double>(incumbent_.cost()))
@@ -312,13 +300,12 @@ Solution AutoRemat::solve_without_search() {
 
 void AutoRemat::refine_and_bound() {
   if (!inner_.budget || search_most_) return;
-  // On training graphs, refine() finds most of its improvements in its first rounds, so a few rounds without success
-  // end it.
+  // On training graphs, refine() finds most of its improvements early, so it ends after a few rounds without success.
   refine_for(kRefining, training_ ? kShortStagnation : 0);
   if (!over()) offer_evolved(graph_, inner_, incumbent_, watch_);
   if (options_.peak_alone || over()) return;
-  // Under a work limit the bound runs before the search. If its results arrived during the search, the answer would
-  // depend on the speed of the machine.
+  // Under a work limit, cost_bound() runs before the search. If it ran at the same time, the answer would depend on the
+  // speed of the machine.
   const bool beside = !options_.limit.counts_work() && core::thread_count() > 1;
   bound_.emplace(graph_, inner_, incumbent_, beside ? watch_.rest() : watch_.share(kProof), beside);
   if (!beside) bound_->finish(incumbent_, watch_);
@@ -341,8 +328,8 @@ Stop AutoRemat::search_schedules() {
 }
 
 /// Searches for the cheapest schedule whose peak is at most the lowest peak found. This is a separate search, because a
-/// search for low peaks leads to expensive schedules. The bound on the cost that this search proves is not recorded,
-/// because it does not hold for schedules with higher peaks.
+/// search for low peaks leads to expensive schedules. Its bound on the cost is not recorded, because that bound does
+/// not hold for schedules with higher peaks.
 Stop AutoRemat::lower_cost_of_peak() {
   SolveOptions of_peak = inner_;
   of_peak.budget = incumbent_.peak();
@@ -356,7 +343,6 @@ Stop AutoRemat::lower_cost_of_peak() {
   return cheapest.stop;
 }
 
-/// Runs one solver with the fraction `share` of the remaining time and work.
 void AutoRemat::run(const SolverInfo& solver, double share) {
   if (over() || !has_left(watch_, solver.turn.least_seconds)) return;
   const bool visits = !solver.can.exact && solver.can.recomputes && !solver.turn.rest;
@@ -367,7 +353,7 @@ void AutoRemat::run(const SolverInfo& solver, double share) {
   try {
     solution = solver.solve(graph_, inner_);
   } catch (const core::InputError&) {
-    return;  // the solver does not accept the graph
+    return;
   }
   if (!solution.schedule.steps.empty()) incumbent_.offer(solution.schedule);
   if (solution.timed_out && options_.budget && solution.status == Status::feasible &&
@@ -388,7 +374,6 @@ void AutoRemat::refine_for(double share, int rounds) {
   core::within(watch_, share, [&](core::Stopwatch& part) { refine(graph_, inner_, incumbent_, part, rounds); });
 }
 
-/// Records that `solver` found the schedule of least peak, if the least peak has fallen since the last call.
 void AutoRemat::credit(std::string_view solver) {
   if (incumbent_.least_peak() < least_peak_) least_peak_by_ = solver;
   least_peak_ = incumbent_.least_peak();
@@ -401,8 +386,8 @@ Solution AutoRemat::finish(Stop stop) {
   return solution;
 }
 
-/// Adds the schedules of the constructions that are more expensive than the solution's schedule, the cheapest first.
-/// The caller can use one of them if its plan fits and the plan of the solution's schedule does not.
+/// Adds more expensive schedules that the solvers found, the cheapest first. One of them can be useful if its plan fits
+/// into the budget and the plan of the solution's schedule does not.
 void AutoRemat::add_others(Solution& solution) {
   std::sort(constructions_.begin(), constructions_.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -91,7 +91,6 @@ Solution run_checkmate_lp(const core::Graph& graph, const SolveOptions& options)
   return checkmate_lp(graph, CheckmateOptions{options});
 }
 
-/// Returns a message if neither HiGHS nor CP-SAT is installed. Returns an empty text if at least one is installed.
 std::string both_engines_missing() { return cp_sat_missing().empty() ? "" : highs_missing(); }
 
 constexpr SolverOption kHirematOptions[] = {
@@ -136,7 +135,8 @@ Solution run_order(const core::Graph& graph, const SolveOptions& options) {
   return solver(graph, order);
 }
 
-/// Describes a solver that accepts only one kind of graph, never recomputes, and is exact on every graph of that kind.
+/// Describes a solver that accepts only one class of graphs, never recomputes, and finds an optimal order of every
+/// graph of that class.
 template <Solution (*solver)(const core::Graph&, const OrderOptions&)>
 constexpr SolverInfo of_class(std::string_view name, std::string_view paper, std::string_view graphs) {
   return {.name = name,
@@ -255,14 +255,13 @@ constexpr SolverInfo kSolvers[] = {
      .can = {.recomputes = false, .input_order = true}},
 };
 
-/// Returns a text that lists the solver's own options for a message, for example "it has k=bags, retain=0 or 1".
+/// Lists the solver's own options, for example "it has k=bags, retain=0 or 1".
 std::string options_of(const SolverInfo& solver) {
   std::vector<std::string> texts;
   for (const SolverOption& option : solver.options) texts.push_back(fmt::format("{}={}", option.name, option.unit));
   return texts.empty() ? "it has none" : fmt::format("it has {}", fmt::join(texts, ", "));
 }
 
-/// Finds an option by name. Throws InputError if there is no option with that name.
 const SolverOption& find_option(const SolverInfo& solver, std::string_view name) {
   std::vector<std::string_view> names;
   for (const SolverOption& option : solver.options) {

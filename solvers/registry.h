@@ -30,20 +30,20 @@ struct Capabilities {
   bool any_means = false;
 };
 
-/// Says when `auto` calls the solver, and which part of the limit of `auto` the solver gets. `auto` is the solver that
-/// calls several others (internal/auto.h).
+/// Says when and how long `auto` (internal/auto.h) runs the solver. `auto` is the solver that calls other solvers.
 struct AutoTurn {
-  /// Position in the order of calls. `auto` calls all solvers that recompute before all others; the position orders the
-  /// solvers within each of these two groups. 0: `auto` does not call the solver, unless `rest` is set.
+  /// Position in the sequence in which `auto` calls solvers. All solvers that recompute are called before all that do
+  /// not; `turn` sorts the solvers within each of these two groups. 0: `auto` does not call the solver, unless `rest`
+  /// is set.
   int turn = 0;
   /// Fraction of the remaining time and work that the solver gets when it is called.
   double share = 0;
-  /// Whether the solver is called at the end, with all the time and work that is left. This has an effect only if the
-  /// scope has OrderRule::stages or allows no recomputation. In other scopes, `auto` runs its own search at the end.
+  /// Whether the solver is called at the end, with all the time and work that is left. Has an effect only if the scope
+  /// has OrderRule::stages or allows no recomputation. In other scopes, the search of `auto` gets this time.
   bool rest = false;
-  double least_seconds = 0;  ///< smallest number of remaining seconds at which the solver is called
-  /// The solver needs `setup_seconds * (number of nodes + number of edges)` seconds before it first reads the clock. It
-  /// is not called if it would get less time than this, because it could not stop in time.
+  double least_seconds = 0;  ///< the solver is called only if at least this much time is left
+  /// The solver spends `setup_seconds * (number of nodes + number of edges)` seconds before it first checks its limit.
+  /// It is not called with a shorter limit, because it would exceed that limit.
   double setup_seconds = 0;
   /// Largest number of values of a graph for which `auto` calls the solver. 0: there is no such limit.
   core::ValueId most_values = 0;

@@ -34,10 +34,9 @@ std::string_view to_string(Stop stop);
 enum class OrderRule : std::uint8_t {
   free,   ///< any topological order
   input,  ///< each node runs for the first time in the order of Graph::input_order
-  /// The rule `input`, with a further rule for recomputations, as in Checkmate (Jain et al. 2020). A stage consists of
+  /// The rule `input`, with a further rule for repeated runs, as in Checkmate (Jain et al. 2020). A stage consists of
   /// the steps between two consecutive first runs of nodes. Within a stage, nodes run again in the input order, each at
-  /// most once. This rule allows fewer schedules than `input` does, because a value cannot be freed and computed again
-  /// within one stage.
+  /// most once. So a value cannot be freed and computed again within one stage.
   stages,
 };
 
@@ -53,15 +52,13 @@ struct Scope {
   /// Returns whether this scope contains the schedule, which must be valid. O(T) for T steps.
   bool contains(const core::Graph& graph, const core::Schedule& schedule) const;
 };
-/// The scope of all schedules.
 inline constexpr Scope kAnySchedule{};
-/// The scope of all schedules that run each node once.
 inline constexpr Scope kWithoutRecomputation{OrderRule::free, 1};
 
 /// Returns the scope of the schedules that are in both `a` and `b`.
 Scope intersection(const Scope& a, const Scope& b);
-/// Returns a description of the scope, for example "any schedule", "without recomputation" or "input order kept in
-/// every stage, at most 3 occurrences of a node".
+/// Describes the scope in words, for example "any schedule", "without recomputation" or "input order kept in every
+/// stage, at most 3 occurrences of a node".
 std::string describe(const Scope& scope);
 
 /// A lower bound for all schedules in `scope`, either on their peak in bytes or on their cost in the graph's unit. A

@@ -21,12 +21,11 @@ class Front {
     std::int64_t second = 0;
     Entry entry;
   };
-  /// The entries by first measure, ascending. Their second measures descend, because no entry is at most as large as
-  /// another one in both measures.
+  /// The entries, sorted by ascending first measure and so by descending second measure.
   using Items = std::map<std::int64_t, Item>;
 
-  /// Adds an entry, and removes all entries that are at least as large in both measures. Returns false and changes
-  /// nothing if a stored entry is at most as large as the new one in both measures. O(log size), amortised.
+  /// Adds an entry, and removes all entries that are at least as large as the new one in both measures. Returns false
+  /// and changes nothing if a stored entry is at most as large as the new one in both measures. O(log size), amortised.
   bool add(std::int64_t first, std::int64_t second, Entry entry = {}) {
     const Item* const known = within(first);
     if (known != nullptr && known->second <= second) return false;

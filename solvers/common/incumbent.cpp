@@ -8,8 +8,8 @@
 namespace cairn::solvers {
 
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule) {
-  // Planners accept sizes that add up to at most 2^62 bytes. 2^58 of these bytes are reserved here, because planners
-  // round sizes up to an alignment.
+  // Planners accept sizes that add up to at most 2^62 bytes. Planners also round sizes up to an alignment; 2^58 bytes
+  // are reserved for this.
   constexpr std::int64_t kMost = (std::int64_t{1} << 62) - (std::int64_t{1} << 58);
   if (schedule.length() <= graph.node_count()) return true;
   std::int64_t made = 0;
@@ -69,9 +69,8 @@ bool Incumbent::better(std::int64_t peak, std::int64_t cost) const {
 core::Evaluation Incumbent::offer(const core::Schedule& with_pinned_repeats) {
   const core::Schedule offered = core::run_pinned_once(graph_, with_pinned_repeats);
   core::Schedule schedule = core::drop_unread(graph_, offered);
-  // A scope can prescribe the order in which nodes run for the first time. If the first run of a node was removed
-  // because nothing reads its values, the node's second run becomes its first, and the schedule can be outside the
-  // scope. In this case all steps are kept.
+  // A scope can prescribe the order of the nodes' first runs. If drop_unread() removes a node's first run, its second
+  // run becomes the first, so the schedule can leave the scope. If this happens, all steps are kept.
   const bool keeps_all = !scope_.contains(graph_, schedule);
   if (keeps_all) schedule = offered;
   const core::Evaluation measures = evaluator_.evaluate(schedule);

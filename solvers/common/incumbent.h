@@ -10,8 +10,8 @@
 namespace cairn::solvers {
 
 /// Returns whether planners accept the schedule. A planner adds up the sizes of all buffers in a 64-bit integer, which
-/// a long schedule could overflow. The function returns true for every schedule that has at most as many steps as the
-/// graph has nodes, because planners throw an exception if the graph itself is too large. O(T) for T steps.
+/// a long schedule could overflow. Returns true without a check if the schedule has at most as many steps as the graph
+/// has nodes, because planners themselves refuse a graph that is too large. O(T) for T steps.
 bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule);
 
 /// The best schedule that a solver has found so far within a scope. The options decide which schedule is best:
@@ -21,26 +21,25 @@ bool can_be_planned(const core::Graph& graph, const core::Schedule& schedule);
 /// most options.max_cost are preferred to all others.
 class Incumbent {
  public:
-  /// Starts with options.start, if that schedule is in scope(). scope() is the intersection of options.scope and `own`,
-  /// the scope in which the solver searches. Options and watch must outlive the object. Reported times are read from
-  /// `watch`.
+  /// Starts with options.start if that schedule is in scope(), the intersection of options.scope and `own`. `own` is
+  /// the scope in which the solver searches. Reported times are read from `watch`. All arguments but `own` must outlive
+  /// the object.
   Incumbent(const core::Graph& graph, const SolveOptions& options, const core::Stopwatch& watch,
             const Scope& own = kAnySchedule);
 
-  /// Removes the steps whose values no step reads and the repeated runs of pinned nodes, and evaluates the resulting
-  /// schedule. Keeps this schedule if it is in the scope, can be planned and is better than the best so far. Returns
-  /// its measures. Throws std::logic_error if the schedule is invalid, which is a bug of the solver. O(T + sum of
-  /// in-degrees) for T steps.
+  /// Removes steps whose values no step reads, and repeated runs of pinned nodes. Evaluates the resulting schedule, and
+  /// keeps it if it is in the scope, can be planned and is better than the best so far. Returns its measures. Throws
+  /// std::logic_error if the schedule is invalid, which is a bug of the solver. O(T + sum of in-degrees) for T steps.
   core::Evaluation offer(const core::Schedule& schedule);
 
-  /// Records the peak and cost of a schedule that another solver found. scope() must allow the schedule. The schedule
-  /// itself is not kept.
+  /// Records the peak and cost of a schedule that another solver found, without the schedule. The schedule must be in
+  /// scope().
   void note(const Tradeoff& tradeoff);
 
   /// Returns whether a schedule within the budget is known. Without a budget, returns whether a schedule that costs at
   /// most options.max_cost is known. Without a budget and a max_cost, returns whether any schedule is known.
   bool within_budget() const;
-  /// Returns whether the peak is within the budget. Always true if there is no budget.
+  /// Returns whether `peak` is within the budget. Always true if there is no budget.
   bool fits(std::int64_t peak) const;
   /// Returns whether the bounds prove that no schedule within the budget is cheaper than schedule(). Without a budget,
   /// returns whether they prove that no schedule has a lower peak.
@@ -57,10 +56,8 @@ class Incumbent {
   std::int64_t cost() const { return cost_; }
   std::int64_t least_peak() const;  ///< lowest peak of all schedules found, in bytes; 0 before the first offer
   const Scope& scope() const { return scope_; }
-  /// Returns the proved lower bound, in bytes, on the peaks of all schedules that scope() allows.
   std::int64_t lower_bound() const { return peak_bound_.value; }
-  /// Raises the lower bound on the peak to `peak` bytes. The bound must be proved for every schedule that scope()
-  /// allows.
+  /// Raises the lower bound on the peak to `peak` bytes. The bound must be proved for all schedules in scope().
   void raise_lower_bound(std::int64_t peak) { raise_peak_bound({peak, scope_}); }
   /// Replaces the lower bound on the peak by `bound`, if `bound` is higher and holds for all schedules in scope().
   void raise_peak_bound(const Bound& bound) { raise(peak_bound_, bound); }

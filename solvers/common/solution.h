@@ -58,7 +58,6 @@ struct SolveOptions {
   std::map<std::string, std::int64_t, std::less<>> own;
 };
 
-/// Measures of a schedule: peak in bytes, cost in the graph's unit.
 struct Tradeoff {
   std::int64_t peak = 0, cost = 0;
 };
@@ -67,7 +66,7 @@ struct Tradeoff {
 /// peak, which exceeds the budget, or it has no steps, because no valid schedule was found.
 struct Solution {
   Status status = Status::not_found;
-  /// The set of schedules for which `status` holds. This is the scope asked for, or the part of it that the solver
+  /// The schedules for which `status` is proved: the scope asked for, or the smaller scope in which the solver
   /// searches.
   Scope scope;
   core::Schedule schedule;
@@ -90,7 +89,7 @@ struct Solution {
   double best_seconds = 0;  ///< time from the start of the search until the returned schedule was found
   std::int64_t work = 0;    ///< work done in node visits, the unit of core::Limit::work
   bool timed_out = false;   ///< whether a limit ended the search
-  Stop stop = Stop::ended;  ///< why the search ended
+  Stop stop = Stop::ended;
 };
 
 }  // namespace cairn::solvers

@@ -20,7 +20,7 @@ UndirectedGraph::UndirectedGraph(const core::Graph& graph) : begin_(graph.node_c
     begin_[v + 1] = begin_[v] + static_cast<std::int64_t>(graph.predecessors(v).size() + graph.successors(v).size());
   }
   neighbours_.resize(begin_.back());
-  // The rows are in ascending order, because v is visited in ascending order.
+  // Visiting v in ascending order makes the neighbours of each node ascending.
   std::vector<std::int64_t> end(begin_.begin(), begin_.end() - 1);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     for (const NodeId u : graph.predecessors(v)) neighbours_[end[u]++] = v;
@@ -47,8 +47,8 @@ UndirectedGraph::UndirectedGraph(NodeId node_count, const std::vector<std::pair<
 
 namespace {
 
-/// Computes the fill of each node: the number of pairs of its neighbours without an edge between them. Counts all pairs
-/// and subtracts the triangles, each of which is found from its node of least degree. O(m^1.5).
+/// Counts all pairs of a node's neighbours and subtracts the triangles, each of which is found from its node of least
+/// degree. O(m^1.5).
 std::vector<std::int64_t> count_fills(const UndirectedGraph& graph) {
   const NodeId n = graph.node_count();
   const auto below = [&](NodeId a, NodeId b) {
@@ -80,7 +80,7 @@ std::vector<std::int64_t> count_fills(const UndirectedGraph& graph) {
   return fill;
 }
 
-/// Returns a random permutation of the numbers below n. Without `random`, returns 0 to n - 1 in ascending order.
+/// Returns a random permutation or, without `random`, the identity.
 std::vector<NodeId> tie_ranks(NodeId n, core::Random* random) {
   std::vector<NodeId> rank(n);
   std::iota(rank.begin(), rank.end(), 0);
@@ -96,7 +96,6 @@ std::vector<std::int32_t> draw_noise(NodeId n, const EliminationOptions& options
   return noise;
 }
 
-/// Calls body(i) for the index i of every set bit.
 template <class Body>
 void for_each_bit(std::span<const std::uint64_t> words, const Body& body) {
   for (std::size_t k = 0; k < words.size(); ++k) {
@@ -151,9 +150,8 @@ void Eliminator::eliminate(NodeId v) {
     for (const NodeId w : touched_) place_[w] = -1;
   }
   for (std::size_t i = 0; i < members_ && !fill_.empty(); ++i) {
-    // The node a has `outside` neighbours that are neither v nor neighbours of v. The pairs of v and each of these
-    // neighbours disappear from the fill of a. Instead, each of the `added` new neighbours of a forms a pair with each
-    // of these neighbours.
+    // The node a has `outside` neighbours that are neither v nor neighbours of v. The fill of a loses the pairs of v
+    // with each of them, and gains the pairs of each of the `added` new neighbours of a with each of them.
     const NodeId a = touched_[i];
     const std::int64_t added = complete ? 0 : count_common(row(missing_, i), row(missing_, i));
     const std::int64_t outside = degree(a) - (static_cast<std::int64_t>(members_) - 1 - added);
@@ -163,9 +161,8 @@ void Eliminator::eliminate(NodeId v) {
   for (const NodeId w : touched_) queue_.update(w, key(w));
 }
 
-/// Computes missing_, lacking_ and the edges between members in adjacent_. (The members are the neighbours of the
-/// eliminated node.) Visits all neighbours of a member and records this in walked_, except if the member's degree is
-/// much larger than the number of members.
+/// Computes missing_, lacking_ and the edges between members (neighbours of the eliminated node) in adjacent_. Uses
+/// walk() for a member unless its degree is much larger than the number of members.
 void Eliminator::find_missing_edges() {
   const std::size_t long_row = 64 + 4 * members_;
   adjacent_.assign(members_ * words_, 0);
@@ -199,8 +196,8 @@ void Eliminator::find_missing_edges() {
   }
 }
 
-/// Records the neighbours of the node touched_[member] in adjacent_. Under min-fill, records all its neighbours;
-/// otherwise only those that are in touched_ already.
+/// Records the neighbours of the node touched_[member] in adjacent_: all of them under min-fill, otherwise only those
+/// that are in touched_ already.
 void Eliminator::walk(std::size_t member) {
   walked_[member] = 1;
   for (const NodeId w : sets_.neighbours(touched_[member])) {
@@ -216,8 +213,8 @@ void Eliminator::walk(std::size_t member) {
   }
 }
 
-/// Completes the entries of adjacent_ that update_fills() needs and find_missing_edges() has left out. These entries
-/// concern the common neighbours of two members between which an edge is missing.
+/// Completes the entries of adjacent_ that update_fills() needs and find_missing_edges() has left out. These concern
+/// common neighbours of two members that are not adjacent to each other.
 void Eliminator::meet_unwalked() {
   for (std::size_t i = 0; i < members_; ++i) {
     if (walked_[i]) continue;
@@ -233,10 +230,10 @@ void Eliminator::meet_unwalked() {
   }
 }
 
-/// Lowers the fills for the edges that the elimination adds between members. Each new edge removes one pair from the
-/// fill of every node that is adjacent to both ends of the edge. For a new edge between members a and b, eliminate()
-/// later adds to the fill of a the pairs of b with all neighbours of a that are not members. Pairs in which this
-/// neighbour is also adjacent to b do not belong to the fill, so they are subtracted here.
+/// Lowers the fills for the edges that the elimination adds between members. A new edge removes one pair from the fill
+/// of every node adjacent to both of its ends. For a new edge (a, b), eliminate() later adds the pairs of b with all
+/// neighbours of a that are not members to the fill of a. A neighbour that is adjacent to b forms no such pair, so
+/// these pairs are subtracted here.
 void Eliminator::update_fills() {
   for (std::size_t at = 0; at < touched_.size(); ++at) {
     const auto near = row(adjacent_, at);
@@ -288,11 +285,10 @@ TreeDecomposition decomposition_of(const UndirectedGraph& graph, const Eliminati
   TreeDecomposition result{.bags = std::vector<std::vector<NodeId>>(count),
                            .tree = std::vector<std::vector<std::int32_t>>(count),
                            .width = order.width};
-  // The bag of a node contains the node and its neighbours at the time when the node is eliminated. These neighbours
-  // are the node's neighbours in the graph that are eliminated later, and the nodes in the bags attached to the bag,
-  // except those eliminated earlier. Each bag is attached to the bag of the neighbour that is eliminated first. The
-  // last bag of a connected component contains no such neighbour. It is attached to the next bag, so that there is one
-  // tree.
+  // The bag of a node contains the node and its neighbours at the time of its elimination. These are the node's
+  // neighbours in the graph that are eliminated later, and the nodes in the bags attached to this bag that are
+  // eliminated later. Each bag is attached to the bag of the neighbour that is eliminated first. The last bag of a
+  // connected component contains no such neighbour; it is attached to the next bag, so that there is one tree.
   std::vector<NodeId> mark(n, core::kNoNode);
   for (std::int32_t b = 0; b < count; ++b) {
     auto& bag = result.bags[b];
@@ -340,8 +336,7 @@ std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* r
     queue.erase(v);
     NodeId into = core::kNoNode;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    // Number of neighbours of v so far that have only `least` common neighbours with v. One of these neighbours is
-    // chosen at random, each with the same probability.
+    // Number of neighbours of v so far that have `least` common neighbours with v; one of them is chosen at random.
     std::uint64_t equal = 0;
     for (const NodeId u : around) {
       const auto common =

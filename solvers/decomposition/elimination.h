@@ -35,18 +35,18 @@ class UndirectedGraph {
 };
 
 /// The rule that chooses the next node to eliminate: the node of least fill or of least degree. The fill of a node is
-/// the number of pairs of its neighbours without an edge between them. Ties are broken by degree, and further ties by
-/// index or at random.
+/// the number of pairs of its neighbours without an edge between them. Ties are broken by degree, further ties by index
+/// or at random.
 enum class EliminationRule { min_fill, min_degree };
 
-/// Default of EliminationOptions::core_degree. Eliminating nodes of higher degree takes long, and gives bags that are
-/// too large for the algorithms that use the decomposition.
+/// Default of EliminationOptions::core_degree. Eliminating nodes of higher degree takes long, and gives bags too large
+/// for the algorithms that use them.
 inline constexpr std::int32_t kDefaultCoreDegree = 192;
 
 struct EliminationOptions {
   EliminationRule rule = EliminationRule::min_fill;
-  /// Largest number of neighbours that a node may have when it is eliminated. When the rule chooses a node with more
-  /// neighbours, elimination ends, and all remaining nodes become one bag.
+  /// When the rule chooses a node with more neighbours than this, elimination ends, and all remaining nodes become one
+  /// bag.
   std::int32_t core_degree = kDefaultCoreDegree;
   /// Source of a random order that breaks ties. nullptr: ties are broken by index. Not owned.
   core::Random* random = nullptr;
@@ -65,21 +65,21 @@ struct EliminationOrder {
 
 /// Computes an order by the minimum fill-in or minimum degree heuristic (Bodlaender & Koster 2010). Fills are counted
 /// once and updated after each elimination. Eliminating a node takes O(d) if its d neighbours are already a clique.
-/// Otherwise it takes time near-linear in the sum of the neighbours' degrees, where neighbours with a far larger degree
-/// than the node do not count. When `watch` expires, the remaining nodes become one bag.
+/// Otherwise it takes time near-linear in the sum of its neighbours' degrees, without those of far larger degree than
+/// the node. When `watch` expires, the remaining nodes become one bag.
 EliminationOrder elimination_order(const UndirectedGraph& graph, const EliminationOptions& options = {},
                                    core::Stopwatch* watch = nullptr);
 
-/// Builds the tree decomposition of an elimination order. Merges each bag that is contained in a neighbouring bag into
-/// that bag, so that at most n bags remain for n nodes. O(sum of bag sizes * log width).
+/// Builds the tree decomposition of an elimination order. Merges bags that are contained in a neighbouring bag, so that
+/// a graph of n nodes gets at most n bags. O(sum of bag sizes * log width).
 TreeDecomposition decomposition_of(const UndirectedGraph& graph, const EliminationOrder& order);
 
 /// Computes a lower bound on the treewidth by minor-min-width, also called MMD+ with the least-c rule (Gogate & Dechter
 /// 2004; Bodlaender & Koster 2011). The function repeatedly contracts a node of least degree into the neighbour with
-/// which that node has the fewest common neighbours. Before each contraction, the least degree of the current graph is
-/// a lower bound, because no contraction raises the treewidth. Returns the largest of these bounds, or -1 for the graph
-/// without nodes. O(n d^2 + m log n), where d is the largest of these least degrees. `random` breaks ties; nullptr:
-/// ties are broken by index. When `watch` expires, returns the best bound so far.
+/// which it has the fewest common neighbours. The least degree before each contraction is a lower bound, because no
+/// contraction raises the treewidth. Returns the largest of these bounds, or -1 for the graph without nodes. O(n d^2 +
+/// m log n) for the result d. `random` breaks ties; nullptr: ties are broken by index. When `watch` expires, returns
+/// the best bound so far.
 std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* random = nullptr,
                                    core::Stopwatch* watch = nullptr);
 

@@ -24,8 +24,8 @@ using core::Graph;
 using core::NodeId;
 using Layout = std::vector<NodeId>;
 
-/// Calls visit(u) exactly once for each neighbour u of a node. The graph is acyclic, so no node is both a predecessor
-/// and a successor.
+/// Calls visit(u) once for each neighbour u of v. No node is both a predecessor and a successor, because the graph is
+/// acyclic.
 template <class Visit>
 void for_each_neighbour(const Graph& graph, NodeId v, const Visit& visit) {
   for (const NodeId u : graph.predecessors(v)) visit(u);
@@ -36,15 +36,12 @@ std::int32_t degree_of(const Graph& graph, NodeId v) {
   return static_cast<std::int32_t>(graph.predecessors(v).size() + graph.successors(v).size());
 }
 
-/// Returns the position of each node in the layout.
 std::vector<std::int32_t> places_of(const Layout& layout) {
   std::vector<std::int32_t> place(layout.size());
   for (std::size_t i = 0; i < layout.size(); ++i) place[layout[i]] = static_cast<std::int32_t>(i);
   return place;
 }
 
-/// Computes for each node the position of its last neighbour in the layout, or the node's own position if that is
-/// later.
 std::vector<std::int32_t> last_neighbours(const Graph& graph, const std::vector<std::int32_t>& place) {
   std::vector<std::int32_t> last(place);
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -53,8 +50,8 @@ std::vector<std::int32_t> last_neighbours(const Graph& graph, const std::vector<
   return last;
 }
 
-/// Computes for each position the size of the boundary. This is the number of nodes at or before the position that have
-/// a neighbour after it.
+/// Computes for each position the size of the boundary, which is the number of nodes at or before the position that
+/// have a neighbour after it.
 std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   const auto place = places_of(layout);
   const auto last = last_neighbours(graph, place);
@@ -67,8 +64,8 @@ std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   return boundary;
 }
 
-/// Score of a layout; less is better. The first number is the largest size of a boundary, which is the width of the
-/// layout's decomposition. The second number is the sum of the sizes of all boundaries.
+/// Score of a layout; less is better: the largest boundary, which is the width of the layout's decomposition, and the
+/// sum of all boundaries.
 using LayoutScore = std::pair<std::int32_t, std::int64_t>;
 LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   LayoutScore score{0, 0};
@@ -79,8 +76,7 @@ LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   return score;
 }
 
-/// Appends all nodes that can be reached from `start` to `order`, in breadth-first order. The directions of edges are
-/// ignored.
+/// Appends all nodes connected to `start` to `order`, in breadth-first order.
 void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& seen, Layout& order) {
   std::size_t next = order.size();
   seen[start] = 1;
@@ -94,8 +90,8 @@ void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& 
   }
 }
 
-/// Finds in each connected component a node that is far from most others, which is a good start for a layout. It is the
-/// last node of a breadth-first search that starts at the last node of another breadth-first search.
+/// Returns a good start for a layout of each connected component: the last node of a breadth-first search from the last
+/// node of another breadth-first search. It is far from most other nodes.
 std::vector<NodeId> peripheral_nodes(const Graph& graph) {
   std::vector<NodeId> nodes;
   std::vector<std::uint8_t> seen(graph.node_count(), 0), seen_again(graph.node_count(), 0);
@@ -117,8 +113,8 @@ Layout breadth_first_layout(const Graph& graph, const std::vector<NodeId>& start
 }
 
 /// Builds a layout node by node. Of the nodes adjacent to placed nodes, always appends the one that makes the boundary
-/// (boundaries()) smallest. Ties are broken by the number of neighbours that are not placed yet, and further ties by
-/// `rank`. When no such node is left, continues with the next node of `starts`.
+/// smallest. Ties are broken by the number of neighbours not placed yet, further ties by `rank`. When no such node is
+/// left, continues with the next node of `starts`.
 class GreedyLayout {
  public:
   GreedyLayout(const Graph& graph, const std::vector<std::int32_t>& rank)
@@ -140,7 +136,6 @@ class GreedyLayout {
   }
 
  private:
-  /// Returns by how much the size of the boundary grows when v is placed.
   std::int32_t change(NodeId v) const { return (outside_[v] > 0 ? 1 : 0) - closes_[v]; }
   void push(NodeId v) { queue_.emplace(change(v), outside_[v], rank_[v], v); }
 
@@ -158,8 +153,7 @@ class GreedyLayout {
     if (outside_[v] == 1) closes_with_last(v);
   }
 
-  /// Finds the only neighbour of the placed node v that is not placed yet, and records that v leaves the boundary when
-  /// this neighbour is placed.
+  /// Records that the placed node v leaves the boundary when its only neighbour that is not placed yet is placed.
   void closes_with_last(NodeId v) {
     for_each_neighbour(graph_, v, [&](NodeId u) {
       if (placed_[u] != 0) return;
@@ -171,7 +165,7 @@ class GreedyLayout {
   using Entry = std::tuple<std::int32_t, std::int32_t, std::int32_t, NodeId>;
   const Graph& graph_;
   const std::vector<std::int32_t>& rank_;
-  std::vector<std::int32_t> outside_;  ///< for each node, the number of its neighbours that are not placed yet
+  std::vector<std::int32_t> outside_;
   /// For each node v, the number of placed nodes whose only unplaced neighbour is v.
   std::vector<std::int32_t> closes_;
   std::vector<std::uint8_t> placed_;
@@ -179,9 +173,9 @@ class GreedyLayout {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
 };
 
-/// Orders the nodes as a depth-first walk through the bags of a tree decomposition meets them. At each bag, small
-/// branches of the tree come before large ones. So at any time, only O(log bags) visited bags have branches that are
-/// not yet visited, and only nodes of these bags are in the boundary.
+/// Returns the nodes in the order in which a depth-first walk through the bags of a tree decomposition reaches them. At
+/// each bag, small branches of the tree come before large ones. So at any time, only O(log bags) visited bags have
+/// unvisited branches, and the boundary is a subset of these bags.
 Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count) {
   const auto& tree = decomposition.tree;
   const auto count = static_cast<std::int32_t>(tree.size());
@@ -221,9 +215,9 @@ Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count)
   return layout;
 }
 
-/// Reorders windows of a layout, where a window is a range of consecutive positions. The best order of a window
-/// minimises the largest boundary at the window's positions and, among such orders, the sum of these boundaries. The
-/// order within a window does not change the boundaries at positions outside it.
+/// Reorders windows (ranges of consecutive positions) of a layout. The best order of a window minimises the largest
+/// boundary at its positions and, as a second aim, their sum. The order within a window does not change the boundaries
+/// at positions outside.
 class LayoutWindowSearch {
  public:
   LayoutWindowSearch(const Graph& graph, Layout& layout) : graph_(graph), layout_(layout), place_(places_of(layout)) {
@@ -232,8 +226,8 @@ class LayoutWindowSearch {
 
   static constexpr std::int32_t kWindow = 10;
 
-  /// Puts the nodes of the window that starts at position `begin` into their best order. Returns whether this order is
-  /// better than the previous one.
+  /// Puts the nodes of the window that begins at position `begin` into their best order. Returns whether the order
+  /// improved.
   bool improve(std::int32_t begin) {
     const std::int32_t end = std::min<std::int32_t>(begin + kWindow, static_cast<std::int32_t>(layout_.size()));
     const std::int32_t size = end - begin;
@@ -286,9 +280,9 @@ class LayoutWindowSearch {
     for_each_neighbour(graph_, v, [&](NodeId u) { last_[v] = std::max(last_[v], place_[u]); });
   }
 
-  /// Computes boundary_, which is indexed by subset of the window's nodes. Its entry is the size of the boundary if the
-  /// nodes before the window and the nodes of the subset are placed first. Nodes before the window that have neighbours
-  /// after the window are not counted, because they are in the boundary for every subset.
+  /// Computes boundary_, which is indexed by subset of the window's nodes. The entry is the size of the boundary after
+  /// the nodes before the window and the nodes of the subset. It does not count nodes before the window with neighbours
+  /// after the window, because they are in the boundary for every subset.
   void measure(std::int32_t begin, std::int32_t end) {
     const std::int32_t size = end - begin;
     outer_.clear();
@@ -332,9 +326,8 @@ class LayoutWindowSearch {
 
 void improve_layout(const Graph& graph, Layout& layout, core::Stopwatch* watch) {
   constexpr int kMostRounds = 20;
-  // The width falls only if the boundary becomes smaller at all positions where it is largest. So the search ends after
-  // it has found this number of such positions that cannot be improved. In a long chain, for example, no position can
-  // be improved.
+  // The search ends after it has found this number of largest boundaries that cannot be made smaller, because the width
+  // falls only if all of them become smaller. In a long chain, for example, none can.
   constexpr int kMostStuck = 64;
   LayoutWindowSearch search(graph, layout);
   for (int round = 0, stuck = 0; round < kMostRounds; ++round) {
@@ -442,8 +435,8 @@ PathDecomposition exact_path_decomposition(const Graph& graph) {
   for (NodeId v = 0; v < n; ++v) {
     for_each_neighbour(graph, v, [&](NodeId u) { adjacent[v] |= 1U << u; });
   }
-  // Indexed by set of nodes. Considers all orders of the set's nodes at the beginning of a layout. The entry is the
-  // least possible value of the largest boundary at these positions.
+  // Indexed by set of nodes. The entry is the least possible value of the largest boundary while the nodes of the set
+  // are placed first, over all their orders.
   std::vector<std::int8_t> least(std::size_t{1} << n, 0);
   for (std::uint32_t set = 1; set < 1U << n; ++set) {
     std::int8_t before = std::numeric_limits<std::int8_t>::max(), boundary = 0;

@@ -10,11 +10,11 @@
 
 namespace cairn::solvers {
 
-/// A path decomposition of the undirected graph under a computation graph. It has the bags X_1 ... X_b in path order,
-/// numbered from 0 here. Every node is in some bag, the two ends of every edge are together in some bag, and the bags
-/// of each node are consecutive.
+/// A path decomposition of a computation graph without the directions of its edges. It is a sequence of bags (sets of
+/// nodes), which papers call X_1 ... X_b and which are numbered from 0 here. Every node is in some bag, the two ends of
+/// every edge are together in some bag, and the bags of each node are consecutive.
 struct PathDecomposition {
-  std::vector<std::vector<core::NodeId>> bags;  ///< node sets in path order, each ascending, none empty
+  std::vector<std::vector<core::NodeId>> bags;  ///< in path order; each bag is ascending and not empty
   std::int32_t width = -1;                      ///< size of the largest bag, minus one
 };
 
@@ -23,10 +23,10 @@ struct BagInterval {
   std::int32_t first = 0, last = -1;
   bool contains(std::int32_t bag) const { return first <= bag && bag <= last; }
 };
-/// Returns the interval of each node, indexed by node. The decomposition must be valid. O(sum of bag sizes).
+/// The decomposition must be valid. O(sum of bag sizes).
 std::vector<BagInterval> bag_intervals(const PathDecomposition& decomposition, core::NodeId node_count);
-/// Builds a decomposition in which each node is in the bags of its interval; the bags of all intervals are numbered
-/// from 0 to bag_count - 1. Leaves out each bag that is contained in a neighbouring bag. O(sum of bag sizes).
+/// Builds the decomposition with `bag_count` bags in which each node is in the bags of its interval. Leaves out each
+/// bag that is contained in a neighbouring bag. O(sum of bag sizes).
 PathDecomposition decomposition_of(std::span<const BagInterval> intervals, std::int32_t bag_count);
 
 /// Builds a decomposition from a layout, which is a list of all nodes in any order (Kinnersley 1992, vertex
@@ -35,8 +35,8 @@ PathDecomposition decomposition_of(std::span<const BagInterval> intervals, std::
 /// sizes).
 PathDecomposition decomposition_of_layout(const core::Graph& graph, std::span<const core::NodeId> layout);
 
-/// Removes bags that are contained in a neighbouring bag, until there is no such bag. At most n bags remain, and the
-/// width is unchanged. O(sum of bag sizes).
+/// Removes bags that are contained in a neighbouring bag, until there is none. At most n bags remain, and the width is
+/// unchanged. O(sum of bag sizes).
 PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 
 /// Finds a path decomposition of small width. Takes the best of several layouts:
@@ -47,22 +47,22 @@ PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 /// - the nodes of a min-fill tree decomposition, bag by bag, with small branches of the tree before large ones.
 ///
 /// Afterwards improves the best layout: at positions where the boundary is largest, reorders w = 10 consecutive nodes
-/// optimally. Ends when this no longer helps or `watch` expires. For graphs of up to kMostExactPathwidthNodes nodes,
+/// optimally. Ends when this no longer helps or `watch` expires. For graphs of at most kMostExactPathwidthNodes nodes,
 /// calls exact_path_decomposition() instead. Takes O(m log n) per layout, O(2^w w) per reordering, and the time of
 /// min_fill_decomposition().
 PathDecomposition path_decomposition(const core::Graph& graph, core::Stopwatch* watch = nullptr);
 
-/// Largest sum of bag sizes that path_decomposition() accepts for its best layout. If the sum would be larger, it
-/// returns one bag of all nodes.
+/// If the bags of its best layout have more nodes in total than this, path_decomposition() returns one bag of all
+/// nodes.
 inline constexpr std::int64_t kMostBagEntries = std::int64_t{1} << 24;
 inline constexpr core::NodeId kMostExactPathwidthNodes = 20;
 /// Finds a path decomposition of least width by dynamic programming over sets of nodes. O(2^n n) time, 2^n bytes.
 /// Throws std::invalid_argument for graphs of more than kMostExactPathwidthNodes nodes.
 PathDecomposition exact_path_decomposition(const core::Graph& graph);
 
-/// Returns a text that says what is wrong with the decomposition and names the nodes. The text is empty if the
-/// decomposition is valid. `spine` is a list of nodes, of which any two neighbours in the list must also be together in
-/// some bag. O(n + m + sum of bag sizes).
+/// Describes what is wrong with the decomposition and names the nodes; the text is empty if the decomposition is valid.
+/// `spine` is a list of nodes; each two consecutive nodes of it must be together in some bag. O(n + m + sum of bag
+/// sizes).
 std::string check_path_decomposition(const core::Graph& graph, const PathDecomposition& decomposition,
                                      std::span<const core::NodeId> spine = {});
 

@@ -13,8 +13,8 @@ namespace {
 
 using core::NodeId;
 
-/// Runs Algorithm 2 of Kumar et al. with an explicit stack instead of recursion. The algorithm adds a root r, which is
-/// in all bags and comes before all nodes; here its number is n.
+/// Runs Algorithm 2 of Kumar et al. with a stack instead of recursion. The algorithm adds a root r, which is in all
+/// bags and comes before all nodes; its number here is n.
 class SpineAddition {
  public:
   SpineAddition(const core::Graph& graph, const PathDecomposition& decomposition)
@@ -26,9 +26,8 @@ class SpineAddition {
         readers_(n_) {
     intervals_.push_back({0, bag_count_ - 1});
     original_.push_back(intervals_.back());
-    // Two nodes are joined in the interval graph if their intervals overlap, which they do if one interval contains the
-    // first bag of the other. So each pair is found exactly once: at the bag where the later of the two intervals
-    // begins.
+    // Two nodes are joined in the interval graph if their intervals overlap. If they do, one interval contains the
+    // first bag of the other. So each pair is found once: at the bag where the later interval begins.
     std::vector<std::int32_t> rank(n_);
     for (NodeId i = 0; i < n_; ++i) rank[graph.input_order()[i]] = i;
     for (std::int32_t b = 0; b < bag_count_; ++b) {
@@ -56,9 +55,9 @@ class SpineAddition {
         continue;
       }
       const NodeId child = frame.children[frame.next++];
-      // The interval of the path's last node ends to the left of the child's interval, so it is extended to the child's
-      // first bag. As printed, the algorithm extends it to r_u, the last bag of u, whenever the call for u ends. That
-      // would cover this bag too, but also bags where the last node is not needed.
+      // The interval of the path's last node ends before the child's interval. So it is extended to the child's first
+      // bag. As printed, the algorithm extends it to r_u, the last bag of u, whenever the call for u ends, which also
+      // adds bags in which the last node is not needed.
       if (frame.next > 1) extend_end(original_[child].first);
       explore(child, spine);
     }
@@ -107,7 +106,7 @@ class SpineAddition {
 }  // namespace
 
 std::vector<NodeId> hamiltonian_path(const core::Graph& graph) {
-  // If consecutive nodes of a topological order are joined by edges, there is no other topological order.
+  // If all consecutive nodes of a topological order are joined by edges, the graph has no other topological order.
   const auto order = graph.input_order();
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto before = graph.predecessors(order[i]);

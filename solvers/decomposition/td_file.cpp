@@ -19,8 +19,8 @@ TreeDecomposition parse_td(std::string_view text, const std::string& origin, con
                            const core::Limit& limit) {
   core::LineReader reader(text, origin, limit);
   const auto refuse = [&](std::string_view message) { throw core::InputError(fmt::format("{}: {}", origin, message)); };
-  // The line of a bag has at least four bytes, which limits the number of bags. If the file states a larger number, the
-  // error is reported before memory is allocated for the bags.
+  // The line of a bag has at least four bytes, which limits the number of bags. A file that states a larger number is
+  // refused before memory is allocated for the bags.
   const auto most_bags = static_cast<std::int64_t>(std::min<std::size_t>(text.size() / 4 + 1, 1 << 30));
   std::int64_t bag_count = -1, largest = 0;
   TreeDecomposition result;

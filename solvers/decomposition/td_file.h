@@ -12,14 +12,14 @@
 /// from 1, so node i is vertex i + 1.
 namespace cairn::solvers {
 
-/// Parses a decomposition and checks that it is a valid decomposition of the graph. Throws InputError if the text is
-/// malformed or the decomposition is invalid. The message names `origin`, the name of the file, and what is wrong (a
-/// line, nodes or an edge). A decomposition with several trees is an error, as in the validator of the PACE challenge.
-/// Throws InterruptedError if the limit ends the check; work is counted in bytes of text.
+/// Parses a decomposition and checks that it is valid for the graph. Throws InputError if the text is malformed or the
+/// decomposition is invalid. The message names the file, `origin`, and what is wrong (a line, nodes or an edge). A
+/// decomposition with several trees is an error, as in the validator of the PACE challenge. Throws InterruptedError if
+/// the limit ends the check; work is counted in bytes of text.
 TreeDecomposition parse_td(std::string_view text, const std::string& origin, const core::Graph& graph,
                            const core::Limit& limit = {});
 
-/// Returns the text of a `.td` file with the decomposition, for a graph of `node_count` nodes.
+/// Returns the decomposition of a graph of `node_count` nodes as the text of a `.td` file.
 std::string td_text(const TreeDecomposition& decomposition, core::NodeId node_count);
 
 }  // namespace cairn::solvers

@@ -36,7 +36,7 @@ TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t 
 TreeDecomposition merge_nested_bags(TreeDecomposition decomposition) {
   auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
-  // Each set consists of merged bags. Its representative is the largest of them, which contains all the others.
+  // Each set consists of merged bags. Its representative is the largest bag, which contains the others.
   UnionFind sets(count);
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
@@ -72,7 +72,7 @@ TreeDecomposition merge_nested_bags(TreeDecomposition decomposition) {
 namespace {
 
 /// Checks that bags list nodes in ascending order, that the edges between bags form a tree, and that the width is
-/// right. Returns a description of what is wrong, or an empty text.
+/// right. Returns a description of the first error, or an empty text.
 std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition) {
   const auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
@@ -88,8 +88,7 @@ std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition
       return fmt::format("bag {} holds {}, which is not a node", b, bag.front() < 0 ? bag.front() : bag.back());
   }
   UnionFind joined(count);
-  // Each of the two bags of an edge must list the other one. `edges` are the edges as bags of lower number list them.
-  // `again` are the edges as bags of higher number list them.
+  // Edges that bags of lower number list, and edges that bags of higher number list. Both bags of an edge must list it.
   std::vector<std::pair<std::int32_t, std::int32_t>> edges, again;
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
@@ -116,8 +115,8 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
   if (std::string problem = check_tree(graph.node_count(), decomposition); !problem.empty()) return problem;
   const auto& [bags, tree, width] = decomposition;
   const auto count = static_cast<std::int32_t>(bags.size());
-  // In a tree, k bags are connected if and only if there are k - 1 edges between them. So for each node, `excess` is
-  // the number of bags that contain the node, minus the number of edges between these bags; it must be 1.
+  // In a tree, k bags are connected if and only if there are k - 1 edges between them. So for each node, the number of
+  // bags that contain it, minus the number of edges between these bags, must be 1.
   std::vector<std::int32_t> excess(graph.node_count(), 0);
   for (const Bag& bag : bags) {
     for (const NodeId v : bag) ++excess[v];
@@ -134,8 +133,8 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     if (excess[v] != 1) return fmt::format("the bags of node '{}' are not connected", graph.name(v));
   }
-  // Take bag 0 as the root of the tree. `top` is, for each node, the node's bag that is nearest to the root. Two nodes
-  // share a bag if and only if one of them is in the `top` bag of the other, because the bags of each node are
+  // For each node, the bag that is nearest to the root of the tree, bag 0, among the bags that contain the node. Two
+  // nodes share a bag if and only if one of them is in the `top` bag of the other, because the bags of each node are
   // connected.
   std::vector<std::int32_t> top(graph.node_count(), -1);
   std::vector<std::pair<std::int32_t, std::int32_t>> walk;  // each bag and its parent
@@ -160,11 +159,10 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
 
 namespace {
 
-/// Builds a SeparatorTree by centroid decomposition of the tree of bags. Bags that were chosen as separators are
-/// removed from the tree. A component is a connected part of what remains.
+/// Builds a SeparatorTree by centroid decomposition of the tree of bags. Separators are removed from the tree. A
+/// component is a connected part of the remaining bags.
 class SeparatorBuilder {
  public:
-  /// Prepares the construction. `bytes` has the size of each node for Balance::bytes, and is empty for Balance::bags.
   SeparatorBuilder(const TreeDecomposition& decomposition, NodeId node_count, std::vector<std::int64_t> bytes)
       : decomposition_(decomposition),
         bytes_(std::move(bytes)),
@@ -180,7 +178,7 @@ class SeparatorBuilder {
   }
 
  private:
-  /// Stores the component of the bag `start` in component_, parents before children. `start` is its root.
+  /// Lists the component of the bag `start` in component_, parents before children; `start` is the root.
   void collect(std::int32_t start) {
     component_.assign(1, {start, -1});
     for (std::size_t i = 0; i < component_.size(); ++i) {
@@ -191,14 +189,13 @@ class SeparatorBuilder {
     }
   }
 
-  /// Finds a bag of the current component whose removal leaves no component with more than half of the total weight.
-  /// weight(bag) is the weight of a bag.
+  /// Returns a bag of the current component whose removal leaves no component with more than half of the weight.
   template <class Weight>
   std::int32_t centroid(const Weight& weight) {
     std::int64_t total = 0;
     for (const auto& [bag, parent] : component_) total += below_[bag] = weight(bag);
-    // Going up from the leaves, take the first bag whose subtree has at least half of the weight. The subtrees of its
-    // children have less than half, and the bags outside its subtree have at most half.
+    // Going up from the leaves, this takes the first bag whose subtree has at least half of the weight. The subtrees of
+    // its children have less than half, and the bags outside its subtree have at most half.
     for (std::size_t i = component_.size(); i-- > 0;) {
       const auto [bag, parent] = component_[i];
       if (below_[bag] >= total - below_[bag]) return bag;
@@ -211,10 +208,9 @@ class SeparatorBuilder {
     return centroid([](std::int32_t) { return 1; });
   }
 
-  /// Finds a bag whose removal leaves no component with more than half of the bytes. The weight of a bag is the sum of
-  /// the bytes of its nodes, where each node counts only in its bag nearest to the root. After the removal, the other
-  /// bags of a node that is not in the removed bag are all in one component. So the weight of a component is the sum of
-  /// its nodes' bytes.
+  /// Returns a bag whose removal leaves no component with more than half of the bytes. The weight of a bag is the sum
+  /// of the bytes of those nodes for which it is the bag nearest to the root. If a node is not in the removed bag, all
+  /// its bags are in the same component. So the weight of a component is the sum of its nodes' bytes.
   std::int32_t centroid_by_bytes() {
     const auto number = static_cast<std::int32_t>(result_.parts.size());
     std::int64_t total = 0;
@@ -233,8 +229,6 @@ class SeparatorBuilder {
                : centroid_by_bags();
   }
 
-  /// Returns the number of bags in the largest of the components into which the current one falls when `center` is
-  /// removed.
   std::int64_t largest_around(std::int32_t center) {
     for (const auto& [bag, parent] : component_) below_[bag] = 1;
     std::int64_t largest = 0;
@@ -286,9 +280,8 @@ class SeparatorBuilder {
   std::vector<std::int64_t> bytes_;
   std::vector<std::uint8_t> removed_;
   std::vector<std::int64_t> below_;  ///< for each bag of the component, the weight of the bag's subtree
-  /// For each node, the number of the part for which the node's bytes were last counted.
   std::vector<std::int32_t> counted_;
-  std::vector<std::pair<std::int32_t, std::int32_t>> component_;  ///< current component: each bag and its parent
+  std::vector<std::pair<std::int32_t, std::int32_t>> component_;  ///< each bag and its parent
   SeparatorTree result_;
 };
 

@@ -10,9 +10,9 @@
 
 namespace cairn::solvers {
 
-/// A tree decomposition of the undirected graph under a computation graph. It is a tree of bags (sets of nodes),
-/// numbered from 0. Every node is in some bag, the two ends of every edge are together in some bag, and the bags of
-/// each node are connected in the tree.
+/// A tree decomposition of a computation graph without the directions of its edges. It is a tree of bags (sets of
+/// nodes), numbered from 0. Every node is in some bag, the two ends of every edge are together in some bag, and the
+/// bags of each node are connected in the tree.
 struct TreeDecomposition {
   std::vector<std::vector<core::NodeId>> bags;  ///< node sets, each ascending
   /// Neighbours of each bag in the tree. There is one tree even if the graph is not connected.
@@ -21,18 +21,17 @@ struct TreeDecomposition {
 };
 
 /// Builds the decomposition of the minimum fill-in order (elimination_order()). It has at most n bags. When the order
-/// reaches a node with more than `core_degree` neighbours, or when `watch` expires, all remaining nodes become one bag,
-/// so that the time is bounded.
+/// reaches a node with more than `core_degree` neighbours, or when `watch` expires, all remaining nodes become one bag.
+/// This bounds the time.
 TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t core_degree = kDefaultCoreDegree,
                                          core::Stopwatch* watch = nullptr);
 
-/// Merges each bag that is contained in a neighbouring bag of the tree into that neighbour, until there is no such bag
-/// (Lemma 1 of Kumar et al.). For a graph of n >= 1 nodes, at most n bags remain. The width is unchanged. Takes O(s log
-/// l) time for each edge of the tree between bags of s and l nodes, s <= l.
+/// Merges each bag that is contained in a neighbouring bag into that neighbour, until there is no such bag (Lemma 1 of
+/// Kumar et al.). For a graph of n >= 1 nodes, at most n bags remain. The width is unchanged. Takes O(s log l) time for
+/// each edge of the tree between bags of s and l nodes, s <= l.
 TreeDecomposition merge_nested_bags(TreeDecomposition decomposition);
 
-/// Returns a description of what is wrong with the decomposition. Returns an empty text if it is valid. Checks the
-/// following:
+/// Describes what is wrong with the decomposition; the text is empty if it is valid. Checks the following:
 /// - bags list nodes in ascending order;
 /// - the edges form a tree;
 /// - every node is in some bag, the ends of every edge are together in some bag, and the bags of each node are
@@ -43,16 +42,15 @@ TreeDecomposition merge_nested_bags(TreeDecomposition decomposition);
 /// O(s log width) for each edge of the tree whose smaller bag has s nodes.
 std::string check_decomposition(const core::Graph& graph, const TreeDecomposition& decomposition);
 
-/// The separators that the recursion of Algorithm 1 of Kumar et al. uses. Removing one bag, the separator, divides a
-/// connected part of the tree of bags into several smaller parts. The first separator divides the whole tree; each of
-/// the resulting parts has a separator of its own, and so on. A node that is in several of these bags belongs to the
-/// separator of the largest part only. So every node of the graph belongs to exactly one separator.
+/// The separators that the recursion of Algorithm 1 of Kumar et al. uses. A part is a connected set of bags. Removing
+/// one of its bags, the separator, divides a part into smaller parts, each of which is divided in the same way. The
+/// first part is the whole tree. A node that is in several of the separating bags belongs to the separator of the
+/// largest of these parts only. So every node of the graph belongs to exactly one separator.
 struct SeparatorTree {
   struct Part {
-    /// Nodes of the separator X*, which is the bag that divides this part, except nodes that belong to larger parts'
-    /// separators.
+    /// Nodes of the bag X* that divides this part, except those that belong to separators of larger parts.
     std::vector<core::NodeId> separator;
-    /// Numbers of the parts into which this part falls when X* is removed.
+    /// Numbers of the parts that remain of this part without X*.
     std::vector<std::int32_t> children;
     std::int32_t bags = 0;            ///< number of bags in this part of the tree
     std::int32_t begin = 0, end = 0;  ///< numbers [begin, end) of this part and all parts within it
@@ -61,14 +59,13 @@ struct SeparatorTree {
   std::vector<std::int32_t> home;  ///< for each node, the number of the part to whose separator the node belongs
 };
 
-/// The measure of a part (SeparatorTree) that its separator halves.
 enum class Balance {
   /// The number of bags. By Lemma 3 (Jordan), there is always a bag whose removal leaves no part with more than half of
   /// the bags.
   bags,
   /// The bytes of the nodes that belong to no separator of a larger part. If halving the bytes would leave a part with
-  /// more than 2/3 of the bags, the number of bags is halved instead. So parts are nested O(log bags) deep with either
-  /// value of Balance.
+  /// more than 2/3 of the bags, the number of bags is halved instead. So parts are nested O(log bags) deep in both
+  /// cases.
   bytes
 };
 

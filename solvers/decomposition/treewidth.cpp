@@ -13,7 +13,7 @@ namespace {
 
 using core::NodeId;
 
-/// The local search of improve_decomposition(). A region is the connected set of bags that a step removes and replaces.
+/// The local search of improve_decomposition(). A region is a connected set of bags that a step replaces.
 class WidthSearch {
  public:
   WidthSearch(const UndirectedGraph& graph, TreeDecomposition decomposition, core::Random& random,
@@ -29,7 +29,7 @@ class WidthSearch {
   }
 
   TreeDecomposition run(std::int32_t lower) {
-    std::int32_t rounds = 0;  // number of times that regions have grown to their largest size without success
+    std::int32_t rounds = 0;  // number of times that regions grew to their largest size without success
     double growth = kFirstGrowth;
     while (width_ > lower && rounds < kMostRounds && !watch_.expired_now()) {
       grow_region(largest_.back(), static_cast<std::size_t>((width_ + 1) * growth));
@@ -49,12 +49,11 @@ class WidthSearch {
 
  private:
   enum class Outcome { narrower, as_wide, failed, too_large };
-  // Regions grow until a step succeeds. Their numbers of nodes begin at kFirstGrowth times the size of the largest bag
-  // and end at kLastGrowth times this size.
+  // Regions grow until a step succeeds, from kFirstGrowth to kLastGrowth times the size of the largest bag, in nodes.
   static constexpr double kFirstGrowth = 2, kLastGrowth = 100;
   static constexpr int kTries = 6, kMostRounds = 100;
-  // Largest number of pairs of nodes that are connected in a region, and largest degree of a node that is eliminated. A
-  // region beyond these limits would take gigabytes of memory and minutes.
+  // Largest number of pairs of nodes connected in a region, and largest degree of an eliminated node. Larger regions
+  // would take gigabytes of memory and minutes.
   static constexpr std::size_t kMostPairs = std::size_t{1} << 23;
   static constexpr std::int32_t kMostDegree = 2048;
 
@@ -72,8 +71,8 @@ class WidthSearch {
     }
   }
 
-  /// Makes a region of bags that are connected to `center`, in random order. Leaves out a bag if the region would have
-  /// more than `most_nodes` nodes with it.
+  /// Makes a connected region of bags around `center`, in random order. Leaves out a bag with which the region would
+  /// have more than `most_nodes` nodes.
   void grow_region(std::int32_t center, std::size_t most_nodes) {
     region_.clear();
     nodes_.clear();
@@ -98,7 +97,7 @@ class WidthSearch {
     }
   }
 
-  /// A bag outside the region that is attached to the region, with the nodes that it shares with the region.
+  /// A bag outside the region that is attached to a bag of the region.
   struct Neighbour {
     std::int32_t bag = -1, inside = -1;  ///< the bag, and the bag of the region to which it is attached
     std::vector<NodeId> shared;
@@ -118,7 +117,7 @@ class WidthSearch {
   }
 
   /// Builds the graph to decompose. It has the region's nodes, the edges between them, and edges between all nodes that
-  /// the region shares with the same neighbouring bag.
+  /// the region shares with one neighbouring bag.
   UndirectedGraph torso(const std::vector<Neighbour>& around) const {
     std::vector<std::pair<NodeId, NodeId>> edges;
     for (NodeId i = 0; i < static_cast<NodeId>(nodes_.size()); ++i) {
@@ -166,8 +165,7 @@ class WidthSearch {
     return outcome;
   }
 
-  /// Replaces the region by the decomposition of an elimination order, unless this decomposition is as wide as the
-  /// whole tree and has more bags of that width than the region.
+  /// Replaces the region by the decomposition of an elimination order, unless this has more bags of the tree's width.
   Outcome put(const std::vector<Neighbour>& around, const UndirectedGraph& graph, const EliminationOrder& order) {
     TreeDecomposition part = decomposition_of(graph, order);
     if (order.width == width_) {
@@ -178,7 +176,7 @@ class WidthSearch {
       if (after > before) return Outcome::failed;
     }
     std::vector<std::vector<std::int32_t>> bags_of(nodes_.size());
-    std::vector<std::int32_t> place = region_;  // number in bags_ of each new bag
+    std::vector<std::int32_t> place = region_;
     for (std::int32_t b : region_) {
       bags_[b].clear();
       tree_[b].clear();
@@ -234,13 +232,13 @@ class WidthSearch {
   const UndirectedGraph& graph_;
   core::Random& random_;
   core::Stopwatch& watch_;
-  std::vector<std::vector<NodeId>> bags_;  ///< nodes of each bag; empty: the number is not in use
+  std::vector<std::vector<NodeId>> bags_;  ///< empty: the number is not in use
   std::vector<std::vector<std::int32_t>> tree_;
   std::int32_t width_ = -1;
-  std::size_t alive_ = 0;              ///< number of bags in use
-  std::vector<std::int32_t> largest_;  ///< all bags of width_ + 1 nodes, and some bags that have fewer nodes by now
-  std::vector<std::int32_t> region_;   ///< numbers of the bags in the region
-  std::vector<NodeId> nodes_;          ///< nodes in the bags of the region
+  std::size_t alive_ = 0;
+  std::vector<std::int32_t> largest_;  ///< all bags of width_ + 1 nodes, and some bags that were as large before
+  std::vector<std::int32_t> region_;
+  std::vector<NodeId> nodes_;
   std::vector<std::uint8_t> in_region_;
   std::vector<NodeId> number_;  ///< for each node, its index in nodes_, or -1
 };

@@ -7,7 +7,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Field numbers of the messages in cp_model.proto.
+/// Field numbers of cp_model.proto, by message.
 namespace model_field {
 constexpr int kVariables = 2, kConstraints = 3, kObjective = 4, kHint = 6;                          // CpModelProto
 constexpr int kVariableDomain = 2;                                                                  // variable
@@ -42,7 +42,7 @@ void write_terms(MessageWriter& message, std::span<const LinearTerm> terms, int 
   message.list<std::int64_t>(factors, values);
 }
 
-/// Appends a constraint to the encoded list `all`. `kind` is the field number of the kind of constraint.
+/// `kind` is the number of the field that holds this kind of constraint.
 void write_constraint(std::string& all, int kind, const MessageWriter& constraint,
                       std::span<const CpModel::Literal> if_all = {}) {
   MessageWriter message, entry;
@@ -63,7 +63,7 @@ CpModel::Variable CpModel::add_variable(std::int64_t lower, std::int64_t upper) 
 }
 
 CpModel::Variable CpModel::add_variable(std::span<const std::int64_t> values) {
-  std::vector<std::int64_t> domain;  // closed ranges of values, each given by its two ends
+  std::vector<std::int64_t> domain;  // pairs of ends of closed ranges of values
   for (const std::int64_t value : values) {
     if (!domain.empty() && domain.back() + 1 == value) {
       domain.back() = value;
@@ -116,7 +116,7 @@ CpModel::Interval CpModel::add_interval(Affine start, Affine size, Affine end, s
   interval.message(model_field::kStart, affine_message(start));
   interval.message(model_field::kEnd, affine_message(end));
   interval.message(model_field::kSize, affine_message(size));
-  // The engine also requires start + size = end as a linear constraint, unless this is trivially true.
+  // The engine requires start + size = end as a separate linear constraint, too, unless it is trivially true.
   std::vector<LinearTerm> terms;
   const auto add = [&](const Affine& value, std::int64_t sign) {
     if (value.variable == Affine::kNone) return;

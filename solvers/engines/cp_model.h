@@ -10,9 +10,9 @@
 
 namespace cairn::solvers {
 
-/// A constraint program over whole numbers, which CP-SAT minimises. Variables and constraints are stored in the
-/// engine's format as they are added. A literal is a variable with the domain 0..1, which holds if the variable is 1,
-/// or the negation of such a variable, which not_() returns.
+/// A constraint program over whole numbers, to be minimised by CP-SAT. Variables and constraints are stored in the
+/// engine's format as they are added. A literal is a variable with the domain 0..1 or its negation, not_(). The literal
+/// holds if its value is 1.
 class CpModel {
  public:
   using Variable = std::int32_t;
@@ -31,12 +31,11 @@ class CpModel {
   };
 
   Variable add_variable(std::int64_t lower, std::int64_t upper);
-  /// Adds a variable whose domain is the list `values`, in ascending order.
+  /// Adds a variable with the domain `values`, which is in ascending order.
   Variable add_variable(std::span<const std::int64_t> values);
   Literal add_literal() { return add_variable(0, 1); }
   std::int32_t variable_count() const { return variables_; }
 
-  /// Requires lower <= sum of terms <= upper whenever all literals of `if_all` hold.
   void add_linear(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper,
                   std::span<const Literal> if_all = {});
   /// Requires that at least one of the literals holds whenever all literals of `if_all` hold.
@@ -44,14 +43,13 @@ class CpModel {
   void add_implication(Literal if_this, Literal then_that) { add_or({{then_that}}, {{if_this}}); }
   void add_at_most_one(std::span<const Literal> literals);
   void add_all_different(std::span<const Affine> values);
-  /// Adds the interval [start, end). It is present if the literal in `present` holds. `present` has at most one
-  /// literal; if it has none, the interval is always present. A present interval must satisfy `size >= 0` and `start +
-  /// size = end`.
+  /// Adds the interval [start, end), for which `size >= 0` and `start + size = end` are required. If `present` has a
+  /// literal, the interval is present, and the requirements apply, only if this literal holds. `present` has at most
+  /// one literal.
   Interval add_interval(Affine start, Affine size, Affine end, std::span<const Literal> present = {});
-  /// Requires that the demands of all present intervals that contain a time add up to at most `capacity`, at every
-  /// time.
+  /// Requires at every time that the demands of the present intervals that contain this time add up to at most
+  /// `capacity`.
   void add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands, Affine capacity);
-  /// Requires that no two present intervals overlap.
   void add_no_overlap(std::span<const Interval> intervals);
   /// An amount `by` that is added at `time` if the literal `active` holds.
   struct Change {
@@ -59,15 +57,15 @@ class CpModel {
     std::int64_t by = 0;
     Literal active = 0;
   };
-  /// Requires that at every time, the active changes up to and including that time add up to at least `least`. `least`
+  /// Requires at every time that the active changes up to and including this time add up to at least `least`, which
   /// must not be positive.
   void add_reservoir(std::span<const Change> changes, std::int64_t least);
 
   void minimize(std::span<const LinearTerm> terms);
 
   static constexpr std::int64_t kNoHint = std::numeric_limits<std::int64_t>::min();
-  /// Returns the model as a CpModelProto message. `hint` is empty or has one entry for each variable: a value to try
-  /// first, or kNoHint.
+  /// Returns the model as a CpModelProto message. `hint` is empty or has for each variable a value to try first, or
+  /// kNoHint.
   std::string serialize(std::span<const std::int64_t> hint = {}) const;
 
  private:

@@ -27,7 +27,6 @@ constexpr int kStatus = 1, kSolution = 2, kObjective = 3, kBound = 4, kDetermini
 }  // namespace field
 enum ResponseStatus { kUnknown = 0, kInvalid = 1, kFeasible = 2, kInfeasible = 3, kOptimal = 4 };
 
-/// The functions of CP-SAT's C interface.
 struct CpSat {
   Library library{"OR-Tools (CP-SAT)", {"libortools.so.9", "libortools.so"}};
   void* (*create)();
@@ -48,7 +47,7 @@ CpSat& cp_sat() {
   return opened;
 }
 
-/// Stops a search when the limit's stop flag is set. For this purpose, a thread polls the flag.
+/// Stops a search when the limit's stop flag is set. A thread polls the flag, because CP-SAT does not know it.
 class Watcher {
  public:
   Watcher(const core::Limit& limit, void* search) : watch_(limit) {
@@ -81,7 +80,7 @@ class Watcher {
   std::thread thread_;
 };
 
-/// Returns the time of the last solution in the engine's log, in seconds; 0 if there is none. The line of a solution
+/// Returns the time in seconds of the last solution in the engine's log, or 0 if there is none. The line of a solution
 /// looks like "#3 0.52s best:12 next:[..]".
 double last_solution_seconds(std::string_view log) {
   double seconds = 0;
@@ -132,7 +131,7 @@ EngineAnswer read_response(std::string_view bytes) {
             response.bytes(), [&](std::int64_t value) { answer.values.push_back(static_cast<double>(value)); });
         break;
       case field::kObjective:
-        answer.objective = std::round(response.real());  // the objective is whole, but the engine's scaling adds errors
+        answer.objective = std::round(response.real());  // the engine's scaling adds errors to the whole objective
         break;
       case field::kBound:
         bound = std::round(response.real());
@@ -153,8 +152,8 @@ EngineAnswer read_response(std::string_view bytes) {
   if (status == kInfeasible) answer.status = EngineStatus::infeasible;
   if (status == kFeasible) answer.status = EngineStatus::feasible;
   if (status == kOptimal) answer.status = EngineStatus::optimal;
-  if (status != kInfeasible) answer.bound = bound;  // if the field is absent, the bound is 0
-  // The bound is sent as a double, which cannot represent all whole numbers above 2^53.
+  if (status != kInfeasible) answer.bound = bound;
+  // The bound is a double, which cannot represent all whole numbers above 2^53.
   if (std::abs(bound) > 0x1p53) answer.tolerance = 0x1p-52;
   return answer;
 }

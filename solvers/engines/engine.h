@@ -18,14 +18,12 @@ inline constexpr double kEngineWorkPerSecond = 5e7;
 
 enum class EngineStatus : std::uint8_t { optimal, feasible, infeasible, unknown };
 
-/// Options of a call of an engine, besides the model.
 struct EngineOptions {
   /// Limit of the call. Under a work limit, the engine uses one thread, and the answer is the same on every machine.
   core::Limit limit;
-  int threads = 0;  ///< number of threads; 0: one per core
+  int threads = 0;  ///< 0: one per core
   std::uint64_t seed = 0;
-  /// First solution to try: empty, or one entry for each variable, which is a value or kNoHint. It need not be
-  /// feasible.
+  /// First solution to try: empty, or for each variable a value or kNoHint. It need not be feasible.
   std::vector<std::int64_t> hint;
   static constexpr std::int64_t kNoHint = CpModel::kNoHint;
   /// Called with each solution that is better than the previous ones. HiGHS calls it during the search, on the caller's
@@ -38,31 +36,30 @@ struct EngineOptions {
 
 struct EngineAnswer {
   EngineStatus status = EngineStatus::unknown;
-  std::vector<double> values;  ///< value of each variable, if status is optimal or feasible
+  std::vector<double> values;  ///< one per variable, if status is optimal or feasible
   double objective = 0;
   double bound = 0;         ///< lower bound on the objective; -infinity: none is known
-  double tolerance = 0;     ///< relative error that `bound` may have
+  double tolerance = 0;     ///< largest relative error of `bound`
   double best_seconds = 0;  ///< seconds from the start of the call until the solution was found
-  std::int64_t work = 0;    ///< work done, in units of about one node visit
+  std::int64_t work = 0;    ///< work done, in units of about one visit of a node of the graph
   bool interrupted = false;
 
   bool solved() const { return status == EngineStatus::optimal || status == EngineStatus::feasible; }
-  /// Returns the value of a variable that must be whole.
   std::int64_t whole(std::int32_t variable) const;
-  /// Returns `bound`, lowered by the engine's tolerance and rounded up. This is a lower bound on the objective if every
-  /// solution has a whole number as objective.
+  /// Returns `bound`, lowered by `tolerance` and rounded up. This is a valid lower bound if the objective of every
+  /// solution is a whole number.
   std::int64_t whole_bound() const;
 };
 
-/// Returns one line that names the missing library and the command that installs it. Returns an empty text if HiGHS can
-/// be used.
+/// Returns one line that names the missing library and the command that installs it, or an empty text if HiGHS can be
+/// used.
 std::string highs_missing();
-/// Returns one line that names the missing library and the command that installs it. Returns an empty text if CP-SAT
-/// can be used.
+/// Returns one line that names the missing library and the command that installs it, or an empty text if CP-SAT can be
+/// used.
 std::string cp_sat_missing();
 
-/// Solves an integer program with HiGHS. A solution can violate a row by about 1e-7 of the row's largest term, because
-/// HiGHS has this tolerance. So the caller must check what it makes of a solution. Throws InputError if HiGHS is
+/// Solves an integer program with HiGHS. A solution can violate a row by about 1e-7 of the row's largest term, which is
+/// the tolerance of HiGHS. So the caller must check what it derives from a solution. Throws InputError if HiGHS is
 /// missing, and std::runtime_error if HiGHS fails.
 EngineAnswer solve_milp(const LinearModel& model, const EngineOptions& options);
 /// Solves the linear relaxation of the program, in which no variable has to be whole, with HiGHS. EngineAnswer::bound
@@ -73,7 +70,7 @@ EngineAnswer solve_relaxation(const LinearModel& model, const EngineOptions& opt
 /// and std::runtime_error if the engine's answer is malformed.
 EngineAnswer solve_cp(const CpModel& model, const EngineOptions& options);
 /// Solves a linear program with CP-SAT, which treats every variable as whole. All variables must have finite bounds.
-/// Throws as the function above does.
+/// Throws as solve_cp() for a constraint program does.
 EngineAnswer solve_cp(const LinearModel& model, const EngineOptions& options);
 
 }  // namespace cairn::solvers

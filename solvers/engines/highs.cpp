@@ -15,7 +15,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// The functions and constants of HiGHS's C interface (versions 1.7 to 1.12) that Cairn uses.
+/// The part of HiGHS's C interface (versions 1.7 to 1.12) that Cairn uses.
 struct Highs {
   static constexpr int kOk = 0, kError = -1, kMinimize = 1, kRowwise = 2;
   static constexpr int kStatusOptimal = 7, kStatusInfeasible = 8, kStatusUnboundedOrInfeasible = 9;
@@ -23,7 +23,7 @@ struct Highs {
   enum Callback { kSimplexInterrupt = 1, kIpmInterrupt = 2, kImprovingSolution = 4, kMipInterrupt = 6 };
   struct DataOut;
   struct DataIn {
-    int interrupt;  // this is the first member in all versions
+    int interrupt;  // the first member in all versions
   };
   using CallbackFunction = void (*)(int, const char*, const DataOut*, DataIn*, void*);
 
@@ -71,8 +71,8 @@ Highs& highs() {
   return opened;
 }
 
-/// Powers of two by which rows, columns and costs are divided, so that no number is much larger than 1. Without
-/// scaling, the engine's absolute tolerances would be too small for large numbers.
+/// Powers of two by which rows, columns and costs are divided, so that no number is much larger than 1. HiGHS's
+/// tolerances are absolute and would be too small for large numbers.
 struct Scales {
   explicit Scales(const LinearModel& model) : column(model.columns().size(), 1), row(model.rows().size(), 1) {
     for (std::size_t j = 0; j < column.size(); ++j) {
@@ -102,7 +102,6 @@ struct Scales {
   }
 };
 
-/// One call of the engine for one model.
 class Run {
  public:
   Run(const LinearModel& model, const EngineOptions& options, bool relaxed)
@@ -135,7 +134,7 @@ class Run {
     if (!relaxed_ && engine_.info_double(highs_, "mip_dual_bound", &answer.bound) == Highs::kOk)
       answer.bound = answer.bound / scales_.cost - slack();
     if (point != Highs::kFeasiblePoint) return answer;
-    if (relaxed_ && status != Highs::kStatusOptimal) return answer;  // no optimum, so the relaxation gives no bound
+    if (relaxed_ && status != Highs::kStatusOptimal) return answer;
     answer.status = status == Highs::kStatusOptimal ? EngineStatus::optimal : EngineStatus::feasible;
     std::vector<double> values(model_.columns().size());
     engine_.solution(highs_, values.data(), nullptr, nullptr, nullptr);
@@ -181,7 +180,7 @@ class Run {
   }
 
   void set_options() {
-    engine_.set_int(highs_, "threads", 1);  // HiGHS's search is serial; more threads would only make answers differ
+    engine_.set_int(highs_, "threads", 1);  // the search is serial; more threads would only make answers differ
     engine_.set_int(highs_, "random_seed", static_cast<int>(options_.seed & 0x3fffffff));
     engine_.set_double(highs_, "time_limit", std::clamp(options_.limit.seconds, 0.0, 1e9));
     engine_.set_double(highs_, "mip_rel_gap", 0);
@@ -227,8 +226,8 @@ class Run {
     run.options_.incumbent(values, run.objective(values));
   }
 
-  /// Returns whether the work limit is used up. HiGHS's own limit on nodes of its search tree does not suffice, because
-  /// the first node can take any number of iterations.
+  /// Returns whether the work limit is used up, counting iterations. HiGHS's limit on nodes of its search tree does not
+  /// suffice, because the first node can take any number of iterations.
   bool iterations_done(int kind, const Highs::DataOut* out) const {
     if (kind != Highs::kMipInterrupt || !options_.limit.counts_work()) return false;
     const auto* done = static_cast<const std::int64_t*>(engine_.data_out_item(out, "mip_total_lp_iterations"));
@@ -258,8 +257,7 @@ class Run {
     }
     return sum;
   }
-  /// Computes by how much the engine's tolerances can make a bound too high. The tolerances apply to scaled costs, so
-  /// they are large compared to small costs if other costs are much larger.
+  /// Returns by how much HiGHS's tolerances, which apply to the scaled program, can make a bound too high.
   double slack() const {
     constexpr double kReducedCost = 1e-7, kDifference = 1e-6;
     double sum = kDifference;

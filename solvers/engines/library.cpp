@@ -10,15 +10,14 @@
 namespace cairn::solvers {
 namespace {
 
-/// Returns the folder that an environment variable names. Returns nothing if the variable is not set or its path is
-/// relative. Relative paths are ignored so that no library of the current folder is loaded.
+/// Returns the folder that an environment variable names. Relative paths are ignored so that no library of the current
+/// folder is loaded.
 std::optional<std::filesystem::path> folder_of(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr || !std::filesystem::path(value).is_absolute()) return std::nullopt;
   return value;
 }
 
-/// Returns the folder in which to look for engines.
 std::optional<std::filesystem::path> engine_folder() {
   if (const char* chosen = std::getenv("CAIRN_ENGINES"); chosen != nullptr && *chosen != '\0')
     return folder_of("CAIRN_ENGINES");
@@ -27,7 +26,7 @@ std::optional<std::filesystem::path> engine_folder() {
   return std::nullopt;
 }
 
-/// Returns an addition to an error message if the folder in CAIRN_ENGINES is not used. Otherwise returns an empty text.
+/// Returns a sentence for an error message if the folder in CAIRN_ENGINES is not used, otherwise an empty text.
 std::string refused() {
   const char* chosen = std::getenv("CAIRN_ENGINES");
   if (chosen == nullptr || *chosen == '\0' || engine_folder()) return "";
@@ -40,7 +39,7 @@ Library::Library(std::string engine, const std::vector<std::string>& names) : en
   std::vector<std::string> tries;
   const auto folder = engine_folder();
   for (const std::string& name : names) {
-    // The library can be in the subfolder that the Python wheel creates, or in the folder itself.
+    // The Python wheel has the library in a subfolder.
     for (const char* inside : {"ortools/.libs", ""}) {
       if (!folder) continue;
       const std::filesystem::path file = *folder / inside / name;

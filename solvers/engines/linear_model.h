@@ -7,14 +7,12 @@
 
 namespace cairn::solvers {
 
-/// The product factor * variable in a row or in the objective.
 struct LinearTerm {
   std::int32_t variable = 0;
   std::int64_t factor = 1;
 };
 
-/// A linear program with whole coefficients, to be minimised. Each variable can be required to take whole values only
-/// (Column::whole).
+/// A linear program with whole coefficients, to be minimised. Variables with Column::whole must take whole values.
 class LinearModel {
  public:
   using Variable = std::int32_t;
@@ -27,13 +25,13 @@ class LinearModel {
   };
   struct Row {
     std::int64_t lower = -kInfinity, upper = kInfinity;
-    std::size_t begin = 0;  ///< index of the row's first term; the terms end where those of the next row begin
+    std::size_t begin = 0;  ///< index of the row's first term; the row ends where the next one begins
   };
 
   Variable add(const Column& column);
   Variable add_binary(std::int64_t cost = 0) { return add({.cost = cost}); }
-  /// Requires lower <= sum of terms <= upper. Each variable may occur in one term only. If `lower` is -kInfinity or
-  /// `upper` is kInfinity, there is no bound on that side.
+  /// Requires lower <= sum of terms <= upper. No variable may occur in two terms. -kInfinity and kInfinity mean that
+  /// there is no bound on that side.
   void add_row(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper);
   void fix(Variable variable, std::int64_t value) { columns_[variable].lower = columns_[variable].upper = value; }
   Column& column(Variable variable) { return columns_[variable]; }
@@ -52,23 +50,21 @@ class LinearModel {
   std::vector<LinearTerm> terms_;
 };
 
-/// A sum of terms and a constant. Where a model needs no variable because its value is known, kZero and kOne stand for
-/// the constants 0 and 1.
+/// A sum of terms and a constant. A model can use kZero and kOne instead of a variable whose value is known to be 0 or
+/// 1.
 struct LinearSum {
   static constexpr LinearModel::Variable kZero = -2, kOne = -1;
 
   std::vector<LinearTerm> terms;
   std::int64_t fixed = 0;
 
-  /// Adds the term factor * entry, where `entry` is a variable, kZero or kOne.
   void add(LinearModel::Variable entry, std::int64_t factor) {
     if (entry == kOne) fixed += factor;
     if (entry >= 0) terms.push_back({entry, factor});
   }
-  /// Merges all terms of a variable into one term.
   void merge();
   /// Adds the row lower <= sum <= upper to the model. Each variable must have at most one term. If the sum has no
-  /// terms, adds nothing and returns whether the constant satisfies the row. Otherwise returns true.
+  /// terms, adds nothing and returns whether the constant is between the bounds. Otherwise returns true.
   bool add_row_to(LinearModel& model, std::int64_t lower, std::int64_t upper) const;
 };
 

@@ -10,7 +10,6 @@
 /// Reads and writes the part of the Protocol Buffers wire format that CP-SAT's models and answers need.
 namespace cairn::solvers {
 
-/// Appends fields to a message.
 class MessageWriter {
  public:
   void whole(int field, std::int64_t value) {
@@ -28,7 +27,7 @@ class MessageWriter {
     bytes_.append(value);
   }
   void message(int field, const MessageWriter& value) { bytes(field, value.bytes_); }
-  /// Appends a packed repeated field: one tag, followed by all values. Appends nothing if there are no values.
+  /// Appends a packed repeated field (one tag, followed by all values), or nothing if there are no values.
   template <class Whole>
   void list(int field, std::span<const Whole> values) {
     MessageWriter packed;
@@ -48,12 +47,12 @@ class MessageWriter {
   std::string bytes_;
 };
 
-/// Iterates over the fields of a message. Throws std::runtime_error if the message is truncated or malformed.
+/// Iterates over the fields of a message. Throws std::runtime_error if the message is malformed.
 class MessageReader {
  public:
   explicit MessageReader(std::string_view bytes) : rest_(bytes) {}
 
-  /// Advances to the next field. Returns false at the end of the message.
+  /// Returns false at the end of the message.
   bool next() {
     if (rest_.empty()) return false;
     const std::uint64_t tag = varint();
@@ -81,7 +80,6 @@ class MessageReader {
   double real() const { return std::bit_cast<double>(number_); }
   std::string_view bytes() const { return bytes_; }
 
-  /// Calls visit(value) for each value of a packed field.
   template <class Visit>
   static void for_each_packed(std::string_view bytes, const Visit& visit) {
     MessageReader packed(bytes);

@@ -1,6 +1,6 @@
 // The curve of cost over memory (curve.h). A point of the curve is a budget, with the cheapest known schedule within
-// it. A pass searches for a better schedule at each point. The ends of the curve are the schedule of least memory and a
-// schedule without recomputation.
+// it. A pass searches for a better schedule at each point. The two ends of the curve are the schedule of least memory
+// and a schedule without recomputation.
 
 #include "cairn/solvers/fit/curve.h"
 
@@ -63,25 +63,24 @@ class CurveSearch {
  private:
   using Front = solvers::Front<PlannedSchedule>;
 
-  /// On a large graph, a search exceeds its limit by about the time that kPlansOfEnd plans take, one of which is the
-  /// plan of the search's last schedule. At most the fraction kMostOfEnd of the whole limit is kept free for this.
+  /// On a large graph, a search exceeds its limit by about the time of kPlansOfEnd plans. So this time is kept free,
+  /// but at most the fraction kMostOfEnd of the whole limit.
   static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;
 
-  /// Returns the limit of all searches together. It is shorter than `limit`, because on large graphs searches and plans
-  /// end later than they should.
+  /// Returns the limit of all searches together. This is less than `limit`, because searches and plans on large graphs
+  /// exceed their limits.
   static core::Limit searched(core::Limit limit, const core::Graph& graph) {
     constexpr double kSecondsOfNode = 2e-5, kMost = 0.1;
     limit.seconds -= std::min(kMost * limit.seconds, kSecondsOfNode * graph.node_count());
     return limit;
   }
 
-  /// Returns the cheapest known schedule within the budget, or nullptr if none is known.
   const PlannedSchedule* best_within(std::int64_t budget) const {
     const Front::Item* const best = front_.within(budget);
     return best == nullptr ? nullptr : &best->entry;
   }
 
-  /// Plans a schedule, unless `plan` is its plan, and adds the schedule to front_. Returns whether it is cheaper than
+  /// Adds a schedule to front_. Plans the schedule first, unless `plan` is its plan. Returns whether it is cheaper than
   /// all known schedules that need at most as many bytes.
   bool offer(core::Schedule schedule, std::optional<core::Plan> plan = std::nullopt) {
     PlannedSchedule one(problem_.graph, std::move(schedule), std::nullopt);
@@ -99,7 +98,7 @@ class CurveSearch {
   }
 
   solvers::PlanOptions planning() const {
-    // Work limit of one plan. It corresponds to only about a tenth of a second, because many schedules are planned.
+    // Work limit of one plan, about a tenth of a second. It is this low because many schedules are planned.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.fit.plan;
     plan.guard_bytes = 0;
@@ -115,12 +114,10 @@ class CurveSearch {
     options_.progress({pass, budget, static_cast<std::size_t>(known), curve_.points.size(), watch_.seconds()});
   }
 
-  /// Returns whether too little time is left for another search.
   bool over() { return watch_.expired_now() || watch_.rest().seconds < ending_.seconds(); }
   core::Limit part_of_rest(double share) const { return core::Stopwatch(ending_.before(watch_.rest())).share(share); }
 
-  /// Searches for the schedule of least peak in the scope of `search`, which is one end of the curve. Gets the fraction
-  /// `share` of the remaining limit.
+  /// Searches for one end of the curve, the schedule of least peak in search.scope.
   void search_end(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -132,8 +129,7 @@ class CurveSearch {
     if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
   }
 
-  /// Searches for the least budget by find_least_budget(), as the command `info` does. This is the curve's end of least
-  /// memory. Gets the fraction `share` of the remaining limit.
+  /// Searches for one end of the curve, the schedule of least memory.
   void search_least(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -155,8 +151,8 @@ class CurveSearch {
     if (solver_.honours(once.scope) && search.scope.max_occurrences != 1) search_end(once, 0.1);
     const std::size_t known = front_.items().size();
     search_least(search, 0.15);
-    // If find_least_budget() found nothing new before its limit ended it, the graph is so large that the search had
-    // hardly begun. A longer search of another kind follows.
+    // If find_least_budget() found nothing new and was ended by its limit, the graph is so large that its search had
+    // hardly begun. A longer search for the least peak follows.
     if (front_.items().size() == known && end_stop_ == solvers::Stop::limit) search_end(search, 0.5);
     const std::int64_t least = front_.items().begin()->first;
     std::int64_t most = front_.items().rbegin()->first;
@@ -180,7 +176,6 @@ class CurveSearch {
     return budgets;
   }
 
-  /// Returns whether the bound holds for all schedules among which the solver may search.
   bool is_about_all(const solvers::Bound& bound) const {
     return bound.scope.contains(solvers::intersection(options_.fit.search.scope, solver_.scope));
   }
@@ -197,13 +192,13 @@ class CurveSearch {
     return proved_infeasible_[i] || (best != nullptr && best->evaluation.cost <= point.cost_bound.value);
   }
 
-  /// Searches for the cheapest schedule within a budget, starting from `start`. Gets the fraction `share` of the
-  /// remaining limit. Returns the solver's answer, and whether its schedule improved the curve.
+  /// Searches for the cheapest schedule within a budget. Returns the solver's answer, and whether its schedule improved
+  /// the curve.
   std::pair<solvers::Solution, bool> fit_within(std::int64_t budget, const core::Schedule* start, double share) {
     FitOptions options = options_.fit;
     options.search.limit = part_of_rest(share);
     options.search.start = start;
-    options.search.start_offsets = nullptr;  // an improved plan of `start` is known to the curve already
+    options.search.start_offsets = nullptr;
     options.search.seed += static_cast<std::uint64_t>(std::max(0, curve_.passes - 1));
     options.plan = planning();
     options.share = options.later_share = 0.8;
@@ -225,7 +220,7 @@ class CurveSearch {
   }
 
   struct Searched {
-    bool better = false;  ///< whether the curve has a better schedule or a new proof
+    bool better = false;
     solvers::Stop stop = solvers::Stop::ended;
   };
   Searched search_point(std::size_t i, const core::Schedule* start, double share) {
@@ -244,11 +239,10 @@ class CurveSearch {
     return {better, found.stop};
   }
 
-  /// Returns the number of passes among which the remaining time is divided, if `open` points need a search. If these
-  /// passes end before the time is used up, further passes follow.
+  /// Returns the number of passes among which the remaining time is divided if `open` points need a search. If time is
+  /// left after these passes, further passes follow.
   int planned_passes(std::size_t open) const {
-    // Estimated time of a useful search, in seconds plus seconds per node. On large graphs, a search spends much time
-    // on its first schedules.
+    // Estimated seconds for a useful search. On large graphs, a search spends much time on its first schedules.
     constexpr double kSecondsOfOne = 0.3, kSecondsOfNode = 1e-3;
     const double seconds = kSecondsOfOne + kSecondsOfNode * problem_.graph.node_count();
     constexpr int kMost = 6;
@@ -263,10 +257,9 @@ class CurveSearch {
     return open;
   }
 
-  /// Chooses the schedule from which the search for point i starts. If the pass goes down, to smaller budgets, this is
-  /// the schedule of the next larger budget, which is cheap but needs too much memory. If the pass goes up, or an
-  /// earlier search for point i has started from that schedule, this is the best schedule within the point's own
-  /// budget.
+  /// Chooses the schedule from which the search for point i starts. If the pass goes to smaller budgets, this is the
+  /// schedule of the next larger budget, which is cheap but needs too much memory. Otherwise, or if an earlier search
+  /// has started from that schedule, this is the best known schedule within the budget of point i.
   const core::Schedule* start_of(std::size_t i, bool down) {
     const PlannedSchedule* best = best_within(curve_.points[i].budget);
     if (down && i > 0) {
@@ -279,7 +272,6 @@ class CurveSearch {
     return best != nullptr ? &best->schedule : options_.fit.search.start;
   }
 
-  /// Returns the fraction of the work limit that is used up or, if work is not limited, the fraction of the time limit.
   double progress_now() const {
     const core::Limit& limit = options_.fit.search.limit;
     return limit.counts_work()
@@ -288,7 +280,7 @@ class CurveSearch {
   }
   bool stagnated() const { return progress_now() - last_gain_ > 0.5; }
 
-  /// Returns the least fraction of the remaining limit that a search gets. A shorter search would find nothing new.
+  /// With a smaller fraction of the remaining limit than this, a search would find nothing new.
   double least_share() const {
     constexpr double kSeconds = 0.3, kPart = 0.01;
     const core::Limit& limit = options_.fit.search.limit;
@@ -330,14 +322,14 @@ class CurveSearch {
       const bool idle = watch_.rest().counts_work() && watch_.work() == work_before;
       more = better || !(all_ended || idle || (curve_.passes >= planned && stagnated()));
     }
-    // If the search chose the budgets, it has proved the whole curve only if it has also proved that no smaller budget
-    // is possible. So if all points are proved, `stop` says why the search for the least memory stopped.
+    // If the search chose the budgets, the curve is complete only if no smaller budget is possible. So even if all
+    // points are proved, the curve stopped for the reason for which the search for the least memory stopped.
     if (count_open() == 0) {
       curve_.stop = options_.budgets.empty() ? end_stop_ : solvers::Stop::proved;
     } else if (over()) {
       curve_.stop = solvers::Stop::limit;
     } else if (curve_.stop == solvers::Stop::limit) {
-      curve_.stop = solvers::Stop::stagnated;  // a limit of a single search was reached, not that of the curve
+      curve_.stop = solvers::Stop::stagnated;  // a single search reached its limit, but the curve did not
     }
     if (watch_.interrupted()) curve_.stop = solvers::Stop::interrupted;
   }
@@ -365,15 +357,14 @@ class CurveSearch {
   const solvers::SolverInfo& solver_;
   const CurveOptions& options_;
   core::Stopwatch watch_;
-  Overrun ending_;  ///< time by which searches exceed their limits
+  Overrun ending_;
   std::int64_t least_cost_ = 0;
-  solvers::Stop end_stop_ = solvers::Stop::ended;  ///< why the last search for an end of the curve stopped
-  /// Pareto front of the schedules found, by memory() and cost.
+  solvers::Stop end_stop_ = solvers::Stop::ended;
   Front front_;
-  std::vector<bool> proved_infeasible_;  ///< for each point, whether its budget is proved to be too small
-  double last_gain_ = 0;                 ///< progress_now() at the last improvement of a point
-  /// For each point, the cost of the schedule of the next larger budget from which a search for the point last started;
-  /// -1: no search did.
+  std::vector<bool> proved_infeasible_;
+  double last_gain_ = 0;  ///< progress_now() at the last improvement of a point
+  /// For each point, the cost of the schedule of the next larger budget from which the last search for the point
+  /// started; -1: no search started from such a schedule.
   std::vector<std::int64_t> started_from_;
   Curve curve_;
 };

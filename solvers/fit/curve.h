@@ -17,8 +17,7 @@
 namespace cairn::fit {
 
 /// A budget and the cheapest known schedule within it. The budget limits the height of the schedule's plan or, with
-/// CurveOptions::peak_only, the schedule's peak. If no schedule is known, or the graph has no nodes, `schedule` has no
-/// steps.
+/// CurveOptions::peak_only, the schedule's peak. `schedule` has no steps if no schedule is known.
 struct CurvePoint : PlannedSchedule {
   std::int64_t budget = 0;  ///< bytes
   solvers::Status status = solvers::Status::not_found;
@@ -27,14 +26,15 @@ struct CurvePoint : PlannedSchedule {
   bool known() const { return status == solvers::Status::optimal || status == solvers::Status::feasible; }
 };
 
-/// Returns by how many percent `cost` exceeds the lower bound. `cost` exceeds the least possible cost by at most this
-/// percentage.
+/// Returns by how many percent `cost` exceeds the lower bound on the cost. `cost` exceeds the least possible cost by at
+/// most as much.
 double gap_pct(std::int64_t cost, const solvers::Bound& bound);
 
 /// The state of the search for a curve.
 struct CurveProgress {
-  int pass = 0;             ///< number of the pass over the points, from 1; 0: the search for the ends of the curve
-  std::int64_t budget = 0;  ///< budget of the current point, in bytes; 0 in pass 0
+  /// Number of the current pass over the points, from 1; 0 during the search for the ends of the curve.
+  int pass = 0;
+  std::int64_t budget = 0;            ///< budget of the current point, in bytes; 0 in pass 0
   std::size_t known = 0, points = 0;  ///< number of points with a known schedule, and of all points
   double seconds = 0;
 };
@@ -71,7 +71,7 @@ struct Curve {
   solvers::Bound peak_bound;      ///< lower bound on all peaks in bytes, with sizes rounded up to the alignment
   std::int64_t least_memory = 0;  ///< height of the lowest plan found or, with peak_only, the lowest peak; bytes
   bool peak_only = false;         ///< whether budgets limit peaks, as in the options
-  int passes = 0;                 ///< number of passes over the points (pareto_curve)
+  int passes = 0;                 ///< number of passes over the points
   solvers::Stop stop = solvers::Stop::ended;
   double seconds = 0;
 };
@@ -79,15 +79,14 @@ struct Curve {
 /// Finds the knee of the points (Curve::knee) and returns its index. Returns nothing if no point is known.
 std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points);
 
-/// A range of neighbouring points of a curve that have the same answer: the same schedule fits into all their budgets,
-/// or no schedule is known for any of them.
+/// A range of neighbouring points of a curve whose answers have the same status, memory, peak and cost.
 struct SamePoints {
   std::size_t first = 0, last = 0;  ///< indices of the first and the last point, by descending budget
 
   bool contains(std::optional<std::size_t> i) const { return i && first <= *i && *i <= last; }
 };
-/// Divides the points into groups of neighbours with the same answer. The first point of a group has the largest budget
-/// of the group, so a proof for that point holds for all points of the group.
+/// Divides the points into the longest such ranges. The first point of a range has the largest budget of the range, so
+/// a proof for that point holds for all points of the range.
 std::vector<SamePoints> same_points(const std::vector<CurvePoint>& points);
 
 /// Finds the curve. Searches for a schedule at each point, in several passes over the points. The passes go alternately

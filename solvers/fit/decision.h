@@ -16,14 +16,14 @@
 
 namespace cairn::fit {
 
-/// All that is needed to execute a graph: a schedule with its plan, and the name of the solver that found the schedule.
+/// What is needed to execute a graph: a schedule with its plan, and the name of the solver that found the schedule.
 struct Decision {
   std::string solver;
   core::Schedule schedule;
   core::Plan plan;                  ///< plan to execute; with guards if the options ask for them
   std::int64_t guard_bytes = 0;     ///< unused bytes behind every buffer of the plan
   std::int64_t budgeted_bytes = 0;  ///< height of the plan without guards, which the budget limits
-  core::Evaluation evaluation;      ///< measures of the schedule on the graph as given
+  core::Evaluation evaluation;      ///< measures of the schedule, with sizes as given
   /// Peak of the schedule in bytes, with sizes rounded up to the alignment.
   std::int64_t predicted_peak = 0;
 
@@ -34,11 +34,12 @@ struct Decision {
 };
 
 /// Evaluates a schedule and plans it. If `plan` is given, it is used as the plan without guards. If the options ask for
-/// guards, makes another plan, with guards.
+/// guards, plans the schedule again, with guards.
 Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,
                    const solvers::PlanOptions& options, std::optional<core::Plan> plan = std::nullopt);
-/// Evaluates a given schedule. `offsets` are those of its known plan (core::offsets_of()), or empty. Makes another plan
-/// if they do not fit the graph and the alignment, or if that plan exceeds the problem's budget.
+/// Evaluates a given schedule. `offsets` are the buffers' offsets in a known plan (core::offsets_of()), or empty. Plans
+/// the schedule if the offsets do not fit the graph and the alignment, or if the known plan exceeds the problem's
+/// budget.
 Decision decide_on_given(const Problem& problem, std::string solver, core::Schedule schedule,
                          const std::vector<std::int64_t>& offsets, const solvers::PlanOptions& options);
 /// Evaluates and plans the graph's input order.

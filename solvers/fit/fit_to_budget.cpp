@@ -18,8 +18,7 @@
 namespace cairn::fit {
 namespace {
 
-/// The combined results of several calls of a solver, and the steps that call other searches. The budget of each call
-/// is at most fit.budget plus the problem's plan_slack.
+/// The combined results of several calls of a solver, and the functions that call other searches.
 class Fitting {
  public:
   Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, core::Stopwatch& watch)
@@ -32,10 +31,10 @@ class Fitting {
   Fit fit;
 
   /// Plans a schedule of the solver, and keeps it if it is the best so far. Takes at most `most_seconds`. Returns the
-  /// height of the plan in bytes. Returns nothing if the user pressed Ctrl-C and the schedule is too long to be planned
-  /// quickly.
+  /// height of the plan in bytes, or nothing if Ctrl-C was pressed and the schedule is too long to be planned quickly.
   std::optional<std::int64_t> offer(solvers::Solution& solution, double most_seconds = core::Limit().seconds) {
-    constexpr std::int64_t kQuicklyPlanned = 20'000;  // largest number of steps that are planned even after Ctrl-C
+    // Largest number of steps of a schedule that is planned after Ctrl-C.
+    constexpr std::int64_t kQuicklyPlanned = 20'000;
     if (watch_.interrupted() && solution.schedule.length() > kQuicklyPlanned) {
       if (!fit.plan) take(solution);
       return std::nullopt;
@@ -64,9 +63,9 @@ class Fitting {
     return bytes;
   }
 
-  /// Keeps the schedule from which the search starts, with its known plan if that fits. If neither that plan nor the
-  /// one of offer() fits, plans the schedule once more and more carefully, because the caller often knows that a plan
-  /// fits (unless options.secure_share is 0).
+  /// Keeps the schedule from which the search starts. If neither its known plan nor the plan that offer() makes fits,
+  /// plans the schedule more carefully, because the caller often knows that a plan fits. There is no careful plan if
+  /// options.secure_share is 0.
   void offer_start(solvers::Solution& known) {
     constexpr double kShare = 0.3;  // fraction of the remaining time for the careful plan
     std::optional<core::Plan> plan = plan_of_start(problem_.graph, options_.search, options_.plan.alignment);
@@ -94,18 +93,17 @@ class Fitting {
     return solution;
   }
 
-  /// Calls find_least_budget() to find a schedule that fits, if nothing fits yet; only on the first call. The result is
-  /// stored in fit.least, and take_secured() makes it the answer if nothing better is found. Searches do not start from
-  /// it, because its peak is very low and its cost very high. A search that starts from a cheap schedule above the
-  /// budget finds better schedules.
+  /// Calls find_least_budget() if no schedule fits yet, at most once. take_secured() makes its result, fit.least, the
+  /// answer if nothing better is found. Searches do not start from this result, because its cost is very high. Searches
+  /// that start from a cheap schedule above the budget find better schedules.
   void secure(const solvers::SolverInfo& solver) {
     if (options_.secure_share == 0 || fit.least || fit.fits() || watch_.expired_now()) return;
     LeastBudgetOptions options{.search = options_.search, .plan = options_.plan, .enough = fit.budget};
-    // find_least_budget() limits the work of its plans itself. With a lower limit, it might not find the budget again
+    // find_least_budget() limits the work of its plans itself. A lower limit could prevent it from reaching the budget
     // that `cairn info` has printed.
     options.plan.limit = {};
-    if (!options.search.limit.counts_work()) {    // so that a repetition gives the same result
-      constexpr std::int64_t kLeast = 1'200'000;  // work of about a quarter of a second
+    if (!options.search.limit.counts_work()) {
+      constexpr std::int64_t kLeast = 1'200'000;
       options.search.limit.work = std::max(kLeast, least_budget_work(options.search.limit));
     }
     options.search.limit.seconds = watch_.rest().seconds * options_.secure_share;
@@ -113,8 +111,8 @@ class Fitting {
     fit.solution.work += fit.least->work;
   }
 
-  /// Makes the schedule of secure() the answer if no schedule fits yet and its plan is lower than the plan of the
-  /// present answer. Returns whether this gave an answer that fits.
+  /// Makes the result of secure() the answer if no schedule fits yet and the plan of secure() is lower than the present
+  /// answer's plan. Returns whether the new answer fits.
   bool take_secured() {
     if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->memory() >= fit.plan->bytes))
       return false;
@@ -123,7 +121,6 @@ class Fitting {
     return fit.fits();
   }
 
-  /// Makes options.fallback the answer if nothing else fits.
   void take_fallback() {
     const PlannedSchedule* const known = options_.fallback;
     if (fit.fits() || known == nullptr || known->memory() > fit.budget) return;
@@ -131,9 +128,9 @@ class Fitting {
     fit.plan = known->plan;
   }
 
-  /// Searches for a schedule and its addresses together, after the plan of the schedule `first` needed `planned` bytes
-  /// and exceeded the budget. First makes the schedule of secure() the answer, even if it is expensive. Next searches
-  /// for a cheaper schedule of about the same peak. The joint search starts from both schedules.
+  /// Searches for a schedule and its addresses together. Is called if the plan of the schedule `first` needs `planned`
+  /// bytes, which exceeds the budget. First makes the result of secure() the answer, even if it is expensive. Next
+  /// searches for a cheaper schedule of about the same peak. The joint search starts from both schedules.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
     secure(solver);
@@ -148,15 +145,15 @@ class Fitting {
     search_placed(starts);
   }
 
-  /// Searches for a schedule that is cheaper than the present answer, which fits. The plan of `first` needed `planned`
-  /// bytes and exceeded the budget. So the budget of the search is lower by this excess, but not below the peak of the
-  /// present answer. Searches from `first` and, if that fails, from the present answer. If both searches fail, returns
-  /// `first`.
+  /// Searches for a schedule that is cheaper than the current answer, which fits. The plan of `first` needs `planned`
+  /// bytes, which exceeds fit.budget. So the search gets a budget that is lower by 1.1 times this excess, but not below
+  /// the peak of the current answer. The search starts from `first` and, if that fails, once more from the current
+  /// answer. Returns the schedule found or, if both attempts fail, `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     constexpr double kShare = 0.4, kMore = 1.1;
     constexpr std::int64_t kClose = 50;
-    // A lower bound on the cost holds for the task only if it was found under the problem's own budget. So if the plan
-    // exceeds this budget only slightly, a single search is made under the budget itself.
+    // A lower bound on the cost holds for the task only if it was found under the problem's own budget. So if `planned`
+    // exceeds this budget by less than 2%, a single search is made under the budget itself.
     const bool close = planned - fit.budget < fit.budget / kClose;
     const auto more = static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
     solvers::SolveOptions search = options_.search;
@@ -175,7 +172,7 @@ class Fitting {
     return first;
   }
 
-  /// Calls the solver once. FitOptions::max_rounds does not count the call.
+  /// Calls the solver once. This call does not count towards FitOptions::max_rounds.
   solvers::Solution call(const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
     solvers::Solution solution = solver.solve(rounded_.graph, search);
     learn(solution, *search.budget);
@@ -183,10 +180,8 @@ class Fitting {
     return solution;
   }
 
-  /// Searches for a schedule and its addresses together in the remaining time, starting from the schedules `from`.
   void search_placed(const std::vector<core::Schedule>& from) {
-    // Fraction of the remaining time for this search. The rest is for checking the result and, if nothing fits yet, for
-    // other searches.
+    // Fraction of the remaining time for this search. The remainder is for checking the result and for other searches.
     const double most = fit.fits() ? 0.98 : 0.7;
     std::vector<solvers::PlacedSchedule> starts;
     for (const core::Schedule& schedule : from) {
@@ -217,11 +212,11 @@ class Fitting {
     fit.plan = std::move(plan);
   }
 
-  /// Plans the schedules of Solution::others, the cheapest first, until one of them fits or the next one is not cheaper
-  /// than the present answer, which fits. Takes at most the fraction `share` of the remaining time, or kMoment seconds
-  /// after Ctrl-C.
+  /// Plans schedules of Solution::others, the cheapest first, until one of them fits. If the current answer fits, only
+  /// cheaper schedules are planned. Takes at most the fraction `share` of the remaining time or, after Ctrl-C, kMoment
+  /// seconds.
   void offer_others(const std::vector<core::Schedule>& others, double share = 1) {
-    constexpr double kMoment = 0.3;  // seconds that are spent after Ctrl-C
+    constexpr double kMoment = 0.3;
     const double end =
         watch_.seconds() + (watch_.interrupted() ? kMoment : share * std::max(0.0, watch_.rest().seconds));
     for (const core::Schedule& schedule : others) {
@@ -235,13 +230,12 @@ class Fitting {
     }
   }
 
-  /// Adds the bounds and statistics of one call of the solver. `budget` was the budget of this call.
   void learn(const solvers::Solution& solution, std::int64_t budget) {
     solvers::Solution& all = fit.solution;
     if (fit.rounds == 1) all.scope = solution.scope;
     if (solution.peak_bound.value > all.peak_bound.value) all.peak_bound = solution.peak_bound;
-    // A call under a lower budget leaves out schedules that are within fit.budget, so its cost bound does not hold for
-    // them.
+    // With a lower budget, the solver does not consider all schedules within fit.budget, so its cost bound does not
+    // hold for them.
     if (budget == fit.budget + rounded_.plan_slack && solution.cost_bound.value > all.cost_bound.value)
       all.cost_bound = solution.cost_bound;
     if (solution.least_peak > 0 && (all.least_peak == 0 || solution.least_peak < all.least_peak)) {
@@ -254,7 +248,6 @@ class Fitting {
     all.stop = solution.stop;
   }
 
-  /// Makes the schedule the answer, whether its plan fits or not.
   void take(const solvers::Solution& solution) {
     fit.solution.schedule = solution.schedule;
     fit.solution.peak = solution.peak;
@@ -263,7 +256,7 @@ class Fitting {
   }
 
  private:
-  // Factor by which the work limit of a plan is raised where few plans are made, and the result depends on each.
+  // Multiplies the work limit of a plan where few plans are made and the result depends on each of them.
   static constexpr std::int64_t kCareful = 3;
 
   solvers::PlanOptions planning(double seconds) const {
@@ -280,8 +273,8 @@ class Fitting {
   const Problem& rounded_;
   const FitOptions& options_;
   core::Stopwatch& watch_;
-  std::int64_t plan_work_ = 0;    // work limit of a single plan
-  std::set<std::int64_t> tried_;  // costs of the schedules that offer_others() has tried
+  std::int64_t plan_work_ = 0;
+  std::set<std::int64_t> tried_;
 };
 
 /// Returns whether to search for a schedule and its addresses together, starting from the given schedule. Requires the
@@ -293,14 +286,14 @@ class Fitting {
 bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
                const core::Schedule& schedule) {
   constexpr core::NodeId kFewest = 300;
-  constexpr std::int64_t kLongest = 20'000;  // largest number of steps of the schedule
+  constexpr std::int64_t kLongest = 20'000;
   return solver.can.any_means && scope.order != solvers::OrderRule::stages && graph.node_count() >= kFewest &&
          schedule.length() <= kLongest && solvers::can_search_placed(graph);
 }
 
-/// Chooses the budget of the first call. On large graphs, the first call takes most of the time. If the plan of its
-/// schedule exceeded the problem's budget, no time would be left for another call. Plans need more than peaks if many
-/// tensors of very different sizes are live at once. So for large graphs of this kind, the first budget is slightly
+/// Chooses the budget of the first call. If many tensors of very different sizes are live at once, a plan often needs
+/// more than its schedule's peak. On a large graph, the first call takes most of the time, and no time would be left
+/// for another call if its plan exceeded the budget. So for large graphs of this kind, the first budget is slightly
 /// below the problem's budget.
 std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& solver) {
   constexpr core::NodeId kLarge = 5000;
@@ -318,16 +311,15 @@ std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& sol
   return static_cast<std::int64_t>(kPart * static_cast<double>(*problem.budget));
 }
 
-/// Least fraction of the whole time that must be left for another call of the solver.
+/// Another call of the solver is made only if at least this fraction of the whole time is left.
 constexpr double kWorthwhile = 0.05;
-/// Fraction of the remaining time in which offer_others() plans schedules before place() is called.
 constexpr double kShareOfOthers = 0.05;
 /// Estimated time of one more plan, in seconds per node.
 constexpr double kPlanSeconds = 4e-5;
 
 /// Calls the solver under one budget after another. Lowers the budget until a plan fits or the solver finds no
-/// schedule. Afterwards tries budgets halfway between unmet_ and high_. unmet_ is the highest budget below which no
-/// call can help; high_ is the lowest budget for which the solver's schedule had a plan that did not fit.
+/// schedule. Afterwards bisects between two budgets: unmet_, at or below which no call can help, and high_, the lowest
+/// budget for which the solver's schedule had a plan that did not fit.
 class BudgetSearch {
  public:
   BudgetSearch(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
@@ -338,7 +330,7 @@ class BudgetSearch {
         options_(options),
         watch_(options.search.limit),
         fitting_(problem, rounded, options, watch_) {
-    fit_.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};  // cost of running every node once
+    fit_.solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};
     if (search_.start == nullptr) return;
     solvers::Solution known = fitting_.evaluated(*search_.start);
     if (known.peak <= peak_budget_) fitting_.offer_start(known);
@@ -363,7 +355,6 @@ class BudgetSearch {
 
   bool goes_on() const {
     if (round_ == 0) return true;
-    // On large graphs, a single plan can take longer than the fraction kWorthwhile of the time.
     const double plan = fit_.plan ? kPlanSeconds * problem_.graph.node_count() : 0;
     const double least = std::max(kWorthwhile * options_.search.limit.seconds, plan) + overrun_.seconds();
     return round_ < options_.max_rounds && budget_ > 0 && watch_.rest().seconds >= least;
@@ -379,7 +370,8 @@ class BudgetSearch {
     overrun_.learn(search_.limit, watch_.seconds() - begun);
     fitting_.learn(solution, budget_);
     if (budget_ == peak_budget_) status_ = solution.status;
-    // After a short first call without a proof, a call with more time can find more.
+    // The first call may have been short. A call with more time can find more, unless the first call has proved its
+    // answer.
     probing_ = fit_.rounds == 1 && options_.first_share > 0 && solution.stop != solvers::Stop::proved;
     more_time_ = (solution.timed_out || probing_) && !search_.limit.counts_work();
     return solution;
@@ -387,8 +379,8 @@ class BudgetSearch {
 
   Next after_unmet(solvers::Solution& solution) {
     if (!high_ && !fit_.plan) fitting_.take(solution);
-    // The first budget was below the problem's budget, so this failure says nothing about the problem's budget, which
-    // is tried next.
+    // The first budget was below the problem's budget, so this failure says nothing about the problem's budget. The
+    // next call tries the problem's budget.
     if (lowered_ && fit_.rounds == 1) {
       latest_ = std::move(solution.schedule);
       search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
@@ -397,8 +389,6 @@ class BudgetSearch {
       return Next::again;
     }
     if (solution.status == solvers::Status::infeasible && !high_) return Next::end;
-    // The solver found nothing within the budget. If secure() has found a schedule whose plan fits, the search
-    // continues from that schedule.
     const bool from_secured = fit_.rounds > 1 && fitting_.take_secured();
     if (!high_ && !more_time_ && !from_secured) return Next::end;
     if (probing_) share_ = options_.share;
@@ -436,8 +426,8 @@ class BudgetSearch {
     return high_ || more_time_ ? Next::narrow : Next::end;
   }
 
-  /// Lowers the budget by the number of bytes by which the plan exceeds fit.budget. If the new budget would be below
-  /// the lower bound on the peak, takes the middle of the old budget and the bound instead.
+  /// Lowers the budget by the excess of the plan over fit.budget. If this would bring it below the lower bound on the
+  /// peak, takes the middle of the old budget and the bound instead.
   Next lower(std::int64_t planned) {
     high_ = budget_;
     budget_ -= std::max(planned - fit_.budget, least_cut_);
@@ -453,7 +443,7 @@ class BudgetSearch {
     search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
     if (!high_) return;
     if (*high_ - unmet_ <= 2 * least_cut_) {
-      // No other budget is left to try, but another seed gives another schedule of the same peak, whose plan can be
+      // No budget between is left to try. But another seed gives another schedule of the same peak, whose plan can be
       // lower.
       ++search_.seed;
       unmet_ = 0;
@@ -477,7 +467,7 @@ class BudgetSearch {
     if (proved) {
       all.stop = solvers::Stop::proved;
     } else if (all.stop == solvers::Stop::proved && all.status != solvers::Status::infeasible) {
-      // The solver's proof holds for a lower budget, or for peaks instead of plans. So it does not prove this answer to
+      // The solver proved its answer for a lower budget, or for peaks instead of plans. This does not prove the plan to
       // be the best.
       const bool spent = watch_.rest().seconds < kWorthwhile * options_.search.limit.seconds;
       all.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
@@ -501,23 +491,21 @@ class BudgetSearch {
   solvers::SolveOptions search_ = options_.search;
   // Largest peak of a schedule whose plan can fit into the problem's budget.
   const std::int64_t peak_budget_ = fit_.budget + rounded_.plan_slack;
-  // Least amount by which the budget is lowered.
   const std::int64_t least_cut_ = std::max(fit_.budget / 200, options_.plan.alignment);
   std::int64_t budget_ = first_budget(problem_, solver_) + rounded_.plan_slack;  // budget of the next call
-  // Whether the first budget is lower than the problem's budget.
+  // Whether the first budget is lower than the problem's budget (first_budget()).
   const bool lowered_ = budget_ < peak_budget_;
-  // Fraction of the remaining time for the next call.
   double share_ = first_share();
-  // Highest budget for which no further call is needed, nor for any lower budget. Either the solver found no schedule
-  // within this budget, or its schedule had a plan that fits.
+  // Highest budget at or below which no further call is needed, because under this budget the solver found no schedule,
+  // or a schedule with a plan that fits.
   std::int64_t unmet_ = 0;
   std::optional<std::int64_t> high_;  // lowest budget for which the solver's schedule had a plan that did not fit
   core::Schedule latest_;
-  solvers::Status status_ = solvers::Status::not_found;  // status under the budget peak_budget_
-  Overrun overrun_;                                      // seconds by which calls exceed their limit
-  bool placed_ = false;                                  // whether place() was called
+  solvers::Status status_ = solvers::Status::not_found;
+  Overrun overrun_;
+  bool placed_ = false;
   // - probing_: whether the last call was a short first call.
-  // - more_time_: whether more time could help the solver.
+  // - more_time_: whether the solver could find more with more time.
   bool probing_ = false, more_time_ = false;
   int round_ = 0;
 };
@@ -530,18 +518,19 @@ Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers:
 }
 
 double share_for_search(const core::Graph& graph, double seconds) {
-  // A plan takes about 5 us per step. kSecondsOfNode is larger, because a schedule has more steps than the graph has
-  // nodes, and more than one plan can be needed.
+  // A plan takes about 5 us per step. kSecondsOfNode is larger, because a schedule can have more steps than the graph
+  // has nodes, and more than one plan can be needed.
   constexpr double kSecondsOfNode = 2e-5, kMost = 0.9, kLeast = 0.3;
   return std::clamp(1 - kSecondsOfNode * graph.node_count() / std::max(seconds, 1e-3), kLeast, kMost);
 }
 
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan) {
-  // Work limit of one plan. It corresponds to only about a quarter of a second, because several schedules are planned.
+  // Work limit of one plan, about a quarter of a second. It is this low because several schedules are planned.
   constexpr std::int64_t kWork = 150'000'000;
   plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);
-  const int rounds = search.limit.counts_work() ? 6 : 16;  // a round gets all the work, but only a part of the time
+  // Under a work limit, every call gets the whole limit, so fewer calls are made.
+  const int rounds = search.limit.counts_work() ? 6 : 16;
   const double secure_share = search.limit.counts_work() ? 1 : 0.92;
   return {.search = std::move(search),
           .plan = std::move(plan),

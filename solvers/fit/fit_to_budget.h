@@ -14,8 +14,8 @@
 
 namespace cairn::fit {
 
-/// Returns which fraction of `seconds` a search may take, so that the rest is enough to plan the schedule that it
-/// finds.
+/// Returns the fraction of `seconds` that a search may take if the schedule that it finds must be planned in the
+/// remaining time.
 double share_for_search(const core::Graph& graph, double seconds);
 
 /// Options of the search for a schedule whose plan fits.
@@ -23,33 +23,33 @@ struct FitOptions {
   solvers::SolveOptions search;                    ///< options of the solver; `budget` is not read
   solvers::PlanOptions plan = {.alignment = 256};  ///< options of plans; guards do not count towards the budget
   int max_rounds = 8;                              ///< largest number of calls of the solver
-  /// Fractions of the remaining wall time that a call of the solver gets. `share` holds at first. If the plan of the
-  /// first call's schedule fits, `later_share` replaces `share`, because only few further calls are expected in this
-  /// case.
+  /// Fraction of the remaining wall time that each call of the solver gets. `later_share` replaces `share` after the
+  /// first call if the plan of the first call's schedule fits, because few further calls are expected then.
   double share = 0.5, later_share = 0.5;
   /// Fraction of the wall time that the first call gets. A short first call shows early whether plans fit easily. 0:
   /// the first call gets `share`.
   double first_share = 0;
   /// Largest fraction of the remaining time that find_least_budget() gets; 0: that function is not called. It is called
-  /// if no plan fits after the first call of the solver. It gets the work limit least_budget_work(). If an earlier
-  /// command has printed a least budget that was found with this work limit, find_least_budget() finds the same
-  /// schedule again, unless time runs out.
+  /// if no plan fits after the first call of the solver, with the work limit least_budget_work(). If an earlier command
+  /// has printed a least budget that was found with the same work limit, find_least_budget() finds the same schedule
+  /// again, unless time runs out.
   double secure_share = 0;
   /// An earlier result of find_least_budget(). If it is given, that function is not called.
   std::optional<LeastBudget> secured = std::nullopt;
-  /// A known schedule with its plan, for example of an earlier command. It is used only if all searches have ended and
-  /// nothing else fits, so that it does not make the answer worse. Not owned. nullptr: there is none.
+  /// A known schedule with its plan, for example of an earlier command. It becomes the answer if nothing fits after all
+  /// searches. Searches do not start from it, because this could make their answer worse. Not owned. nullptr: there is
+  /// none.
   const PlannedSchedule* fallback = nullptr;
 };
 
 /// Returns options for a command whose user waits for the answer. The first call of the solver gets 5% of the time. If
-/// the plan of its schedule fits, each further call gets up to 75% of the remaining time; otherwise it gets up to 50%.
+/// the plan of its schedule fits, each further call gets at most 75% of the remaining time, otherwise at most 50%.
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan);
 
 /// The result of fit_to_budget(). `solution.schedule` is the cheapest schedule found whose plan fits into the budget
-/// or, if no plan fits, the schedule with the lowest plan. Its peak and cost are measured on the graph with sizes
-/// rounded up to the alignment, but its plan has the sizes of the graph itself. The bounds hold for all schedules whose
-/// plans fit. The status is infeasible if it is proved that there are none.
+/// or, if no plan fits, the schedule with the lowest plan. `solution.peak` and `solution.cost` are measured with sizes
+/// rounded up to the alignment; the plan has the original sizes. The bounds hold for all schedules whose plans fit. The
+/// status is infeasible if it is proved that there is no such schedule.
 struct Fit : Solved {
   std::int64_t budget = 0;
   std::optional<LeastBudget> least;  ///< result of find_least_budget(), if that was called

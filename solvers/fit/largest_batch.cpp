@@ -37,7 +37,7 @@ class BatchSearch {
   }
 
  private:
-  /// Tries a batch and records the result in found_. Returns whether the batch is known to fit.
+  /// Tries a batch and records the result in found_. Returns whether a schedule that fits is known for this batch.
   bool try_batch(std::int64_t batch) {
     if (watch_.expired_now()) {
       found_.timed_out = true;
@@ -62,8 +62,6 @@ class BatchSearch {
     return false;
   }
 
-  /// Finds the largest batch whose baseline fits, by bisection between the largest batch so far whose baseline fits and
-  /// the smallest whose baseline does not.
   void search_as_it_is() {
     std::int64_t low = found_.as_it_is, high = above_as_it_is_;
     while (high - low > 1 && !watch_.passed()) {
@@ -100,8 +98,8 @@ class BatchSearch {
     least.plan.alignment = alignment;
     least.enough = budget;
     if (baseline_fits(problem, rounded, budget)) return Verdict::as_it_is;
-    // A quarter of the remaining limit is enough for each search, although about ten batches are tried: half of the
-    // searches end at once.
+    // Although about ten batches are tried, each search may take a quarter of the remaining limit: half of the searches
+    // end at once.
     least.search.limit = watch_.share(0.25);
     const LeastBudget found = find_least_budget(problem, rounded, solver_, least);
     if (found.memory() <= budget) return found.evaluation.cost <= most ? Verdict::fits : ask_cost(problem, found, most);
@@ -109,8 +107,7 @@ class BatchSearch {
                                                                                     : Verdict::not_found;
   }
 
-  /// Searches for a schedule within the problem's budget that costs at most `most`. `known` is a schedule within the
-  /// budget that costs more than `most`.
+  /// Searches for a schedule within the budget that costs at most `most`. The schedule `known` costs more.
   Verdict ask_cost(const Problem& problem, const LeastBudget& known, std::int64_t most) {
     const Task task{problem, Objective::within_budget, alignment_of(problem.graph), {}};
     solvers::SolveOptions cheaper = options_.least.search;
@@ -127,7 +124,7 @@ class BatchSearch {
   const LargestBatchOptions& options_;
   core::Stopwatch watch_;
   LargestBatch found_;
-  std::int64_t above_as_it_is_ = 0;  ///< smallest batch tried whose baseline order does not fit
+  std::int64_t above_as_it_is_ = 0;  ///< smallest batch tried whose baseline does not fit
 };
 
 }  // namespace

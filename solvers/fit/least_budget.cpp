@@ -30,25 +30,23 @@ class LeastBudgetSearch {
     least_.bound.scope = solvers::kAnySchedule;
   }
 
-  /// Runs the search. A limit only decides after which call the search ends; up to that call, all calls are the same
-  /// under every limit.
+  /// A limit decides only after which call the search ends. The calls before are the same under every limit.
   LeastBudget run() {
-    // Work limit of the first call: kWorkOfNode per node, because calls on larger graphs take longer to set up, but
-    // within the other two constants.
+    // The work limit of the first call is kWorkOfNode per node, because calls on larger graphs take longer to set up.
+    // The other two constants bound it.
     constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
-    // Factor by which the work of a call grows after each round. If barren_ exceeds kBarren, kBarrenGrowth replaces
-    // kGrowth.
+    // Factor by which the work of a call grows after each round of calls. kBarrenGrowth replaces kGrowth after more
+    // than kBarren rounds in which lower() found no lower peak.
     constexpr int kGrowth = 3, kBarrenGrowth = 6;
     constexpr int kBarren = 2;
     constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
-    constexpr double kMostPlanning = 0.1;  // largest fraction of the time that is kept free for a plan
+    constexpr double kMostPlanning = 0.1;
     const double begun = watch_.seconds();
     offer(core::baseline_schedule(problem_.graph), "none");
     planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
     if (options_.search.start != nullptr) offer_start();
     const std::int64_t first = std::clamp(kWorkOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
-    // The first call is made even if less work than `first` is left. Every other call is made only if its whole work is
-    // left.
+    // The first call is made even with less work left. Every other call is made only if its whole work is left.
     call(std::nullopt, first);
     plan_met();
     const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
@@ -70,8 +68,7 @@ class LeastBudgetSearch {
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
     } else if (least_.stop == solvers::Stop::proved) {
-      // The solver has proved the lowest peak, but the lowest plan is higher. So it is not proved that this budget is
-      // the least.
+      // A proof that the peak is the lowest does not prove that the plan is.
       least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;
     }
     least_.seconds = watch_.seconds();
@@ -80,15 +77,13 @@ class LeastBudgetSearch {
   }
 
  private:
-  /// Returns whether too little time is left for another call and a plan.
   bool spent() { return watch_.expired_now() || watch_.rest().seconds < planning_.seconds() + searching_.seconds(); }
   bool is_enough() { return least_.memory() <= options_.enough && watch_.seconds() >= options_.enough_from; }
   bool done() { return least_.proved() || is_enough() || spent(); }
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
-    // Work limit of one plan, which corresponds to about a tenth of a second. The work of plans does not count towards
-    // the limit of the search.
+    // Work limit of one plan, about a tenth of a second. This work does not count towards the limit of the search.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.plan;
     plan.guard_bytes = 0;
@@ -98,12 +93,12 @@ class LeastBudgetSearch {
     return plan;
   }
 
-  /// Plans a schedule, and also other orders of the same steps if the scope allows any order. Keeps the result if its
-  /// plan is the lowest so far. `by` is the solver that found the schedule.
+  /// Plans a schedule that the solver `by` found and, if the scope allows any order, also other orders of the same
+  /// steps. Keeps the result if its plan is the lowest so far.
   void offer(core::Schedule schedule, std::string_view by) {
     if (!options_.peak_only && !solvers::can_be_planned(problem_.graph, schedule)) return;
     PlannedSchedule one(problem_.graph, std::move(schedule), std::nullopt);
-    const std::int64_t peak = one.evaluation.peak;  // peak of the given order of the steps
+    const std::int64_t peak = one.evaluation.peak;  // peak of the steps in the given order
     if (least_.lowest.steps.empty() || std::pair(peak, one.evaluation.cost) < lowest_) {
       lowest_ = {peak, one.evaluation.cost};
       least_.lowest = one.schedule;
@@ -126,7 +121,6 @@ class LeastBudgetSearch {
     keep(std::move(one), by);
   }
 
-  /// Offers the schedule from which the search starts, also with its known plan.
   void offer_start() {
     const core::Schedule& start = *options_.search.start;
     if (!options_.peak_only) {
@@ -136,10 +130,10 @@ class LeastBudgetSearch {
     offer(start, solver_.name);
   }
 
-  /// Plans those schedules found since the last call of plan_met() that have the lowest peaks, if their plans can be
-  /// lower than the lowest known plan.
+  /// Plans the schedules of lowest peak found since the last call of plan_met(), if their plans can be lower than the
+  /// lowest known plan.
   void plan_met() {
-    constexpr int kMost = 2;  // largest number of plans; each takes about as long as a short call
+    constexpr int kMost = 2;  // a plan takes about as long as a short call
     std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
     for (core::Schedule& schedule : met_) {
       const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
@@ -164,9 +158,9 @@ class LeastBudgetSearch {
     least_.take(std::move(one), by);
   }
 
-  /// If the last calls under budgets below the lowest peak found nothing, makes a long call without a budget, without a
-  /// start, and with another seed. If this call finds a lower peak, also searches for a cheaper schedule of the same
-  /// peak, because cheaper schedules often have lower plans.
+  /// Calls the solver without a budget, without a start, with another seed and with more work, if lower() has not found
+  /// a lower peak lately. If the call finds a lower peak, also searches for a cheaper schedule of the same peak,
+  /// because cheaper schedules often have lower plans.
   void search_anew(std::int64_t part) {
     constexpr std::int64_t kLong = 20, kCheaper = 5;  // factors by which the work of these calls exceeds `part`
     if (ended_ || barren_ == 0 || !may_call(part)) return;
@@ -184,8 +178,8 @@ class LeastBudgetSearch {
     return limit;
   }
 
-  /// Calls the solver, starting from its schedule of lowest peak. Returns whether it found a schedule within the
-  /// budget.
+  /// Calls the solver, starting from its schedule of lowest peak. Returns whether a schedule within the budget was
+  /// found.
   bool call(std::optional<std::int64_t> budget, std::int64_t part, bool peak_alone = true) {
     return solve_within(budget, limit_of(part), peak_alone, latest_.steps.empty() ? options_.search.start : &latest_);
   }
@@ -224,10 +218,10 @@ class LeastBudgetSearch {
     return budget && peak <= *budget;
   }
 
-  /// Calls the solver under budgets below the lowest peak. The distance to the lowest peak grows after each success and
-  /// shrinks after each failure. Ends after kMisses failures. If the last round found no lower peak, ends after one
-  /// failure. On large graphs, also ends after one failure and makes longer calls, because most of the time of a short
-  /// call is setup.
+  /// Calls the solver under budgets below the lowest peak. The difference between the lowest peak and the budget grows
+  /// after each success and shrinks after each failure. Ends after kMisses failures. Ends after the first failure if
+  /// lower() found no lower peak the last time, or if the graph is large. On large graphs, makes longer calls instead,
+  /// because most of the time of a short call is setup.
   void lower(std::int64_t part) {
     constexpr double kGrowth = 1.5;
     constexpr int kMisses = 4;
@@ -254,8 +248,8 @@ class LeastBudgetSearch {
   }
 
   /// Searches for a cheaper schedule if the lowest plan is clearly above the lowest peak, because a cheaper schedule
-  /// can have a lower plan. The budget alternates from round to round between the lowest peak and the middle of the
-  /// lowest peak and the lowest plan.
+  /// can have a lower plan. Every second call of cheapen() uses the lowest peak as the budget; the others use the
+  /// middle of the lowest peak and the lowest plan.
   void cheapen(std::int64_t part) {
     constexpr std::int64_t kClose = 200;
     const std::int64_t above = least_.memory() - lowest_peak_;
@@ -265,15 +259,14 @@ class LeastBudgetSearch {
     plan_met();
   }
 
-  /// Plans the schedule of lowest peak again, with more work than offer() allows.
   void plan_again(std::int64_t part) {
-    // Work of the plan per unit of `part`. With this factor, the plan takes about as long as a call of the solver.
+    // Plan work per unit of solver work. With this factor, the plan takes about as long as a call of the solver.
     constexpr std::int64_t kWorkOfPart = 400;
     if (!options_.peak_only && !done()) plan_lowest(kWorkOfPart * part);
   }
 
-  /// Plans the schedule of lowest peak without changing the order of its steps, unless the lowest known plan is no
-  /// higher than this peak.
+  /// Plans the schedule of lowest peak without reordering its steps, if this can give a lower plan than the lowest
+  /// known.
   void plan_lowest(std::int64_t work) {
     if (least_.memory() <= lowest_.first) return;
     solvers::PlanOptions options = planning();
@@ -285,14 +278,15 @@ class LeastBudgetSearch {
   /// Searches for a schedule and its addresses together, under budgets between the lowest peak and the lowest plan.
   void place(std::int64_t part) {
     constexpr int kTries = 3;
-    constexpr std::int64_t kLongest = 20'000;  // largest number of steps of the schedule
+    constexpr std::int64_t kLongest = 20'000;
     constexpr std::int64_t kFrom = 400'000;
     const std::int64_t unit = options_.plan.alignment;
     const solvers::Scope& scope = options_.search.scope;
     if (part < kFrom || options_.peak_only || !solver_.can.any_means || scope.order == solvers::OrderRule::stages ||
         scope.max_occurrences == 1 || !solvers::can_search_placed(rounded_.graph))
       return;
-    // can_search_placed() accepts only graphs without in-place nodes, so no plan is lower than its schedule's peak.
+    // can_search_placed() accepts only graphs without in-place nodes. On such graphs no plan is lower than its
+    // schedule's peak.
     std::int64_t low = std::max(lowest_peak_, least_.bound.value);
     for (int i = 0; i < kTries && may_call(part) && least_.schedule.length() <= kLongest; ++i) {
       const std::int64_t budget = (low + (least_.memory() - low) / 2) / unit * unit;
@@ -321,22 +315,22 @@ class LeastBudgetSearch {
   const solvers::SolverInfo& solver_;
   const LeastBudgetOptions& options_;
   core::Stopwatch watch_;
-  std::uint64_t anew_ = 0;        ///< number of calls without a start
-  Overrun planning_, searching_;  ///< seconds by which plans and calls exceed their limits
+  std::uint64_t anew_ = 0;
+  Overrun planning_, searching_;
 
   LeastBudget least_;
-  bool any_ = false;                                         ///< whether least_ has a schedule
-  std::pair<std::int64_t, std::int64_t> lowest_;             ///< peak and cost of the schedule least_.lowest
-  std::vector<core::Schedule> met_;                          ///< schedules found since the last plan_met()
-  std::set<std::pair<std::int64_t, std::int64_t>> planned_;  ///< peak and cost of each planned schedule
-  core::Schedule latest_;                                    ///< the solver's schedule with the lowest peak
-  std::int64_t lowest_peak_ = 0;  ///< lowest peak that the solver found, with sizes rounded up
-  /// Planned schedule of lowest peak, with its steps in the order in which they were planned.
+  bool any_ = false;
+  std::pair<std::int64_t, std::int64_t> lowest_;  ///< peak and cost of the schedule least_.lowest
+  std::vector<core::Schedule> met_;
+  std::set<std::pair<std::int64_t, std::int64_t>> planned_;
+  core::Schedule latest_;         ///< the solver's schedule with the lowest peak
+  std::int64_t lowest_peak_ = 0;  ///< lowest peak that the solver found, with sizes rounded up to the alignment
+  /// The planned schedule of lowest peak, with its steps in the planned order.
   core::Schedule latest_planned_;
   std::optional<core::Plan> latest_plan_;
 
-  bool ended_ = false;  ///< whether further calls without a budget find nothing new
-  /// Whether the last budget of cheapen() was the middle of the lowest peak and the lowest plan.
+  bool ended_ = false;
+  /// Whether cheapen() last used the middle of the lowest peak and the lowest plan as its budget.
   bool between_ = false;
   int barren_ = 0;  ///< number of consecutive rounds in which lower() found no lower peak
   int idle_ = 0;    ///< number of consecutive rounds that found no lower peak or plan
@@ -354,8 +348,8 @@ KnownStart::KnownStart(solvers::SolveOptions& search, const PlannedSchedule* kno
 
 std::int64_t least_budget_work(const core::Limit& limit) {
   if (limit.counts_work() || !std::isfinite(limit.seconds)) return limit.work;
-  constexpr double kWorkPerSecond = 4.8e6;  // two cores take one to three seconds for this work
-  // Seconds are rounded, so that a short time that passed before the search does not change the answer.
+  constexpr double kWorkPerSecond = 4.8e6;  // two cores need one to three seconds for this work
+  // Rounding hides small differences of `seconds`, so that time spent before the search does not change the answer.
   const double seconds = limit.seconds >= 2 ? std::round(limit.seconds) : std::round(limit.seconds * 5) / 5;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorkPerSecond * std::max(seconds, 0.1)));
 }

@@ -16,9 +16,10 @@
 
 namespace cairn::fit {
 
-/// The schedule with the lowest plan known. Its memory() is the least budget for which a schedule is known.
+/// The schedule with the lowest known plan. The bytes of this plan, memory(), are the least budget known to be
+/// sufficient.
 struct LeastBudget : PlannedSchedule {
-  /// Name (SolverInfo::name) of the solver that found the schedule. It is `none` for the baseline.
+  /// Name (SolverInfo::name) of the solver that found the schedule; `none` for the baseline.
   std::string_view solver = "none";
   core::Schedule lowest;  ///< schedule with the lowest peak found, even if its plan is not the lowest
   solvers::Bound bound;   ///< lower bound in bytes on memory() of all schedules in the bound's scope
@@ -29,7 +30,7 @@ struct LeastBudget : PlannedSchedule {
 
   bool proved() const { return memory() <= bound.value; }
 
-  /// Takes over a schedule that the solver `by` found. The other members stay.
+  /// Takes over a schedule that the solver `by` found. The members of LeastBudget other than `solver` stay.
   void take(PlannedSchedule one, std::string_view by) {
     static_cast<PlannedSchedule&>(*this) = std::move(one);
     solver = by;
@@ -45,10 +46,11 @@ struct LeastBudgetOptions {
   double enough_from = 0;
 };
 
-/// Makes a known schedule with its plan the start of a search that has no start yet. Must live as long as the search.
+/// Makes a known schedule and its plan the start of a search, unless the search has a start already. Must live as long
+/// as the search.
 class KnownStart {
  public:
-  /// `known` may be nullptr; else it must outlive this object.
+  /// `known` can be nullptr; otherwise it must outlive this object.
   KnownStart(solvers::SolveOptions& search, const PlannedSchedule* known);
 
  private:
@@ -56,20 +58,21 @@ class KnownStart {
 };
 
 /// Searches for the least budget within which a schedule exists. Returns the schedule of the lowest plan found, which
-/// may need more than the least budget. The search runs in rounds, each at least three times as long as the previous
-/// one. A round consists of these parts:
-/// - A call of the solver without a budget.
-/// - Calls of the solver under budgets below the lowest peak found, because solvers reach lower peaks under a budget
-/// than without one. The distance of the budget to the lowest peak grows after a success and shrinks after a failure.
-/// - If the lowest plan is above the lowest peak, a search for a schedule and its addresses together
+/// may need more than the least budget. The search repeats the following three steps. Each repetition has at least
+/// three times the work of the previous one.
+/// - It calls the solver without a budget.
+/// - It calls the solver under budgets below the lowest peak found, because solvers reach lower peaks under a budget
+/// than without one. The difference between the lowest peak and the budget grows after a success and shrinks after a
+/// failure.
+/// - If the lowest plan is above the lowest peak, it searches for a schedule and its addresses together
 /// (solvers::search_placed()), under budgets between the two.
 ///
 /// Only the schedules with the lowest peaks are planned. `rounded` is `problem.rounded_up(options.plan.alignment)`.
 ///
-/// A limit only decides after which call the search ends; it does not change what is tried. So the same limit of work
-/// gives the same answer, and a larger limit gives an answer that is at least as good. `enough` also only ends the
-/// search earlier. So if `cairn info` has printed a budget, a search with this budget as `enough` finds a schedule in
-/// no more time than `cairn info` took. Throws DefectError if the solver's answer is wrong. Throws InputError if the
+/// A limit decides only after which call the search ends; it does not change the calls before. So the same limit of
+/// work gives the same answer, and a larger limit gives an answer that is at least as good. `enough`, too, only ends
+/// the search earlier. So if `cairn info` has printed a budget, a search with this budget as `enough` takes no longer
+/// than `cairn info` to find a schedule. Throws DefectError if the solver's answer is wrong. Throws InputError if the
 /// solver does not accept the graph.
 LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                               const LeastBudgetOptions& options);
@@ -80,21 +83,20 @@ std::optional<LeastBudget> baseline_within(const Problem& problem, const Problem
                                            solvers::PlanOptions options);
 
 /// Finds the least budget after a search found nothing within the problem's budget. Takes `known` or, if `known` is
-/// empty, calls find_least_budget(). If the result is above the problem's budget and not proved to be the least, calls
-/// find_least_budget() with the solver `auto`, too, and returns the better result. All calls together keep to the
-/// limit.
+/// empty, calls find_least_budget() with `solver`. If the result exceeds the problem's budget and is not proved to be
+/// the least, also calls find_least_budget() with the solver `auto`, and returns the better result. All calls together
+/// keep to the limit.
 LeastBudget least_known(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                         std::optional<LeastBudget> known, const LeastBudgetOptions& options);
 
-/// Fraction of a command's time that find_least_budget() gets when the user asks for the least budget. If the user then
-/// asks for a schedule within that budget, find_least_budget() runs again and gets a larger fraction of the
-/// time (FitOptions::secure_share), so that it reaches the same result.
-/// The margin between the two fractions is for a computer that is busier the second time.
+/// Fraction of a command's time that find_least_budget() gets when the user asks for the least budget. If the user
+/// later asks for a schedule within that budget, find_least_budget() runs again to find it. This second run gets a
+/// larger fraction of the time (FitOptions::secure_share), because the computer can be busier then.
 constexpr double kLeastBudgetShare = 0.75;
 
 /// Returns the work limit for a call of find_least_budget() that must give the same answer when it is repeated. This is
-/// the limit's work or, if work is not limited, the work that a slow computer does in the limit's seconds. It is
-/// kAnyWork if the limit has neither. On an even slower computer, the seconds still end the search.
+/// limit.work or, if work is not limited, the work that a slow computer does in limit.seconds; kAnyWork if neither is
+/// limited. On an even slower computer, limit.seconds still ends the search.
 std::int64_t least_budget_work(const core::Limit& limit);
 
 }  // namespace cairn::fit

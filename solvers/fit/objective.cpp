@@ -9,9 +9,8 @@
 namespace cairn::fit {
 namespace {
 
-/// Plans the answer's schedule. Does not plan a long schedule after Ctrl-C or if the search failed.
+/// Plans the answer's schedule, unless it is long and either Ctrl-C was pressed or the search failed.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
-  // In these two cases, only schedules of at most this number of steps are planned.
   constexpr std::int64_t kQuicklyPlanned = 20'000;
   const solvers::Solution& solution = answer.found.solution;
   if ((search.limit.interrupted() || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
@@ -22,7 +21,6 @@ void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& a
   answer.found.plan = checked_plan(task.problem.graph, solution.schedule, options).plan;
 }
 
-/// Returns whether a single recomputation of any node would cost more than the task allows.
 bool no_recomputation_is_affordable(const Task& task) {
   if (!task.max_cost) return false;
   const core::Graph& graph = task.problem.graph;
@@ -50,8 +48,7 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
   answer.found = solve(task.problem.graph, solver, options);
   solvers::Solution& solution = answer.found.solution;
   if (narrowed) {
-    // max_cost allows no recomputation. So bounds for schedules without recomputation hold for all schedules that the
-    // task allows.
+    // If max_cost allows no recomputation, bounds for schedules without recomputation hold for all allowed schedules.
     for (solvers::Scope* scope : {&solution.scope, &solution.peak_bound.scope, &solution.cost_bound.scope}) {
       if (scope->max_occurrences == 1) scope->max_occurrences = search.scope.max_occurrences;
     }
@@ -88,12 +85,11 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
   return answer;
 }
 
-/// Searches for the least budget, and afterwards for the cheapest schedule within that budget.
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                            const LeastBudget* stored = nullptr) {
   const core::Stopwatch watch(search.limit);
   LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
-  options.search.limit.seconds *= kLeastBudgetShare;  // the remaining time is for finding a cheaper schedule
+  options.search.limit.seconds *= kLeastBudgetShare;
   const KnownStart start(options.search, stored);
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
   if (stored != nullptr && stored->is_below(least)) least.take(*stored, stored->solver);
@@ -117,7 +113,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   solution.least_peak = solution.peak;
   solution.least_peak_by = least.solver;
   solution.cost_bound = {task.problem.baseline.cost, solvers::kAnySchedule};
-  const double to_plan = 1e-5 * task.problem.graph.node_count();  // seconds for planning the start once more
+  const double to_plan = 1e-5 * task.problem.graph.node_count();  // seconds for planning the found schedule once more
   if (solution.cost > task.problem.baseline.cost && watch.rest().seconds > to_plan && !watch.interrupted() &&
       least.solver != "none") {
     Problem within = task.problem;
@@ -145,7 +141,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
 }
 
 /// Searches for the least peak, and afterwards for the least cost with that peak. Uses the same search as
-/// search_least_budget(), so that the peak is not higher than the peak that search_least_budget() finds.
+/// search_least_budget(), so that the peak is not higher than the one that search_least_budget() finds.
 Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   // Fraction of the time for lowering the peak. A work limit is not divided: each search has the whole work.
   constexpr double kShare = 0.8;
@@ -255,8 +251,7 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
     return search_peak(task, solver, search);
   };
   Answer answer = by_objective();
-  // The proof that no schedule fits is reported as the reason for the stop, even if a later search ended for another
-  // reason.
+  // The proof that no schedule fits is the reason for the stop, even if a later search ended for another reason.
   if (answer.found.solution.status == solvers::Status::infeasible) answer.found.solution.stop = solvers::Stop::proved;
   if (search.limit.interrupted() && !answer.has_schedule() &&
       answer.found.solution.status != solvers::Status::infeasible) {
@@ -272,7 +267,6 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
                                const solvers::SolveOptions& search) {
   const bool peak_only = task.objective == Objective::within_peak;
   LeastBudget least;
-  /// Copies a schedule and its plan to `least` if they need less memory.
   const auto learn = [&](const core::Schedule& schedule, const std::optional<core::Plan>& plan) {
     PlannedSchedule one(task.problem.graph, schedule, peak_only ? std::nullopt : plan);
     if (!least.schedule.steps.empty() && one.memory() >= least.memory()) return;

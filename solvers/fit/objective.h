@@ -55,8 +55,8 @@ struct Answer {
   std::optional<LeastBudget> least;
   int rounds = 1;  ///< number of calls of the solver; counted for Objective::within_budget only
 
-  /// Returns whether the schedule's peak is within the budget and it has a plan. If the search failed nevertheless,
-  /// only the plan is too high.
+  /// Returns whether the schedule's peak is within the budget and the schedule has a plan. If the search failed
+  /// although this is true, only the plan is too high.
   bool plan_alone_misses(std::optional<std::int64_t> budget) const { return found.plan && found.within(budget); }
   /// Returns whether there is a schedule to write to a file. If the search failed, this is the best schedule found,
   /// unless it is proved that no schedule meets the task.
@@ -86,7 +86,6 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
 LeastBudget least_budget_after(const Task& task, const Answer& answer, const solvers::SolverInfo& solver,
                                const solvers::SolveOptions& search);
 
-/// Says how far an answer may be from the best possible answer.
 struct Gap {
   enum class Of : std::uint8_t { cost, peak, plan };  ///< measure that the task minimises; peak and plan are in bytes
   Of of = Of::cost;

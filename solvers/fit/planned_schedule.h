@@ -11,15 +11,14 @@
 
 namespace cairn::fit {
 
-/// A schedule with its measures and its plan.
 struct PlannedSchedule {
   PlannedSchedule() = default;
-  /// Evaluates the schedule `of`, which must be valid. Does not check the plan `found`. O(length * in-degree).
+  /// Evaluates the schedule `of`, which must be valid. Does not check that `found` is its plan. O(length * in-degree).
   PlannedSchedule(const core::Graph& graph, core::Schedule of, std::optional<core::Plan> found)
       : schedule(std::move(of)), evaluation(core::evaluate(graph, schedule)), plan(std::move(found)) {}
 
   core::Schedule schedule;
-  core::Evaluation evaluation;     ///< measures of the schedule, on the graph as given
+  core::Evaluation evaluation;     ///< measures of the schedule, with sizes as given
   std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty if budgets limit peaks
 
   /// Returns the number of bytes that a budget limits: the height of the plan or, if there is no plan, the peak.

@@ -10,9 +10,7 @@
 namespace cairn::fit {
 namespace {
 
-/// Computes Problem::plan_slack. When an output of an in-place node overwrites an input, the peak counts both of them,
-/// unless the node has negative scratch that corrects this. Only one node runs at a time, so the result is the largest
-/// amount of a single node.
+/// Computes Problem::plan_slack. This is the largest amount of a single node, because only one node runs at a time.
 std::int64_t slack_of_plans(const core::Graph& graph) {
   std::int64_t most = 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {

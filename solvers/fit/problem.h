@@ -20,7 +20,7 @@ std::string graph_name(const core::Graph& graph, std::string_view file);
 /// A graph, its budget, and what is known before any search. Sizes are in bytes, costs in the graph's unit.
 struct Problem {
   core::Graph graph;
-  std::string name;           ///< name of the graph (graph_name)
+  std::string name;
   core::Evaluation baseline;  ///< measures of the input order, in which every node runs once
   /// lower bound on the peak of every schedule or, if about_plans is set, on the bytes of every plan
   std::int64_t lower_bound = 0;
@@ -30,10 +30,11 @@ struct Problem {
   std::int64_t hundred_percent = 0;
   /// Largest number of bytes by which a plan can be lower than its schedule's peak. If an in-place node overwrites an
   /// input, the peak counts the input and the output, but the plan counts only the larger of the two. Negative scratch
-  /// of the node can correct the peak. The slack is above 0 if some node has too little negative scratch.
+  /// of the node can make up for this difference. The slack is above 0 if some node has too little negative scratch for
+  /// that.
   std::int64_t plan_slack = 0;
   std::optional<std::int64_t> budget;  ///< largest peak or plan allowed, in bytes
-  /// Alignment to which sizes were rounded up, if this changed the baseline's peak or the lower bound; otherwise 1.
+  /// Alignment to which sizes were rounded up, if rounding changed the baseline's peak or the lower bound; otherwise 1.
   std::int64_t rounded_to = 1;
 
   /// Makes a problem of a graph. `budget_text` is a budget in the syntax of core::parse_budget(), in which a percentage
@@ -44,7 +45,7 @@ struct Problem {
   /// Returns a copy with sizes rounded up to the alignment, as planners round them. O(1) for the alignment that was
   /// given to the constructor, otherwise O(n + m).
   Problem rounded_up(std::int64_t alignment) const;
-  /// Returns a lower bound on the bytes of any schedule's plan.
+  /// Returns a lower bound, in bytes, on the plans of all schedules.
   std::int64_t plan_bound() const { return lower_bound - plan_slack; }
   /// Returns a copy whose lower bound refers to plans instead of peaks, for messages about what plans need.
   Problem of_plans() const {

@@ -17,17 +17,18 @@
 namespace cairn::fit {
 
 /// Returns whether the solver found a schedule and, if there is a budget, the schedule's peak is within it. Reads the
-/// status, not the number of steps, because the schedule of an empty graph has no steps.
+/// status instead of the number of steps, because the schedule of an empty graph has no steps.
 bool meets(const solvers::Solution& solution, std::optional<std::int64_t> budget);
 
-/// Evaluates the schedule that a solver returned. Throws DefectError if the schedule is invalid or its peak or cost
+/// Evaluates the schedule that a solver returned. Throws DefectError if the schedule is invalid, or if its peak or cost
 /// differs from what the solver reported.
 core::Evaluation evaluate_again(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution);
 
 /// The solution of a solver, with the measures and the plan of its schedule.
 struct Solved {
   solvers::Solution solution;
-  core::Evaluation evaluation;     ///< measures of the schedule, if there is one, on the graph that was searched
+  /// Measures of the schedule on the graph that the solver got, if there is a schedule.
+  core::Evaluation evaluation;
   std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty if the schedule was not planned
   double seconds = 0;
 
@@ -39,8 +40,7 @@ struct Solved {
 Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const solvers::SolveOptions& options = {});
 
 /// Returns the plan of a schedule whose buffers lie at `offsets` (core::offsets_of()). Returns nothing if the offsets
-/// do not belong to the buffers of the schedule, or are not valid addresses for them. O(b^2 log b) at most for b
-/// buffers.
+/// are not valid addresses for these buffers. O(b^2 log b) at most for b buffers.
 std::optional<core::Plan> plan_at(const core::Graph& graph, const core::Schedule& schedule,
                                   const std::vector<std::int64_t>& offsets, std::int64_t alignment);
 
@@ -58,7 +58,7 @@ solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
 /// A plan that a search found, and the capacity that was asked for.
 struct FoundPlan {
   solvers::PlanSolution solution;
-  double seconds = 0;  ///< time that the search took
+  double seconds = 0;
   std::optional<std::int64_t> capacity;
 
   bool fits() const { return !capacity || solution.plan.bytes <= *capacity; }

@@ -9,18 +9,18 @@
 namespace cairn::solvers {
 namespace {
 
-// The constants were found by experiment on random layered graphs, sparse random graphs and the graphs of the MOCCASIN
-// paper. Halving or doubling one of them changes the peaks found about as much as another seed does. The only exception
-// is kReach: values of 50 or more are clearly worse. The target and the energy are explained at the class Annealing.
+// All constants were found by experiment on random layered graphs, sparse random graphs and the graphs of the MOCCASIN
+// paper. Halving or doubling one changes the peaks found about as much as another seed does, except that a kReach of 50
+// or more is clearly worse. The class Annealing explains the target and the energy.
 constexpr double kCold = 0.02;    // last temperature, as a multiple of the mean `rise` of a step (StepGraph)
-constexpr double kBelow = 0.002;  // the target is below the peak by this fraction of the peak
-constexpr double kTight = 0.003;  // weight of the bytes in memory at every position in the energy
+constexpr double kBelow = 0.002;  // the target is below the lowest peak by this fraction of the peak
+constexpr double kTight = 0.003;  // weight, in the energy, of the bytes in memory at every position
 constexpr double kFocus = 0.5;    // fraction of moves close to a position whose memory is above the target
-constexpr double kCross = 0.5;    // fraction of those moves that must shift a step across that position
-// Fraction of moves that shift a step by up to kFarReach positions. Other moves shift it by up to kReach positions.
+constexpr double kCross = 0.5;    // fraction of these moves that must shift a step across that position
+// Fraction of moves that shift a step by up to kFarReach positions instead of kReach.
 constexpr double kFar = 0.1;
 constexpr std::int32_t kReach = 14, kFarReach = 100;
-constexpr int kBatch = 64;  // number of moves between two updates of the temperature and looks at the watch
+constexpr int kBatch = 64;  // number of moves between two updates of the temperature and checks of the limit
 
 }  // namespace
 
@@ -79,7 +79,8 @@ bool Annealing::advance(core::Stopwatch& watch) {
     for (int i = 0; i < kBatch; ++i) spent += try_move();
     done_ += spent;
     since_best_ += spent;
-    // Copying a new best order takes O(n) time for n steps, so it is copied only after about n units of further work.
+    // Copying the order of n steps takes O(n) time, so a new best order is copied only after about n units of further
+    // work.
     if (at_peak_ == 0 && since_best_ >= graph_->step_count()) {
       peak_ = current_.peak();
       best_ = current_.steps();
@@ -111,7 +112,7 @@ bool Annealing::draw(Move& move) {
     if (move.from < center) first = std::max(first, center);
     if (move.from > center) last = std::min(last, center);
   }
-  const bool own = move.from >= first && move.from <= last;  // whether the range contains the step's own position
+  const bool own = move.from >= first && move.from <= last;
   const std::int32_t choices = last - first + (own ? 0 : 1);
   if (choices <= 0) return false;
   move.to = first + below(choices);
@@ -138,7 +139,7 @@ void Annealing::make(const Move& move) {
 }
 
 std::int64_t Annealing::try_move() {
-  constexpr std::int64_t kDrawing = 4;  // work of drawing a move, in visited positions
+  constexpr std::int64_t kDrawing = 4;  // work of drawing a random move, in visited positions
   Move move{0, 0};
   if (!draw(move)) return kDrawing;
   current_.evaluate_move(current_.at(move.from), move.to);

@@ -1,6 +1,5 @@
-// Caduceus graphs (caduceus.h). Such a graph consists of a path, called the staff, and of bends, which are paths that
-// leave the staff and rejoin it. A segment is a piece of a memory profile that an optimal order runs without
-// interruption.
+// Caduceus graphs (caduceus.h), which consist of a path, the staff, and of bends, which are paths that leave the staff
+// and rejoin it. A segment is a piece of a memory profile that an optimal order runs without interruption.
 
 #include "cairn/solvers/order/internal/caduceus.h"
 
@@ -34,8 +33,8 @@ void check(const Caduceus& caduceus) {
   }
 }
 
-/// Replaces the nodes of each bend by the segments of its profile, runs solve(workspace) on the resulting graph, and
-/// turns the order of segments that `solve` returns into an order of nodes.
+/// Solves the graph in which each bend is replaced by the segments of its profile, by solve(workspace). Turns the order
+/// of segments that `solve` returns into an order of nodes.
 template <class Solve>
 std::vector<NodeId> solve_segments(const Caduceus& caduceus, const Solve& solve) {
   check(caduceus);
@@ -81,7 +80,7 @@ bool inner(const core::NodeSumGraph& graph, NodeId v) {
   return graph.predecessors(v).size() == 1 && graph.successors(v).size() == 1;
 }
 
-/// A path between two branching nodes. Its nodes are inner: each has one predecessor and one successor.
+/// A path between two branching nodes, whose nodes each have one predecessor and one successor.
 struct InnerPath {
   std::int32_t from = 0, to = 0;  ///< ranks of the branching nodes in topological order
   std::vector<NodeId> nodes;
@@ -114,8 +113,7 @@ core::NodeSumGraph node_sum_graph(const Caduceus& caduceus) {
 
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* numbering) {
   if (graph.node_count() == 0) throw core::InputError("an empty graph is not a caduceus: it has no staff");
-  // Collect the branching nodes in topological order. The graph has no cycle, so every chain of inner nodes ends at a
-  // branching node.
+  // The branching nodes in topological order. Because the graph has no cycle, every chain of inner nodes ends at one.
   std::vector<NodeId> branching;
   std::vector<std::int32_t> rank(static_cast<std::size_t>(graph.node_count()), -1);
   std::vector<std::size_t> missing(rank.size());
@@ -151,7 +149,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
   }
   Caduceus caduceus;
   std::vector<NodeId> numbers;
-  std::vector<std::int32_t> position;  // indexed by rank: the branching node's position on the staff
+  std::vector<std::int32_t> position;  // for each rank, the branching node's position on the staff
   for (std::size_t r = 0; r < branching.size(); ++r) {
     position.push_back(static_cast<std::int32_t>(numbers.size()));
     numbers.push_back(branching[r]);
@@ -165,7 +163,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
   }
   for (const NodeId v : numbers) caduceus.staff.push_back(graph.weight(v));
   for (std::size_t c = 0; c < chains.size(); ++c) {
-    // Leave out the paths of the staff itself, and edges between nodes of the staff, which the staff implies.
+    // Paths of the staff itself are no bends, and the staff implies edges between its nodes.
     if (way[chains[c].from] == static_cast<std::int32_t>(c) || chains[c].nodes.empty()) continue;
     Caduceus::Bend bend{position[chains[c].from], position[chains[c].to], {}};
     for (const NodeId v : chains[c].nodes) {

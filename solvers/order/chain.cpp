@@ -38,14 +38,14 @@ Chain merge(std::vector<Chain> parts, Ropes& ropes) {
   if (longest == parts.end()) return {};
   Chain merged = std::move(*longest);
   longest->clear();
-  // Sorting keeps the order of segments within each chain, because each segment of a chain sorts before the next one
+  // Sorting keeps the order of segments within each chain, because every segment of a chain sorts before the next one
   // (Lemma 6.7 of Jin et al.).
   Chain others;
   for (const Chain& part : parts) others.insert(others.end(), part.begin(), part.end());
   if (others.empty()) return merged;
   std::stable_sort(others.begin(), others.end(), before);
-  // Segments of the longest chain that come before all segments of the other chains are not touched. So it takes little
-  // time to add short chains to a long one again and again, as happens in deep trees.
+  // Segments of the longest chain that come before all other segments are not touched. So adding short chains to a long
+  // one again and again takes little time. This happens in deep trees.
   const auto touched = std::upper_bound(merged.begin(), merged.end(), others.front(), before);
   const Chain tail(touched, merged.end());
   merged.erase(touched, merged.end());

@@ -1,4 +1,5 @@
-// Solvers for classes of graphs. Each solver only checks that the graph is in its class; Reduction finds the order.
+// Solvers for classes of graphs. They only check that the graph is in the class; Reduction (internal/reduction.h) finds
+// the order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +25,6 @@ core::InputError not_in_class(const char* name, const std::string& why) {
       fmt::format("the graph is not {}: {}; {} takes any graph", name, why, core::option("solver", "order")));
 }
 
-/// Finds a node v with an output that some of the nodes that read v do not read.
 NodeId apart(const Graph& graph) {
   for (ValueId x = 0; x < graph.value_count(); ++x) {
     const NodeId v = graph.producer(x);
@@ -36,13 +36,13 @@ NodeId apart(const Graph& graph) {
 Solution reduce(const Graph& graph, const OrderOptions& options) {
   core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
-  // Until the reduction ends, the input order is the only order known, so its peak is reported as progress.
+  // Until the reduction ends, the input order is the only known order, so its peak is reported as progress.
   const core::Evaluation baseline = core::evaluate(graph, core::baseline_schedule(graph));
   const auto tick = [&] {
     if (options.progress) options.progress({baseline.peak, baseline.cost, watch.seconds()});
   };
   tick();
-  // The reduction gets three quarters of the limit. The rest is for the exact search, if the reduction is not exact.
+  // The reduction gets three quarters of the limit, because an exact search follows if the reduction is not exact.
   core::Stopwatch reduction_watch(watch.share(0.75));
   Reduction reduction(graph, Reduction::Unfinished::take, options.memory_bytes, options.thread_count(), reduction_watch,
                       tick, options.accelerator);
@@ -70,11 +70,11 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
   }
   incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
   if (reduction.exact()) {
-    // The input order is not offered to the incumbent, because it might have the same peak without being dominant.
+    // The input order is not offered, because it could have the same peak without being dominant.
     incumbent.raise_lower_bound(incumbent.least_peak());
   } else {
     incumbent.offer(core::baseline_schedule(graph));
-    // The limit ended the search for a dominant order. It can be easier to find the least peak alone.
+    // The limit ended the search for a dominant order. An order of least peak can be easier to find.
     exact_search(graph, incumbent, options.memory_bytes, watch);
   }
   return incumbent.finish(!incumbent.cannot_improve() && watch.expired_now());

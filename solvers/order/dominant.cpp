@@ -1,5 +1,5 @@
-// Algorithms 1 and 2 of Jin et al. on step graphs (dominant.h). A cut is a set of steps that have run, which contains
-// all predecessors of its steps. A step first raises memory by its `rise` and afterwards lowers it by its `drop`.
+// Algorithms 1 and 2 of Jin et al. on step graphs (dominant.h). A cut is a set of steps that contains all predecessors
+// of its steps. A step first raises memory by its `rise` and afterwards lowers it by its `drop`.
 
 #include "cairn/solvers/order/internal/dominant.h"
 
@@ -17,9 +17,9 @@
 namespace cairn::solvers {
 namespace {
 
-/// The step graph that stands for the steps of a cut read backwards. All edges are reversed, and the rise and the drop
-/// of each step are exchanged. If the cut contains all readers of an output, the output is freed within the cut. In
-/// reverse, a separate step therefore adds the bytes of the output before any reader of the output runs.
+/// The step graph of a cut read backwards: all edges are reversed, and the rise and the drop of each step are
+/// exchanged. If the cut contains all readers of an output, it frees the output. Backwards, a separate step adds the
+/// bytes of this output before any of its readers.
 struct Reversed {
   StepGraph graph;
   std::vector<StepId> original;  ///< original step of each step; the last steps, which add outputs, have none
@@ -54,7 +54,7 @@ Reversed reverse(const StepGraph& graph, const Cut& cut) {
   return reversed;
 }
 
-/// The cuts of a step graph, with the functions that Algorithms 1 and 2 (device/dominant_schedule.h) call.
+/// Provides the cuts of a step graph to Algorithms 1 and 2 (device/dominant_schedule.h).
 class StepCuts {
  public:
   StepCuts(const StepGraph& graph, const Cut& from, const Cut& to, const PeakOracle& oracle)
@@ -69,8 +69,8 @@ class StepCuts {
   bool pass_peak() {
     const auto bytes = profile(*graph_, found_, at_);
     const auto highest = std::max_element(bytes.begin(), bytes.end()) - bytes.begin();
-    // If memory is highest during a step, not between two steps, add this step to the cut, too. The next cut of least
-    // memory contains the step, because memory after the step is no higher than during the step.
+    // If memory is highest during a step and not between two steps, the step itself is added, too. The next cut of
+    // least memory contains it, because memory after the step is no higher than during it.
     for (std::ptrdiff_t i = 0; i < (highest + 1) / 2; ++i) at_.insert(found_[i]);
     return highest > 0;
   }

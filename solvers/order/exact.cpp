@@ -1,5 +1,5 @@
 // The exact search for an order of least peak (exact.h). A cut is a set of steps that have run. CutSearch explores the
-// cuts that can be reached with a peak up to a threshold in bytes, which rises until an order is found.
+// cuts that can be reached with a peak of at most a threshold, which rises until an order is found.
 
 #include "cairn/solvers/order/internal/exact.h"
 
@@ -17,19 +17,17 @@
 namespace cairn::solvers {
 namespace {
 
-/// Result of the search on one part of the graph.
 struct Found {
   std::vector<StepId> order;
   std::int64_t lower_bound = 0;
   /// Whether the search was completed. If so, either the peak of `order` is at most lower_bound, or it is proved that
-  /// no order has a peak within the upper bound.
+  /// every order exceeds the upper bound.
   bool ended = false;
   std::int64_t states = 0;
 };
 
-/// Searches alternately from the beginning and from the end, with one common threshold for the peak. If the search from
-/// one end proves that the threshold is too low, the threshold rises for both. `floor` is a known lower bound on the
-/// peak.
+/// Searches in turn from the beginning and from the end, with one threshold for the peak. If the search from one end
+/// proves that the threshold is too low, the threshold rises for both. `floor` is a known lower bound on the peak.
 template <std::int32_t kWords>
 Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOptions& options, core::Stopwatch& watch) {
   constexpr std::int64_t kBatch = 64;
@@ -55,7 +53,7 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       found.ended = true;
       return found;
     }
-    // Only half of the allowed memory is used, because an array needs twice its size for a moment when it grows.
+    // An array needs twice its size for a moment when it grows, so only half of the allowed memory is used.
     if (watch.expired_now() || from_start.bytes() + from_end.bytes() > options.memory_bytes / 2) {
       finish(side.completed_path(), reversed);
       return found;
@@ -66,8 +64,7 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       found.lower_bound = std::max(found.lower_bound, next);
     }
   }
-  // No order has a peak within the upper bound. This cannot happen if the peak of a greedy order was below the upper
-  // bound.
+  // No order has a peak within the upper bound. If a greedy order had a peak below this bound, this cannot happen.
   if (found.lower_bound <= options.upper_bound) {
     if (most < options.upper_bound) throw std::logic_error("exact_order: the search lost the way");
     found.lower_bound = options.upper_bound + 1;
@@ -80,7 +77,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
                  const ExactOptions& options, core::Stopwatch& watch) {
   if (const std::int64_t count = to.count() - from.count();
       count > kMostExactSteps || count * (count + 63) > options.memory_bytes) {
-    // The tables of the search would take too long or too much memory, so return any order.
+    // The tables of the search would take too much time or memory, so this returns any order.
     Found found;
     for (const StepId s : graph.any_order()) {
       if (to.contains(s) && !from.contains(s)) found.order.push_back(s);
@@ -100,7 +97,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         core::Stopwatch& watch) {
   ExactResult result;
-  // The bound gets at most an eighth of the limit, because it rarely saves the search more time than that.
+  // The bound gets at most an eighth of the limit, because it rarely saves more time than that.
   result.lower_bound = core::within(
       watch, 0.125, [&](core::Stopwatch& bound_watch) { return cut_lower_bound(graph, from, to, bound_watch); });
   result.proved = true;
@@ -146,7 +143,6 @@ void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t mem
   options.upper_bound = incumbent.least_peak() - 1;
   const ExactResult result = exact_order(steps, options, watch);
   if (!result.order.empty()) found(result.order);
-  // If it is proved that no order has a lower peak than the incumbent, the incumbent's peak is the least.
   const bool none_better = result.proved && result.order.empty();
   incumbent.raise_lower_bound(none_better ? incumbent.least_peak() : result.lower_bound);
 }

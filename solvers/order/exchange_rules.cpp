@@ -1,7 +1,6 @@
 // The rules of exchange_rules.h, which remove steps from an ordering problem. Memory rises by a step's `rise` when the
 // step begins, and falls by its `drop` when it ends. The bytes of a `first` group of steps are allocated when the first
-// of them runs. The bytes of a `last` group are freed after the last of them. A row is a set of steps, one bit for
-// each.
+// of them runs; the bytes of a `last` group are freed after the last of them. A row is a set of steps, one bit each.
 
 #include "cairn/solvers/order/internal/exchange_rules.h"
 
@@ -40,7 +39,6 @@ std::vector<StepId> ExchangeRules::restore(std::span<const std::int32_t> order) 
   return steps;
 }
 
-/// Numbers the steps between the cuts in topological order.
 void ExchangeRules::number() {
   local_.assign(static_cast<std::size_t>(graph_.step_count()), -1);
   for (const StepId s : graph_.any_order()) {
@@ -54,8 +52,8 @@ void ExchangeRules::number() {
   words_ = (count() + 63) / 64;
 }
 
-/// Computes for each step all steps that must run before it and all that must run after it. If the problem is too large
-/// for the rules, computes only its predecessors and successors.
+/// Computes for each step all steps before and after it. If there are too many steps for the rules, computes only
+/// direct predecessors and successors.
 void ExchangeRules::relate() {
   const std::size_t bits = static_cast<std::size_t>(count()) * words_;
   before_ = {words_, std::vector<Word>(bits, 0)};
@@ -72,14 +70,14 @@ void ExchangeRules::relate() {
   }
 }
 
-/// Adds step j to row i. Unless the problem is too large for the rules, also adds all steps of row j.
+/// Adds step j to row i and, if there are not too many steps for the rules, the steps of row j.
 void ExchangeRules::include(BitRows& rows, std::int32_t i, std::int32_t j) {
   for (std::int32_t w = 0; w < words_ && count() <= kMostReduced; ++w) rows[i][w] |= rows[j][w];
   set_bit(rows[i], j);
 }
 
-/// Makes a `last` group of the readers of each output, because the last reader to run frees the output. Outputs that
-/// have a reader outside `to` get no group, because they are not freed before `to`.
+/// Makes a `last` group of the readers of each output, because the last reader to run frees the output. Outputs with a
+/// reader outside to_ get no group, because they are not freed.
 void ExchangeRules::collect_groups() {
   for (StepId s = 0; s < graph_.step_count(); ++s) {
     if (graph_[s].output == 0 || !to_.contains(s)) continue;
@@ -95,7 +93,6 @@ void ExchangeRules::collect_groups() {
   }
 }
 
-/// Applies each rule once to every step or group that allows it. Returns false if no rule could be applied.
 bool ExchangeRules::pass() {
   bool changed = tidy(first_, before_, rise_);
   changed = tidy(last_, after_, drop_) || changed;
@@ -108,9 +105,10 @@ bool ExchangeRules::pass() {
   return changed;
 }
 
-/// Applies the rules for groups. Removes from each `first` group the steps that must run after another step of the
-/// group, and from each `last` group those that must run before another one; `beyond` has these relations. If only one
-/// step remains, adds the group's bytes to `own`, the rise or drop of the steps. Returns whether a group was removed.
+/// Applies the rules for groups. `beyond` has, for each step, all steps that must run before it (`first` groups) or
+/// after it (`last` groups). Removes a step from a group if `beyond` has another step of the group for it, because it
+/// cannot be the first or the last to run. If only one step remains, adds the group's bytes to the step's entry of
+/// `own`, its rise or drop. Returns whether a group was removed.
 bool ExchangeRules::tidy(std::vector<Group>& groups, const BitRows& beyond, std::vector<std::int64_t>& own) {
   bool changed = false;
   for (std::size_t g = 0; g < groups.size();) {
@@ -124,8 +122,8 @@ bool ExchangeRules::tidy(std::vector<Group>& groups, const BitRows& beyond, std:
       only = i;
     });
     if (members_left == 1) own[only] += groups[g].bytes;
-    // The bytes of a `last` group without steps are freed at the beginning. A `first` group without steps would be
-    // allocated at the end, where it cannot change the peak.
+    // The bytes of a `last` group without steps are freed at the beginning. The bytes of a `first` group without steps
+    // would be allocated at the end, where they cannot change the peak.
     if (members_left == 0 && &groups == &last_) start_ -= groups[g].bytes;
     if (members_left > 1 && groups[g].bytes > 0) {
       ++g;
@@ -160,16 +158,16 @@ bool ExchangeRules::run_after_predecessors(std::int32_t i) {
   return true;
 }
 
-/// Returns whether the rise (or drop) of each neighbour, given by `heights`, is at least `bytes`. If there are no
-/// neighbours, returns true only if `bytes` is 0, because the step would run before or after all other steps.
+/// Returns whether the rise or drop of each neighbour (its entry in `heights`) is at least `bytes`. Without neighbours,
+/// returns whether `bytes` is 0, because the step would run before or after all other steps.
 bool ExchangeRules::covered(std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                             const std::vector<std::int64_t>& heights) {
   if (neighbours.empty()) return bytes == 0;
   return std::all_of(neighbours.begin(), neighbours.end(), [&](std::int32_t j) { return heights[j] >= bytes; });
 }
 
-/// Removes step i. Adds a group of its neighbours with the step's bytes, and puts the neighbours into the groups that
-/// contain the step.
+/// Replaces step i by a group of its neighbours with the step's bytes. The neighbours also join the groups that contain
+/// the step.
 void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                                  std::vector<Group>& groups) {
   Group own{bytes, std::vector<Word>(static_cast<std::size_t>(words_), 0)};
@@ -186,8 +184,7 @@ void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::
   }
 }
 
-/// Finds the direct predecessors or successors of step i: the steps of row i that are in the row of no other step of
-/// row i.
+/// Returns the direct predecessors or successors of step i.
 std::vector<std::int32_t> ExchangeRules::covers(std::int32_t i, const BitRows& rows) const {
   std::vector<Word> bits(rows[i], rows[i] + words_);
   for_each_bit(rows[i], words_, [&](std::int32_t j) {

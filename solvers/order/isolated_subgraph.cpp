@@ -9,7 +9,6 @@ namespace {
 using core::NodeId;
 using Edges = std::span<const std::pair<NodeId, NodeId>>;
 
-/// The successors of each node or, if `reversed`, its predecessors, in flat arrays.
 class Adjacency {
  public:
   Adjacency(std::int32_t node_count, Edges edges, bool reversed) : begin_(static_cast<std::size_t>(node_count) + 1, 0) {
@@ -29,11 +28,10 @@ class Adjacency {
   std::vector<NodeId> list_;
 };
 
-/// Finds the immediate dominator of each node that can be reached from `root`: the last node before it through which
-/// all paths from `root` go. (These dominators have nothing to do with dominant orders.) Visits the nodes in
-/// topological order. A node's dominator is the lowest common ancestor of its predecessors in the tree of dominators,
-/// which is found with jump pointers. Returns kNoNode for the root and for nodes that cannot be reached. O((n + m) log
-/// n).
+/// Returns the immediate dominator of each node: the last node before it through which all paths from `root` go. (This
+/// has nothing to do with dominant orders.) Visits the nodes in topological order. A node's dominator is the lowest
+/// common ancestor of its predecessors in the tree of dominators, which jump pointers find. kNoNode for the root and
+/// for nodes that cannot be reached. O((n + m) log n).
 std::vector<NodeId> immediate_dominators(const Adjacency& successors, const Adjacency& predecessors, NodeId root) {
   const std::int32_t n = successors.node_count();
   std::vector<NodeId> dominator(static_cast<std::size_t>(n), core::kNoNode), jump(dominator);
@@ -77,7 +75,6 @@ std::vector<NodeId> immediate_dominators(const Adjacency& successors, const Adja
   return dominator;
 }
 
-/// The search of isolated_subgraphs().
 class Finder {
  public:
   Finder(std::int32_t node_count, Edges edges, NodeId source, NodeId sink)
@@ -87,7 +84,6 @@ class Finder {
         sink_(sink),
         seen_(static_cast<std::size_t>(node_count), 0) {}
 
-  /// Finds all isolated subgraphs with at most `most` inner nodes, unsorted.
   std::vector<IsolatedSubgraph> find(std::size_t most) {
     std::vector<IsolatedSubgraph> found;
     const auto keep = [&](IsolatedSubgraph candidate) {
@@ -100,8 +96,8 @@ class Finder {
       if (v != source_ && successors_[v].size() >= 2 && behind[v] != core::kNoNode) {
         keep({v, behind[v], between(v, behind[v], successors_, most)});
       }
-      // A subgraph that begins at the graph's source need not contain all edges of the source. So look from the sink v
-      // of the subgraph instead: all paths to v have no node in common but the graph's source.
+      // A subgraph that begins at the graph's source need not contain all edges of the source. So it is found from its
+      // sink v, if all paths to v have only the graph's source in common.
       if (v != sink_ && predecessors_[v].size() >= 2 && before[v] == source_) {
         keep({source_, v, between(v, source_, predecessors_, most)});
       }
@@ -110,8 +106,8 @@ class Finder {
   }
 
  private:
-  /// Collects the nodes, without `from` and `to`, that paths from `from` along the edges of `next` reach before they
-  /// reach `to`. Returns an empty list if there are more than `most` such nodes.
+  /// Returns the nodes on paths from `from` to `to` along `next`, without these two, or an empty list if there are more
+  /// than `most`.
   std::vector<NodeId> between(NodeId from, NodeId to, const Adjacency& next, std::size_t most) {
     std::vector<NodeId> inner;
     ++round_;
@@ -169,8 +165,7 @@ std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::v
   std::vector<std::uint8_t> taken(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> disjoint;
   for (IsolatedSubgraph& subgraph : found) {
-    // The subgraph is left out if one of its nodes is an inner node of an earlier one, because inner nodes disappear
-    // when that one is replaced.
+    // Inner nodes disappear when their subgraph is replaced, so no other subgraph may contain them.
     const auto is_taken = [&](NodeId v) { return taken[v] != 0; };
     if (is_taken(subgraph.source) || is_taken(subgraph.sink) ||
         std::any_of(subgraph.inner.begin(), subgraph.inner.end(), is_taken))
@@ -178,8 +173,7 @@ std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::v
     for (const NodeId v : subgraph.inner) taken[v] = 1;
     disjoint.push_back(std::move(subgraph));
   }
-  // If an inner node of a larger subgraph is an end of a smaller one, the larger one is left out. It can be replaced
-  // later, after the smaller one.
+  // A subgraph with an end of a smaller one as an inner node is left out; it can be replaced after the smaller one.
   std::vector<std::uint8_t> is_end(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> result;
   for (IsolatedSubgraph& subgraph : disjoint) {

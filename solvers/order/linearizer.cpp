@@ -1,6 +1,6 @@
-// Turns in-forests into paths (linearizer.h). An in-forest is the part of the graph between a source and a sink; its
-// paths can join but not branch. It consists of branches. The key of a branch is the step at which other branches end
-// (its children), or the step that reads the source.
+// Turns in-forests into paths (linearizer.h). An in-forest is the part of a graph between a source and a sink; its
+// paths can join but not branch. It consists of branches. The key of a branch is the step at which other branches, its
+// children, end, or the step that reads the source.
 
 #include "cairn/solvers/order/internal/linearizer.h"
 
@@ -15,8 +15,8 @@
 
 namespace cairn::solvers {
 
-/// Merges a branch and all branches that lead to it into one chain, as merge_branches() does. Uses an explicit stack
-/// instead of recursion, because trees can be deep.
+/// Merges a branch and all branches that lead to it into one chain. Uses a stack instead of recursion, because trees
+/// can be deep.
 Chain Linearizer::flat(BranchId root) {
   struct Visit {
     BranchId branch;
@@ -52,8 +52,8 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
   cut_short_ = false;
   if (forest.released || released == 0 || forest.branches.empty()) return merge_branches(forest.branches);
   if (forest.branches.size() == 1) {
-    // All paths of the forest meet at the key of its only branch. So the branches that end at the key are a forest of
-    // their own. Its path is followed by the key and by the rest of the branch.
+    // All paths of the forest meet at the key of its only branch. So the children of this branch are a forest of their
+    // own. The path of that forest comes first, followed by the key and the rest of the branch.
     const TreeBranch& branch = branches_[forest.branches.front()];
     Chain chain = branch.before;
     ChainSegment key = branch.key;
@@ -78,7 +78,7 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
 std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t released) {
   const auto is_key_alone = [&](BranchId id) { return branches_[id].rest.empty(); };
   if (std::all_of(forest.branches.begin(), forest.branches.end(), is_key_alone)) {
-    // In every order, the source's output is freed at the end, when all keys have run. So Liu's merge orders the keys.
+    // In every order, the source's output is freed at the end, after all keys. So Liu's merge orders the keys.
     std::vector<Chain> keys;
     for (const BranchId id : forest.branches) keys.push_back({branches_[id].key});
     Chain chain = merge(std::move(keys), ropes_);
@@ -100,7 +100,7 @@ std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t re
   return some_chain(forest, released);
 }
 
-/// Finds the dominant schedule by Algorithm 2 with the exact search. Its time does not depend on the number of key
+/// Finds the dominant schedule by Algorithm 2 with the exact search, whose time does not depend on the number of key
 /// orders. Returns nothing if the forest is too large or the search ends without a proof.
 std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t released) {
   Expander expander(branches_);
@@ -116,17 +116,17 @@ std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t re
 
 struct Linearizer::Tree {
   KeyTree keys;
-  std::vector<BranchId> branches;  ///< for each key, the number of its branch
-  std::vector<BranchId> free;      ///< for each free path, the number of the branch whose `before` it is
-  std::int32_t readers = 0;        ///< number of keys that read the source
+  std::vector<BranchId> branches;
+  std::vector<BranchId> free;  ///< for each free path, the branch of which it is `before`
+  std::int32_t readers = 0;
 };
 
-/// Converts the forest to a key tree (device/key_orders.h). Keys come before their children.
+/// Converts the forest to a key tree, in which keys come before their children.
 Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t released) const {
   const auto segments_of = [](const Chain& chain) { return std::vector<core::Segment>(chain.begin(), chain.end()); };
   Tree tree;
   tree.keys.released = released;
-  std::vector<std::pair<BranchId, std::int32_t>> waiting;  // each branch, and the number of its parent in the tree
+  std::vector<std::pair<BranchId, std::int32_t>> waiting;  // each branch, and its parent in the tree
   for (const BranchId id : forest.branches) waiting.emplace_back(id, -1);
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     const auto [id, parent] = waiting[i];
@@ -143,7 +143,7 @@ Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t relea
   return tree;
 }
 
-/// Makes a valid schedule without a search: branch after branch, children before the branch at whose key they end.
+/// Returns a valid schedule without a search: branch after branch, the children of a branch before its key.
 Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   cut_short_ = true;
   const Tree tree = key_tree(forest, released);
@@ -160,7 +160,7 @@ Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   return chain;
 }
 
-/// Searches the orders of the keys (Theorem 7.6), with a small limit of work, because by_cuts() can be faster if there
+/// Searches the orders of the keys (Theorem 7.6). The limit of work is small, because by_cuts() can be faster if there
 /// are many orders.
 KeyOrdersFound Linearizer::search(const KeyTree& tree) {
   constexpr std::int64_t kQuickWork = 1 << 22;
@@ -182,7 +182,7 @@ KeyOrdersFound Linearizer::search(const KeyTree& tree) {
 }
 
 Chain Linearizer::starborescence(const InForest& forest, std::int64_t released) {
-  constexpr std::size_t kMostKeys = 200;  // largest number of keys for which key orders are tried
+  constexpr std::size_t kMostKeys = 200;
   const Tree tree = key_tree(forest, released);
   const auto keys = static_cast<std::int32_t>(tree.keys.keys.size());
   KeyOrdersFound found;

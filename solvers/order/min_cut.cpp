@@ -16,8 +16,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// A flow network, in which each arc is paired with an arc in the opposite direction. The object can be used for
-/// several networks, one after another, so that its arrays are allocated once.
+/// A flow network, in which each arc is paired with an opposite arc. It can be used for one network after another, so
+/// that its arrays are allocated once.
 class FlowNetwork {
  public:
   void reset(std::int32_t node_count) {
@@ -29,9 +29,8 @@ class FlowNetwork {
     arcs_.push_back({to, from, 0});
   }
 
-  /// Computes a maximum flow. Of all minimum cuts, returns the one with most nodes on the side of `source`: entry v of
-  /// the result is 1 if node v is on this side. These are the nodes from which no path of the residual network leads to
-  /// `sink`.
+  /// Computes a maximum flow. Returns the largest source side of a minimum cut: entry v is 1 if no path of the residual
+  /// network leads from node v to `sink`.
   std::vector<std::uint8_t> largest_source_side(std::int32_t source, std::int32_t sink) {
     sort_arcs();
     const CsrGraph graph(boost::edges_are_sorted, pairs_.begin(), pairs_.end(), static_cast<std::size_t>(node_count_));
@@ -64,7 +63,6 @@ class FlowNetwork {
     std::int64_t capacity;
   };
 
-  /// Sorts the arcs by Arc::from, by counting sort. Arc a of arcs_ gets the index place_[a] in the sorted order.
   void sort_arcs() {
     begin_.assign(static_cast<std::size_t>(node_count_) + 1, 0);
     for (const Arc& arc : arcs_) ++begin_[arc.from + 1];
@@ -97,10 +95,9 @@ class FlowNetwork {
   }
 
   std::int32_t node_count_ = 0;
-  std::vector<Arc> arcs_;  ///< all arcs; the opposite of arc a is arc a ^ 1
+  std::vector<Arc> arcs_;  ///< the opposite of arc a is arc a ^ 1
   std::vector<std::size_t> begin_, next_, place_;
-  /// Arc::from and Arc::to of each arc, sorted by Arc::from. The arrays capacity_, residual_ and opposite_ have the
-  /// same order.
+  /// Arc::from and Arc::to of each arc, sorted. capacity_, residual_ and opposite_ have the same order.
   std::vector<std::pair<std::size_t, std::size_t>> pairs_;
   std::vector<std::int64_t> capacity_, residual_;
   std::vector<Edge> opposite_, parent_;
@@ -124,7 +121,7 @@ std::vector<std::uint8_t> least_closure(FlowNetwork& network, std::span<const st
   return closure;
 }
 
-/// Finds cuts of least memory in one graph (min_memory_cut()). Arrays are allocated once for several calls.
+/// Finds cuts of least memory in one graph. Its arrays are allocated once for all calls.
 class CutFinder {
  public:
   explicit CutFinder(const StepGraph& graph) : graph_(graph), local_(static_cast<std::size_t>(graph.step_count())) {}
@@ -161,11 +158,10 @@ class CutFinder {
     }
   }
 
-  /// Takes into account that the output of s is freed after its readers. Adds an element whose weight is the negative
-  /// size of the output. It can be in the set only together with all readers of the output that have not run at `from`.
-  /// If there is only one such reader, lowers the weight of this reader instead. Does nothing if all readers have run
-  /// at `from`, where the output is already freed, or if a reader is outside `to`, because in that case the output is
-  /// not freed.
+  /// Models that the output of s is freed after all its readers. Adds an element with the negative size of the output
+  /// as its weight, which needs all readers that have not run at `from`. If there is only one such reader, lowers the
+  /// weight of this reader instead. Does nothing if all readers have run at `from`, because the output is already
+  /// freed, or if a reader is outside `to`, because the output is not freed.
   void add_release(StepId s, const Cut& from, const Cut& to) {
     std::int32_t waiting = 0, last = -1;
     for (const StepId successor : graph_.successors(s)) {
@@ -188,16 +184,16 @@ class CutFinder {
 
   const StepGraph& graph_;
   FlowNetwork network_;
-  std::vector<StepId> steps_;        ///< steps between the cuts
-  std::vector<std::int32_t> local_;  ///< for each step, its index in steps_; -1: the step is not in steps_
+  std::vector<StepId> steps_;
+  std::vector<std::int32_t> local_;
   std::vector<std::int64_t> weights_;
   std::vector<Need> needs_;
 };
 
 /// The computation of cut_lower_bound(). The bound of a step is its rise plus the least memory of a cut after which it
-/// can run. For each step, at_most_ has an upper bound on the step's bound: its rise plus the memory of some such cut.
-/// The step with the highest at_most_ is examined next. When at_most_ of all steps is at most the best bound so far, no
-/// step can raise that bound any more.
+/// can run. at_most_ has an upper bound on the bound of each step: its rise plus the memory of some such cut. The step
+/// with the highest at_most_ is examined next. The search ends when the best bound so far is at least at_most_ of every
+/// step.
 class BoundSearch {
  public:
   BoundSearch(const StepGraph& graph, const Cut& from, const Cut& to)
@@ -230,14 +226,14 @@ class BoundSearch {
   }
 
  private:
-  /// Lowers at_most_ of each step to the memory while the step runs, if all steps run in the given order.
+  /// Lowers at_most_ of each step to the memory during the step in the given order, if that is less.
   void lower_to(std::span<const StepId> order) {
     const auto bytes = profile(graph_, order, from_);
     for (std::size_t i = 0; i < order.size(); ++i) at_most_[order[i]] = std::min(at_most_[order[i]], bytes[2 * i + 1]);
   }
 
-  /// Lowers at_most_ of s by a cut that can be found without a maximum flow and often has the least memory. The cut
-  /// contains the ancestors of s and, one after another, further steps that can run and leave memory no higher.
+  /// Lowers at_most_ of s by a cut that is found without a maximum flow and often has the least memory. The cut
+  /// contains the ancestors of s, and repeatedly grows by a step that can run and leaves memory no higher.
   void look_behind_ancestors(StepId s) {
     looked_behind_.insert(s);
     Cut cut = from_;
@@ -286,15 +282,13 @@ class BoundSearch {
       if (behind.contains(t)) high.erase(t);
     }
     const Cut cut = finder_.least(low, high);
-    // In an order that begins with the steps of this cut, many other steps also run at low memory. So such an order
-    // lowers at_most_ of many steps at once.
+    // If the steps of this cut run first, many other steps also run at low memory.
     std::stable_partition(order_.begin(), order_.end(), [&](StepId t) { return cut.contains(t); });
     lower_to(order_);
     return at_most_[s] = memory(graph_, cut) + graph_[s].rise;
   }
 
-  /// Adds s and all steps that can be reached from s along `next` to `marked`. Does not go beyond steps that were
-  /// already in `marked`.
+  /// Adds s and all steps that can be reached from s along `next`, except beyond steps that were marked before.
   template <class Next>
   static void mark(StepId s, Cut& marked, const Next& next) {
     std::vector<StepId> stack{s};

@@ -1,6 +1,6 @@
-// The solver order (order.h). Reductions replace parts of the graph by paths. What remains is searched for an order of
-// least peak. A dominant order of a part (order.h) can replace any other order of the part without raising the peak of
-// the graph.
+// The solver order (order.h). Reductions replace parts of the graph by paths. The remaining graph is searched for an
+// order of least peak. A dominant order of a part (order.h) can replace any other order of the part without raising the
+// peak of the graph.
 
 #include "cairn/solvers/order/order.h"
 
@@ -26,13 +26,13 @@ namespace {
 using core::Graph;
 using core::NodeId;
 
-// Largest number of steps for which the exact search is used. Up to this number, it sets up its tables within a few
-// tenths of a second.
+// Largest number of steps for which the exact search is used. For this many, making its tables takes a few tenths of a
+// second.
 constexpr StepId kMostExact = 3000;
 
-/// Orders the steps by Kahn's algorithm. Always takes the ready step whose priority(step) is lowest. After each step s,
-/// calls `changed(s, offer)`, which must call offer(t) for each step t whose priority has become lower. Takes O((n + m)
-/// log n) time, without the calls of `changed`.
+/// Orders the steps by Kahn's algorithm, always taking the ready step of lowest priority(step). After each step s,
+/// calls `changed(s, offer)`, which must call offer(t) for each step t whose priority has fallen. Takes O((n + m) log
+/// n) time, without the calls of `changed`.
 template <class Priority, class Changed>
 std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priority, const Changed& changed) {
   const auto n = static_cast<std::size_t>(graph.step_count());
@@ -62,8 +62,8 @@ std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priorit
   return order;
 }
 
-/// Returns an order of the steps of `rest` that is close to the graph's input order. The two can differ, because a step
-/// can run several nodes.
+/// Orders the steps of `rest` by the first position of one of their nodes in the graph's input order, as far as edges
+/// allow.
 std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, const Ropes& ropes) {
   std::vector<std::int32_t> place(static_cast<std::size_t>(graph.node_count()));
   for (std::size_t i = 0; i < graph.input_order().size(); ++i) place[graph.input_order()[i]] = static_cast<int>(i);
@@ -71,14 +71,13 @@ std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, 
   const auto first_place = [&](StepId s) {
     nodes.clear();
     ropes.flatten(rest.nodes[s], nodes);
-    std::int32_t first = nodes.empty() ? -1 : graph.node_count();  // a step without nodes only releases memory
+    std::int32_t first = nodes.empty() ? -1 : graph.node_count();  // a step without nodes only frees memory
     for (const NodeId v : nodes) first = std::min(first, place[v]);
     return first;
   };
   return lowest_first(rest.graph, first_place, [](StepId, const auto&) {});
 }
 
-/// Finds an order greedily. Always runs the ready step after which memory is lowest.
 std::vector<StepId> greedy_order(const StepGraph& graph) {
   std::vector<std::size_t> unread;
   for (StepId s = 0; s < graph.step_count(); ++s) unread.push_back(graph.successors(s).size());
@@ -95,16 +94,16 @@ std::vector<StepId> greedy_order(const StepGraph& graph) {
   });
 }
 
-/// Turns isolated subgraphs (isolated_subgraph.h) that the reductions have left into paths, small ones first. Tries the
-/// exact search on each of them, and repeats this as long as it solves at least one.
+/// Turns the remaining isolated subgraphs (isolated_subgraph.h) into paths, small ones first, by the exact search.
+/// Repeats this as long as it succeeds for at least one.
 void linearize_regions(Reduction& reduction, const OrderOptions& options, core::Stopwatch& watch) {
   constexpr std::size_t kMostInner = 96;
-  // Fraction of the remaining limit for each subgraph, so that a single subgraph cannot use up the limit.
+  // Fraction of the remaining limit for each subgraph, so that none can use up the limit.
   constexpr double kShare = 0.25;
   ExactOptions exact;
   exact.memory_bytes = options.memory_bytes / 2;
   // Source, sink and number of inner vertices of each subgraph that the exact search did not solve. A subgraph is tried
-  // again if its number of inner vertices has changed, because a subgraph within it was replaced.
+  // again if replacements within it have changed this number.
   std::set<std::tuple<NodeId, NodeId, std::size_t>> given_up;
   for (bool progress = true; progress && !reduction.done() && !watch.expired_now();) {
     progress = false;
@@ -125,8 +124,8 @@ void linearize_regions(Reduction& reduction, const OrderOptions& options, core::
   }
 }
 
-/// Offers an order to the incumbent before any search. The reductions make this order from schedules of the parts that
-/// are found quickly and need not be dominant.
+/// Offers an order to the incumbent before any search. The reductions make this order from quick schedules of the
+/// parts, which need not be dominant.
 void quick_order(const Graph& graph, Incumbent& incumbent) {
   constexpr std::int64_t kTables = std::int64_t{1} << 20;  // largest size of a table in bytes
   core::Limit none;
@@ -142,8 +141,6 @@ void quick_order(const Graph& graph, Incumbent& incumbent) {
   incumbent.offer({nodes_of(remainder, near_input_order(graph, remainder, reduction.ropes()), reduction.ropes())});
 }
 
-/// The search on the remainder: the graph that is left when the reductions have replaced all parts that they can
-/// replace.
 class RemainderSearch {
  public:
   RemainderSearch(const Graph& graph, Reduction& reduction, const OrderOptions& options, Incumbent& incumbent,
@@ -208,8 +205,8 @@ class RemainderSearch {
 }  // namespace
 
 int OrderOptions::thread_count() const {
-  // All threads together share a work limit, so the answer depends on the number of threads. Under a work limit there
-  // is only one thread, so that the answer is the same on every machine.
+  // All threads together use one work limit, so the answer depends on their number. Under a work limit, a single thread
+  // gives the same answer on every machine.
   if (threads > 0) return threads;
   return limit.counts_work() ? 1 : core::thread_count();
 }
@@ -219,7 +216,7 @@ Solution order(const Graph& graph, const OrderOptions& options) {
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
-  // Seconds per node and edge that the reduction takes without looking at the clock.
+  // Seconds per node and edge for which the reduction does not check the limit.
   constexpr double kSecondsOfEdge = 8e-7;
   if (watch.rest().seconds < kSecondsOfEdge * static_cast<double>(graph.node_count() + graph.edge_count()))
     return incumbent.finish(true);
@@ -229,8 +226,7 @@ Solution order(const Graph& graph, const OrderOptions& options) {
                  [&](core::Stopwatch& inner) { exact_search(graph, incumbent, options.memory_bytes / 2, inner); });
   }
   if (incumbent.cannot_improve() || watch.expired_now()) return incumbent.finish(!incumbent.cannot_improve());
-  // The reduction gets at most half of the limit, because a single part of the graph can take any amount of time, and
-  // the search needs time, too.
+  // The reduction gets at most half of the limit, because a single part of the graph can take any amount of time.
   core::Stopwatch reduction_watch(watch.share(0.5));
   Reduction reduction(graph, Reduction::Unfinished::leave, options.memory_bytes / 2, options.thread_count(),
                       reduction_watch, {}, options.accelerator);
@@ -256,14 +252,14 @@ Solution exact(const Graph& graph, const OrderOptions& options) {
   search.seed = options.seed;
   search.lower_bound = incumbent.lower_bound();
   const auto& start = graph.input_order();
-  // A good order is found first for two reasons. It is the answer if the limit ends the exact search, and the exact
-  // search can leave out orders with a higher peak.
+  // A good order is found first, for two reasons. It is the answer if the limit ends the exact search. And the exact
+  // search can leave out all orders with a higher peak.
   incumbent.offer({core::within(watch, 0.05, [&](core::Stopwatch& inner) {
     return nodes_among(search_order(steps, steps.with_releases(start), search, inner, options.thread_count()), graph);
   })});
   exact_search(graph, incumbent, options.memory_bytes, watch);
-  // The search also ends if its memory is used up, or if the graph is too large for its tables. A larger limit of time
-  // would not help then.
+  // The exact search also ends if its memory is used up, or if the graph is too large for its tables. A larger limit of
+  // time would not help in these cases.
   return incumbent.finish(!incumbent.cannot_improve() && !incumbent.proved_infeasible() && watch.expired_now());
 }
 

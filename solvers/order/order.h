@@ -18,15 +18,15 @@ struct OrderOptions : SolveOptions {
   int thread_count() const;
 };
 
-/// Finds an order of low peak for any graph. First turns each part of the graph that is connected to the rest only at
-/// two ends into a path, in the part's dominant order (Lemma 5.4). Searches the resulting graph exactly if it is small,
+/// Finds an order of low peak for any graph. First replaces each part of the graph that is connected to the rest only
+/// at two ends by a path, the part's dominant order (Lemma 5.4). If the resulting graph is small, searches it exactly,
 /// otherwise by beam search and local search until the limit. The status is optimal if the peak is proved to be the
 /// least. The answer is never worse than the input order.
 Solution order(const core::Graph& graph, const OrderOptions& options);
 
 /// Solves series-parallel graphs exactly (Theorem 7.2) in 2^O(d log d) poly(n) time. If a graph has several sources, a
 /// node of size 0 that they all read is added; if it has several sinks, a node that reads them all. The schedule is
-/// dominant, unless the search for a dominant schedule takes too much time or memory. In that case, an exact search on
+/// dominant, unless the search for a dominant schedule takes too much time or memory. If it does, an exact search on
 /// the whole graph proves the least peak, but its schedule need not be dominant.
 Solution series_parallel(const core::Graph& graph, const OrderOptions& options);
 
@@ -40,7 +40,7 @@ Solution pumpkin(const core::Graph& graph, const OrderOptions& options);
 Solution in_tree(const core::Graph& graph, const OrderOptions& options);
 
 /// Solves out-trees, in which every node has at most one input (Theorem 8.3), and forests of out-trees, in O(2^d
-/// poly(n)) time. The schedule has the least peak. The theorem joins a tree to its mirror image; this solver instead
+/// poly(n)) time. The schedule has the least peak. The theorem joins a tree to its mirror image. This solver instead
 /// adds one node of size 0 that reads all leaves, which has the same effect.
 Solution out_tree(const core::Graph& graph, const OrderOptions& options);
 

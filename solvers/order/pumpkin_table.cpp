@@ -48,7 +48,7 @@ PumpkinAnswer::End PumpkinTable::solve(core::Stopwatch& watch, const std::functi
 
 bool PumpkinTable::solve(core::Stopwatch& watch, int threads, const std::function<void()>& tick) {
   constexpr std::int64_t kWorthSharing = 4096;  // tables of fewer states are solved by one thread
-  constexpr std::int64_t kChunk = 2048;         // number of states solved between two looks at the clock
+  constexpr std::int64_t kChunk = 2048;         // number of states solved between two checks of the limit
   const core::HostMachine machine(states_ < kWorthSharing ? 1 : threads);
   return solve(watch, tick, kChunk, [&](const auto& problem, const auto& options) {
            return solve_pumpkin(machine, problem, options);
@@ -62,8 +62,8 @@ PumpkinAnswer::End PumpkinTable::solve_on(Accelerator& device, core::Stopwatch& 
 }
 
 Chain PumpkinTable::chain(Ropes& ropes) const {
-  // Build the chain from the last branch to the first. In each round, the new chain begins with the key (first step) of
-  // a branch. After the key, it has the other steps of the branch, merged with the chain of all later branches.
+  // Builds the chain from the last branch to the first. Each step puts the key of a branch before the branch's other
+  // steps, merged with the chain of all later branches.
   std::vector<std::size_t> unused;
   for (const auto& equal : branches_of_kind_) unused.push_back(equal.size());
   Chain result;

@@ -36,10 +36,9 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
       reducer_(steps.step_count() + 2) {
   const auto connect = [&](VertexId from, VertexId to) { reducer_.connect(from, to, {{}, true, false}, unite); };
   for (VertexId v = 0; v < steps.step_count(); ++v) {
-    // A vertex that is not a node is a release.
     const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;
     vertices_[v] = {{{steps[v].rise, steps[v].drop}, nodes}, steps[v].output};
-    // The edges of a node are in the order of the node's inputs.
+    // The edges of a node are in the order of its inputs.
     if (v < graph.node_count()) {
       for (const VertexId u : graph.predecessors(v)) connect(u, v);
     } else {
@@ -50,15 +49,15 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
   }
 }
 
-/// Joins the in-forest of the edge `before`, the vertex v, and the path `behind` to one in-forest. All branches of the
+/// Joins the in-forest of the edge `before`, the vertex v and the path `behind` to one in-forest. All branches of the
 /// first forest end at v, so v becomes a key.
 InForest Reduction::join(VertexId v, EdgeId before, Chain behind) {
   InForest& forest = reducer_.edge(before).value;
   const Vertex& source = vertices_[reducer_.edge(before).from];
   const ChainSegment& key = vertices_[v];
   if (source.output == 0 || forest.released) {
-    // These branches do not decide when the source's output is freed. So they can be merged to a path at once, and v
-    // follows this path.
+    // These branches do not decide when the source's output is freed. So they are merged to a path, and v follows this
+    // path.
     TreeBranch branch;
     branch.before = linearizer_.merge_branches(forest.branches);
     append(branch.before, key, ropes());
@@ -84,8 +83,7 @@ bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, InForest& joine
   const InForest& forest = reducer_.edge(behind).value;
   std::int64_t released = forest.released ? 0 : vertices_[v].output;
   if (forest.direct) {
-    // The vertex at the end of the edge `behind` reads v and runs after all other readers of v, so it frees the output
-    // of v.
+    // This vertex reads v after all other readers of v, so it frees the output of v.
     vertices_[reducer_.edge(behind).to].drop += released;
     released = 0;
   }
@@ -138,24 +136,20 @@ std::vector<Reduction::Region> Reduction::isolated_regions(std::size_t most) {
   return disjoint_subgraphs(count, isolated_subgraphs(count, edges, source_, sink_, most));
 }
 
-/// The edges of a region, and where the outputs of its source and its inner vertices are freed: inside the region, or
-/// by the sink, which runs after it.
 struct Reduction::Inside {
   std::vector<EdgeId> edges;
   std::vector<std::int64_t> outputs;  ///< outputs of the inner vertices and of the source, in bytes; 0: freed elsewhere
   std::int64_t released_by_sink = 0;
 };
 
-/// Returns the index of a vertex of the region. The n inner vertices have the indices 0 to n - 1, the source has n, and
-/// the sink has n + 1.
+/// Numbers the region's vertices: the n inner ones from 0 to n - 1, the source n, and the sink n + 1.
 std::size_t Reduction::place_in(const Region& region, VertexId v) {
   if (v == region.source) return region.inner.size();
   if (v == region.sink) return region.inner.size() + 1;
   return static_cast<std::size_t>(std::lower_bound(region.inner.begin(), region.inner.end(), v) - region.inner.begin());
 }
 
-/// Collects the edges of a region. Visits only edges of the region's own vertices, because there can be thousands of
-/// regions.
+/// Visits only edges of the region's vertices, because there can be thousands of regions.
 Reduction::Inside Reduction::look_inside(const Region& region) const {
   Inside inside;
   for (const VertexId v : region.inner) inside.outputs.push_back(vertices_[v].output);

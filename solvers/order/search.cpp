@@ -19,19 +19,19 @@ namespace {
 
 // All constants were found by experiment.
 constexpr double kBeamShare = 0.25;          // fraction of all work for beam searches
-constexpr std::int64_t kBeamFree = 1 << 17;  // work of beam searches before the first run of annealing
-constexpr std::int64_t kLeastWidth = 16;     // number of states in the first beam; it grows by factors of 4
-// Largest number of states (topological cuts) in all rounds of a beam search. It limits the memory.
+constexpr std::int64_t kBeamFree = 1 << 17;  // work of beam searches before annealing first runs
+constexpr std::int64_t kLeastWidth = 16;     // number of states in the first beam; later beams are 4 times as wide
+// Largest number of states (topological cuts) in all rounds of a beam search; limits its memory.
 constexpr std::int64_t kTraced = 1 << 23;
 // First temperatures of hot and of warm runs of annealing, as multiples of the mean rise of a step.
 constexpr double kHot = 5, kWarm = 0.5;
 constexpr std::int64_t kAnnealing = 60;  // work per step in the first run of annealing; doubles after two runs
 constexpr std::int64_t kLeastAnnealing = 100'000;
-// Work of each worker between two exchanges of orders among the workers. It grows from kFirstSlice to kLastSlice.
+// Work of each worker between two exchanges of orders, which grows from kFirstSlice to kLastSlice.
 constexpr std::int64_t kFirstSlice = 250'000, kLastSlice = 16'000'000;
 
-/// The search of one thread. Alternates between beam searches and annealing. A worker can pause at any point and
-/// continue from there, so that workers can exchange orders after fixed amounts of work.
+/// The search of one thread. Alternates between beam searches and annealing, and can pause at any point, so that
+/// workers can exchange orders after fixed amounts of work.
 class Worker {
  public:
   Worker(const StepGraph& graph, const std::vector<StepId>& start, std::uint64_t seed, int index, int workers)
@@ -41,8 +41,8 @@ class Worker {
         annealing_(graph, start, seed),
         schedule_(std::max(kLeastAnnealing, kAnnealing * graph.step_count())),
         hot_(index % 2 == 0) {
-    // A beam search does not depend on the seed, so one worker for each direction is enough. The first two workers run
-    // these searches; the other workers only run annealing.
+    // A beam search does not depend on the seed, so one worker for each direction is enough. Other workers only run
+    // annealing.
     if (index == 0) directions_.push_back(false);
     if (index == 1 || workers == 1) directions_.push_back(true);
     choose_task();
@@ -50,10 +50,9 @@ class Worker {
 
   const std::vector<StepId>& order() const { return order_; }
   std::int64_t peak_bytes() const { return peak_; }
-  /// Returns whether a beam search of this worker has proved that no order has a lower peak than peak_bytes().
   bool proved() const { return proved_; }
 
-  /// Makes `order`, whose peak is `bytes`, the worker's best order if its peak is lower than that of the present one.
+  /// Replaces the worker's best order by `order` if the peak of `order`, `bytes`, is lower.
   void learn(const std::vector<StepId>& order, std::int64_t bytes) {
     if (bytes >= peak_) return;
     order_ = order;
@@ -64,13 +63,13 @@ class Worker {
   /// Searches until `watch` expires or the peak is proved to be the least.
   void advance(core::Stopwatch& watch) {
     while (!proved_) {
-      // A beam search can take long, so it pauses when it has used its share of the work.
+      // A beam search can take long, so it pauses when it has used its fraction of the work.
       core::Limit limit = watch.rest();
       if (task_ == Task::beam) limit.work = std::min(limit.work, std::max<std::int64_t>(beam_allowance(), 0));
       core::Stopwatch part(limit);
       const bool ended = task_ == Task::beam ? advance_beam(part) : advance_annealing(part);
       (task_ == Task::beam ? beam_work_ : annealing_work_) += part.work();
-      if (ended && task_ == Task::beam) beam_.reset();  // frees its memory
+      if (ended && task_ == Task::beam) beam_.reset();
       if (watch.charge(part.work()).expired() || watch.expired_now()) return;
       if (ended || task_ == Task::beam) choose_task();
     }
@@ -79,7 +78,6 @@ class Worker {
  private:
   enum class Task { beam, annealing };
 
-  /// Returns how much more work beam searches may do now.
   std::int64_t beam_allowance() const {
     return kBeamFree + static_cast<std::int64_t>(kBeamShare * static_cast<double>(beam_work_ + annealing_work_)) -
            beam_work_;
@@ -94,7 +92,7 @@ class Worker {
   void choose_task() {
     if (beam_is_due()) {
       task_ = Task::beam;
-      if (beam_) return;  // the current beam continues
+      if (beam_) return;
       beam_.emplace(graph_, directions_[beams_ % directions_.size()], static_cast<std::int32_t>(width_));
       beam_->start(peak_ - 1);
       if (++beams_ % directions_.size() == 0) width_ *= 4;
@@ -106,7 +104,7 @@ class Worker {
     }
   }
 
-  /// Continues the current beam search. Returns true when it has ended.
+  /// Returns true when the current beam search has ended.
   bool advance_beam(core::Stopwatch& watch) {
     while (true) {
       switch (beam_->advance(watch)) {
@@ -141,16 +139,15 @@ class Worker {
   Task task_ = Task::beam;
   std::int64_t beam_work_ = 0, annealing_work_ = 0;
   std::optional<Beam> beam_;
-  std::vector<bool> directions_;      ///< directions of the worker's beam searches, used in turn; true: backward
-  std::size_t beams_ = 0;             ///< number of beam searches begun
-  std::int64_t width_ = kLeastWidth;  ///< width of the next beam
+  std::vector<bool> directions_;  ///< directions of the worker's beam searches, used in turn; true: backward
+  std::size_t beams_ = 0;
+  std::int64_t width_ = kLeastWidth;
   Annealing annealing_;
   std::int64_t schedule_;  ///< work of the next run of annealing
   int schedules_ = 0;
-  bool hot_;  ///< whether the next annealing run starts at a high temperature
+  bool hot_;
 };
 
-/// Advances all workers in parallel, each by `work` units or until `watch` expires.
 void advance_all(std::vector<Worker>& workers, std::int64_t work, core::Stopwatch& watch) {
   core::Limit limit = watch.rest();
   limit.work = std::min(limit.work / static_cast<std::int64_t>(workers.size()), work);

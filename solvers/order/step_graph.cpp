@@ -15,7 +15,7 @@ StepGraph::StepGraph(const core::Graph& graph) {
   std::vector<Edge> edges;
   edges.reserve(static_cast<std::size_t>(graph.edge_count()));
   steps_.reserve(static_cast<std::size_t>(graph.node_count()));
-  // A separate step that frees bytes, and the nodes after which it runs.
+  // Bytes that a separate step frees, and the nodes after which it runs.
   struct Release {
     std::span<const core::NodeId> readers;
     std::int64_t bytes;
@@ -40,8 +40,8 @@ StepGraph::StepGraph(const core::Graph& graph) {
     }
     steps_.push_back(step);
   }
-  // The output of a step is freed after all successors of the step have run. If a release is among the successors, this
-  // can be later than the last reader of the output. So a release of its own frees the output in this case.
+  // The output of a step is freed after all its successors. If one of them is a release, this can be later than the
+  // last reader of the output, so the output needs a release of its own.
   for (std::size_t i = 0; i < releases.size(); ++i) {
     const Release release = releases[i];
     for (const core::NodeId reader : release.readers) {

@@ -9,8 +9,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// Makes a problem of the given buffers of `problem`. If a buffer reuses the storage of a buffer that is not among the
-/// given ones, it no longer has to share an offset with any earlier buffer.
+/// Makes a problem of the given buffers of `problem`. A buffer that takes over the storage of a buffer outside of this
+/// list becomes independent.
 PlanProblem part_of(const PlanProblem& problem, const std::vector<std::int32_t>& buffers) {
   PlanProblem part;
   part.forbidden = problem.forbidden;
@@ -47,8 +47,7 @@ PlanConflict irreducible_conflict(const PlanProblem& problem, const PlanOptions&
   std::iota(kept.begin(), kept.end(), 0);
   if (excluded(kept, 0.5) != Status::infeasible) return conflict;
   conflict.irreducible = true;
-  // Try to leave out ranges of buffers, first long ones and finally single buffers. The buffers are sorted by first
-  // step, so that the buffers of a range are live at about the same time.
+  // In this order, the buffers of a range are live at about the same time.
   std::stable_sort(kept.begin(), kept.end(),
                    [&](std::int32_t a, std::int32_t b) { return problem.buffers[a].first < problem.buffers[b].first; });
   for (std::size_t stretch = std::max<std::size_t>(1, kept.size() / 2);; stretch /= 2) {

@@ -24,19 +24,18 @@ using plan::Sections;
 using plan::TimeBeam;
 using plan::Verdict;
 
-// Largest number of pairs (section, block in the section) for which the exact search is used; each takes 16 bytes.
-// Sections are explained in sections.h.
+// Largest number of pairs of a section and a block live in it (sections.h) for which the exact search is used. Each
+// pair takes 16 bytes.
 constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;
-// Largest numbers of blocks and of rectangles for which the exact search is used. It recurses once per block.
+// Largest numbers of blocks and of rectangles for which the exact search is used, because its recursion is as deep as
+// there are blocks.
 constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;
 constexpr std::int64_t kQuickWork = 5'000'000;  // work limit of greedy_plan() if the exact search follows
-// Effort of the exact search if there is a capacity, as a multiple of the effort of beam search in the same round.
-// Effort is the number of units of work that each searcher may do.
+// Work of the exact search if there is a capacity, as a multiple of the work of a beam search in the same round.
 constexpr std::int64_t kCapacity = 4;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
-/// Returns the greatest common divisor of all sizes, alignments, fixed offsets and ends of forbidden ranges. In a plan
-/// in which every block lies as low as the blocks and obstacles below it allow, all offsets are multiples of this
-/// divisor.
+/// Returns the greatest common divisor of all sizes, alignments, fixed offsets and ends of forbidden ranges. If no
+/// block of a plan can be moved down, all offsets in the plan are multiples of this divisor.
 std::int64_t granularity(const plan::Instance& instance) {
   std::int64_t unit = 0;
   for (const plan::Rectangle& rectangle : instance.rectangles) unit = std::gcd(unit, rectangle.size);
@@ -87,29 +86,29 @@ class Finder {
   }
 
  private:
-  /// Returns whether the search can end because the plan is low enough, no plan can fit, or the limit is used up.
   bool done() {
     const bool impossible = options_.capacity && best_.lower_bound > *options_.capacity;
     return impossible || best_.plan.bytes <= floor() || watch_.expired_now();
   }
-  /// Returns the height, in bytes, at which a plan is low enough.
+  /// Returns the height in bytes at or below which a plan is good enough.
   std::int64_t floor() const { return std::max(best_.lower_bound, options_.capacity.value_or(0)); }
   int searchers() const { return options_.limit.counts_work() ? 2 : std::clamp(threads_, 2, 8); }
 
-  /// Alternates between beam search over time and the exact search. Their efforts double from round to round.
+  /// Runs beam searches and the exact search in turn, in rounds. Each round may do twice the work (`effort`) of the
+  /// previous one.
   void improve() {
     constexpr std::int64_t kFirst = 2'000'000;
     constexpr int kEnough = 8;  // number of rounds, if there is neither a limit nor an exact search
-    // After this number of rounds in which the exact search made no progress, its effort is divided by kLess if there
-    // is beam search.
+    // After this number of consecutive rounds without success of the exact search, its effort is divided by kLess,
+    // unless beam search cannot be used.
     constexpr int kFewFruitless = 2;
     constexpr std::int64_t kLess = 4;
     const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
-    // The exact search solves most small problems immediately, so for small problems it runs before the other searches.
+    // The exact search solves most small problems immediately, so for these it runs first.
     constexpr std::size_t kSmall = 200;  // largest number of blocks of a small problem
     const bool at_once = sections_ && instance_.blocks.size() <= kSmall;
     std::int64_t effort = kFirst, before = -1;
-    int fruitless = 0;  // consecutive rounds in which the exact search made no progress
+    int fruitless = 0;  // consecutive rounds in which the exact search improved neither the plan nor the bound
     for (int round = 0; !done() && watch_.work() > before; ++round) {
       before = watch_.work();
       if (round > 0 || !at_once) sweep(effort);
@@ -126,12 +125,11 @@ class Finder {
     best_.timed_out = best_.plan.bytes > floor();
   }
 
-  /// Searches for lower and lower plans by beam searches over time, until two of them have failed. Each has at most the
-  /// given effort.
+  /// Lowers the best plan by beam searches, until two of them have failed. Each may do `effort` units of work.
   void sweep(std::int64_t effort) {
     constexpr std::int64_t kPasses = 4;  // least effort of a beam search, in passes over all blocks
-    // The capacity of the next beam search is `height - max(above() / kPart, height / kPartOfAll) / smaller`, where
-    // `height` is best_.plan.bytes. Each failure multiplies `smaller` by kSmaller.
+    // The capacity of the next beam search is best_.plan.bytes minus `step`. Each failure makes `step` smaller by the
+    // factor kSmaller.
     constexpr std::int64_t kPart = 8, kPartOfAll = 150, kSmaller = 4;
     if (!beams_) return;
     effort = std::max(effort, kPasses * beams_->pass_work());
@@ -152,13 +150,11 @@ class Finder {
     }
   }
 
-  /// Returns the effort that the remaining work limit allows for each searcher, but at most `effort`.
   std::int64_t affordable(std::int64_t effort) const {
     return std::min(effort, watch_.rest().work / plan::kComparisonsOfUnit / searchers());
   }
 
-  /// Runs the exact search. If there is a capacity, looks for a plan within the capacity. Otherwise tries several
-  /// heights between the lower bound and the height of the best plan.
+  /// Runs the exact search for a plan within the capacity or, without one, at several heights from the lower bound up.
   void search(std::int64_t effort) {
     if (options_.capacity) {
       if (!at_capacity_) at_capacity_.emplace(*sections_, *options_.capacity, 0, searchers(), threads_);
@@ -168,16 +164,16 @@ class Finder {
         best_.lower_bound = std::max(best_.lower_bound, *options_.capacity + 1);
       return;
     }
-    // The heights to try, from the lower bound (0) to just below the best plan (1). The lower bound comes first,
-    // because usually some plan is as low as that. When it is proved that no plan has the height tried, the bound is
-    // raised. Further heights follow above the new bound, in steps that double, as long as there are such proofs.
+    // Heights to try: 0 is the lower bound, 1 is just below the best plan. The lower bound comes first, because usually
+    // some plan is as low as that. If a height is proved impossible, the bound rises above it, and the search continues
+    // from the new bound in steps that double.
     constexpr double kLevels[] = {0, 0.125, 0.25, 0.5, 0.75, 1};
     const std::int64_t unit = granularity(instance_);
     best_.lower_bound = (best_.lower_bound + unit - 1) / unit * unit;
     std::int64_t step = 0;
     for (std::size_t level = 0; level < std::size(kLevels) && !done();) {
-      // If all blocks of a plan lie as low as possible, its height is a multiple of `unit`. The height of the best plan
-      // so far can be another number, because buffers can lie at their hints.
+      // The lowest plan's height is a multiple of `unit`. The height of the best plan so far need not be, because
+      // buffers can lie at their hints.
       const std::int64_t room = (best_.plan.bytes - 1) / unit * unit - best_.lower_bound;
       const auto above = static_cast<std::int64_t>(kLevels[level] * static_cast<double>(room));
       const std::int64_t capacity = best_.lower_bound + std::min(room, std::max(step, above) / unit * unit);
@@ -213,12 +209,10 @@ class Finder {
   core::Stopwatch watch_;
   const int threads_;
   bool searchable_ = false;
-  /// The instance divided into sections of time, for the exact search. Empty if the exact search is not used.
   std::optional<Sections> sections_;
-  /// Exact searches for a plan that fits into the capacity. They continue from round to round.
   std::optional<plan::Portfolio<Search>> at_capacity_;
   std::optional<TimeBeam::Problem> beams_;  ///< data of the beam searches; empty: beam search cannot be used
-  int beams_begun_ = 0;  ///< number of beam searches begun, which are numbered so that each has another seed
+  int beams_begun_ = 0;
   PlanSolution best_;
 };
 

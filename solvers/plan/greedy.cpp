@@ -17,7 +17,7 @@ PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options)
   plan::check_fixed(problem, instance);
   const std::int64_t bound = plan::height_bound(instance, max_live);
   const bool too_small = options.capacity && *options.capacity < bound;
-  // If no plan can fit, a low plan is of no use, so the search ends at the first plan.
+  // If no plan can fit, a low plan is of no use, so the first plan is enough.
   const std::int64_t target =
       too_small ? std::numeric_limits<std::int64_t>::max() : std::max(options.capacity.value_or(0), bound);
   const plan::Packing packing = plan::pack(instance, bound, target, loads, watch);

@@ -12,7 +12,7 @@ using core::NodeId;
 
 PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedule) {
   PlanProblem problem;
-  std::vector<std::int32_t> latest(graph.value_count(), -1);  // latest buffer of each value
+  std::vector<std::int32_t> latest(graph.value_count(), -1);
   for (const core::Lifetime& life : core::lifetimes(graph, schedule)) {
     const NodeId v = life.node;
     const core::ValueId x = graph.value({v, life.output}), taken = graph.inplace(x);
@@ -37,7 +37,6 @@ core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule,
 }
 
 PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs) {
-  // Only the order of times matters, so each time is replaced by its rank among all times.
   std::vector<std::int64_t> times;
   for (const core::BufferSpec& spec : specs) {
     if (spec.lower >= spec.upper) {

@@ -17,7 +17,7 @@ namespace cairn::solvers {
 
 /// Requirements on the offset of one buffer, in addition to those of its size and lifetime.
 struct PlacementRules {
-  /// the offset is a multiple of this number of bytes, 1 to 2^30. See also PlanOptions::alignment
+  /// The offset is a multiple of this number of bytes, 1 to 2^30. See also PlanOptions::alignment.
   std::int64_t alignment = 1;
   std::optional<std::int64_t> offset;  ///< the only offset allowed
   std::optional<std::int64_t> hint;    ///< an offset to try first, e.g. from an earlier plan
@@ -43,16 +43,16 @@ struct PlanProblem {
 };
 
 struct PlanOptions {
-  /// Alignment in bytes, 1 to 2^30. All offsets and rounded sizes are multiples of it. Execution needs 256.
+  /// Alignment in bytes, 1 to 2^30. All offsets and rounded sizes are multiples of it. Kernels need 256.
   std::int64_t alignment = 1;
   std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, to detect writes beyond the buffer
-  /// Number of bytes that the buffers have to fit into. The search ends as soon as they fit. Absent: the search looks
-  /// for the lowest plan.
+  /// Number of bytes into which the buffers must fit. The search ends as soon as they fit. Absent: the search looks for
+  /// the lowest plan.
   std::optional<std::int64_t> capacity;
   /// Limit of the search. Work is counted in comparisons of buffers; the default takes about a second. The first greedy
   /// plan is completed even if the limit is reached before.
   core::Limit limit{.work = 600'000'000};
-  int threads = 0;  ///< number of threads; 0: one per core. Under a work limit, it does not change the plan
+  int threads = 0;  ///< number of threads; 0: one per core. Under a work limit, the plan does not depend on this number
 };
 
 /// A plan with its status and lower bound. The plan contains all buffers, whatever the status. If the status is
@@ -68,11 +68,11 @@ struct PlanSolution {
   bool timed_out = false;  ///< whether the limit ended the search
 };
 
-/// Finds a low plan by greedy methods, and ends as soon as a plan is as low as the lower bound or fits into the
-/// capacity. The methods are, in this order:
+/// Finds a low plan by greedy methods. Ends as soon as a plan is as low as the lower bound or fits into the capacity.
+/// The methods are, in this order:
 /// - Plans along the skyline (plan/internal/skyline.h), which is the upper edge of the buffers placed so far.
 /// - Best-fit and first-fit over several orders of the buffers: by size, lifetime, area, conflicts and start.
-/// - Repeated plans along the skyline. Buffers that lie too high in one plan get a higher priority in the next plan.
+/// - Further plans along the skyline. Buffers that lie too high in one plan get a higher priority in the next plan.
 ///
 /// The first plan takes O(b log b) time for b buffers. If buffers have fixed or hinted offsets, it takes O(b r log b),
 /// where r is the number of address ranges in use. Deterministic under a limit of work. If the capacity is below the
@@ -92,20 +92,20 @@ PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options = 
 struct PlanConflict {
   /// Indices of the buffers, ascending. Empty unless it is proved that the problem does not fit.
   std::vector<std::int32_t> buffers;
-  /// Whether it is proved that the others fit as soon as any one of these buffers is left out. False if the limit ended
-  /// the search.
+  /// Whether it is proved that all buffers fit after any one of these buffers is removed. False if the limit ended the
+  /// search.
   bool irreducible = false;
 };
 
-/// Finds a small set of buffers that explains why a problem does not fit into options.capacity. Leaves out buffers as
-/// long as it is proved that the remaining ones do not fit. Calls find_plan() O(b) times for b buffers. Throws
-/// InputError if there is no capacity, and as greedy_plan() does.
+/// Finds a small set of buffers that cannot fit into options.capacity. Starts with all buffers, and removes buffers as
+/// long as the remaining ones provably do not fit. Calls find_plan() O(b) times for b buffers. Throws InputError if
+/// there is no capacity, and as greedy_plan() does.
 PlanConflict irreducible_conflict(const PlanProblem& problem, const PlanOptions& options);
 
-/// Makes the buffers of a schedule. There is one for every output that has bytes, with the output's lifetime, and one
-/// for the scratch of every step that has scratch. If an in-place node runs and its input is not used afterwards, its
-/// output takes over the storage of the input. Throws InputError if the schedule is invalid. O((T + sum of in-degrees)
-/// log T) for T steps.
+/// Makes the buffers of a schedule: one for every output that has bytes, with the output's lifetime, and one for the
+/// scratch of every step that has scratch. If an in-place node overwrites an input, its output takes over the storage
+/// of the input. This requires that the input is not used afterwards. Throws InputError if the schedule is invalid.
+/// O((T + sum of in-degrees) log T) for T steps.
 PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedule);
 
 /// Makes the buffers of the given specs. Buffer i is specs[i], with times renumbered without gaps. Throws InputError if
@@ -118,17 +118,17 @@ struct PlannedOrder {
   PlanSolution plan;
 };
 
-/// Plans a schedule. If the plan exceeds options.capacity although the peak does not, plans other orders of the same
-/// steps, too. In each of these orders, memory stays within the capacity, and every step reads the values computed by
-/// the same steps as before, so the cost is the same. Returns the order whose plan is lowest. If options.capacity is
-/// absent, the schedule's peak with sizes rounded up to the alignment serves as the capacity. Schedules of more than
-/// 20,000 steps keep their order. Throws as plan_problem() does.
+/// Plans a schedule. If the plan exceeds options.capacity although the peak does not, also plans other orders of the
+/// same steps, and returns the order with the lowest plan. In all these orders, memory stays within the capacity, and
+/// every step reads the results of the same steps, so the cost is the same. If options.capacity is absent, the
+/// schedule's peak with sizes rounded up to the alignment takes its place. Schedules of more than 20,000 steps keep
+/// their order. Throws as plan_problem() does.
 PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options);
 
-/// Runs find_plan() on the buffers of a schedule (plan_problem()).
+/// Finds a plan of a schedule by plan_problem() and find_plan().
 core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options = {});
-/// Runs find_plan() on the buffers of the given specs. In the result, `buffers[i]` is the buffer of specs[i], with
-/// `last` = upper - 1.
+/// Finds a plan of the given specs by find_plan(). In the result, `buffers[i]` is the buffer of specs[i], with `last` =
+/// upper - 1.
 core::Plan plan_buffers(const std::vector<core::BufferSpec>& specs, const PlanOptions& options = {});
 
 }  // namespace cairn::solvers

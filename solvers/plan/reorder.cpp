@@ -11,7 +11,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Moves a few random steps. Every step still reads the outputs of the same steps, and memory stays within `most`
+/// Moves a few random steps. Every step still reads the results of the same steps, and memory stays within `most`
 /// bytes.
 void shuffle(core::EditableSchedule& schedule, std::int64_t most, core::Random& random) {
   constexpr std::int32_t kFarthest = 100;  // largest distance over which a step moves, in steps
@@ -54,7 +54,7 @@ PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& sch
   core::EditableSchedule trial(aligned);
   core::Random random(1);
   trial.assign(schedule.steps);
-  // The current order of the search, whose plan is as low as that of `best`. `best` is the first such order.
+  // The search walks over orders whose plans are equally low; `best` is the first of these orders.
   PlannedOrder current = best;
   while (missed() && !watch.expired_now()) {
     shuffle(trial, capacity, random);

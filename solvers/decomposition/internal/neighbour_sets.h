@@ -12,7 +12,7 @@
 namespace cairn::solvers {
 
 /// The neighbours of every node of a graph to which edges are added and from which nodes are removed. Each node has a
-/// row, which lists its neighbours. A removed node stays in the rows of its neighbours until neighbours() is called for
+/// row, the list of its neighbours. A removed node stays in the rows of its neighbours until neighbours() is called for
 /// them, so that remove() need not search these rows. Long rows also have a hash table.
 class NeighbourSets {
  public:
@@ -39,7 +39,7 @@ class NeighbourSets {
     return row.nodes;
   }
 
-  /// Returns whether two nodes are adjacent. Requires that neither node is removed.
+  /// Neither node may have been removed.
   bool adjacent(core::NodeId a, core::NodeId b) const {
     if (rows_[a].nodes.size() > rows_[b].nodes.size()) std::swap(a, b);
     const Row& row = rows_[a];
@@ -47,13 +47,12 @@ class NeighbourSets {
     return row.table[row.slot(b)] == b;
   }
 
-  /// Connects two nodes that are not adjacent.
+  /// The nodes must not be adjacent yet.
   void connect(core::NodeId a, core::NodeId b) {
     append(a, b);
     append(b, a);
   }
 
-  /// Removes v and its edges. O(degree).
   void remove(core::NodeId v) {
     for (const core::NodeId u : neighbours(v)) --rows_[u].degree;
     rows_[v] = {.nodes = {}, .table = {}, .in_table = 0, .degree = -1};
@@ -67,10 +66,9 @@ class NeighbourSets {
     /// Hash table of the nodes in the row, with open addressing; at most half full. Empty for short rows. It can
     /// contain removed nodes.
     std::vector<core::NodeId> table;
-    std::size_t in_table = 0;  ///< number of nodes in the hash table
-    std::int32_t degree = 0;   ///< number of neighbours; -1: the node is removed
+    std::size_t in_table = 0;
+    std::int32_t degree = 0;  ///< number of neighbours; -1: the node is removed
 
-    /// Returns the slot of u in the table, or the free slot to which u belongs.
     std::size_t slot(core::NodeId u) const {
       const std::size_t mask = table.size() - 1;
       std::size_t at = (static_cast<std::uint64_t>(u) * 0x9e3779b97f4a7c15ULL) >> 32 & mask;

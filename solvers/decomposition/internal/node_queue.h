@@ -9,13 +9,13 @@
 
 namespace cairn::solvers {
 
-/// A binary heap of nodes whose keys can change. The node with the least key comes first; among equal keys, the node
-/// with the lower rank does. update() and erase() take O(log n).
+/// A binary heap of nodes whose keys can change. The node with the least key comes first; among equal keys, the node of
+/// lowest rank. update() and erase() take O(log n).
 class NodeQueue {
  public:
   using Key = std::pair<std::int64_t, std::int64_t>;
 
-  /// Makes a heap of the nodes v from 0 to n - 1 with the keys key_of(v). `rank` lists the rank of each node.
+  /// Makes a heap of the nodes v from 0 to n - 1 with the keys key_of(v). `rank` has one entry per node.
   template <class KeyOf>
   NodeQueue(core::NodeId n, const KeyOf& key_of, std::vector<core::NodeId> rank)
       : keys_(n), rank_(std::move(rank)), heap_(n), place_(n) {
@@ -72,7 +72,7 @@ class NodeQueue {
   std::vector<Key> keys_;
   std::vector<core::NodeId> rank_;
   std::vector<core::NodeId> heap_;
-  std::vector<core::NodeId> place_;  ///< index of each node in heap_
+  std::vector<core::NodeId> place_;
 };
 
 }  // namespace cairn::solvers

@@ -14,8 +14,7 @@ class UnionFind {
     while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
     return x;
   }
-  /// Unites the sets that contain `from` and `into`. Afterwards, find() returns for all their members what it returned
-  /// for `into` before.
+  /// Unites the sets that contain `from` and `into`. Their common representative is that of `into`.
   void join(std::int32_t from, std::int32_t into) { parent_[find(from)] = find(into); }
 
  private:

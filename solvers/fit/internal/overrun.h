@@ -6,17 +6,16 @@
 
 namespace cairn::fit {
 
-/// Learns by how many seconds calls on one graph end later than their limit. On large graphs, this can be long, because
-/// parts of each call cannot be interrupted.
+/// Learns by how many seconds calls of a solver on one graph exceed their limits. On large graphs, this can be long,
+/// because parts of each call cannot be interrupted.
 class Overrun {
  public:
   double seconds() const { return seconds_; }
-  /// Returns the limit that the next call must be given so that it ends within `limit`.
+  /// Returns the limit to give to the next call, so that the call ends within `limit`.
   core::Limit before(core::Limit limit) const {
     limit.seconds = std::max(0.0, limit.seconds - seconds_);
     return limit;
   }
-  /// Learns from a call that was given the limit `told` and took `took` seconds.
   void learn(const core::Limit& told, double took) { seconds_ = std::max(seconds_, took - told.seconds); }
   /// Adds the time of work that follows every call and cannot be given a limit, such as planning the schedule found.
   void add(double seconds) { seconds_ += seconds; }

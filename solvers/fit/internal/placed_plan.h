@@ -14,14 +14,13 @@
 /// solvers::search_placed() takes and returns.
 namespace cairn::fit {
 
-/// Combines the schedule with the addresses of its plan.
 solvers::PlacedSchedule placed_as(const core::Schedule& schedule, const core::Plan& plan);
-/// Returns the plan of options.search.start that options.start_offsets describe. Returns nothing if there are none, or
-/// if they are not valid for this graph and alignment.
+/// Returns the plan of the schedule options.search.start with the offsets options.search.start_offsets. Returns nothing
+/// if there are none, or if the offsets are not valid for this graph and alignment.
 std::optional<core::Plan> plan_of_start(const core::Graph& graph, const solvers::SolveOptions& options,
                                         std::int64_t alignment);
-/// Makes the plan of a placed schedule and checks it. Throws InputError if the offsets are not valid addresses for the
-/// schedule's buffers, and DefectError if the plan is wrong.
+/// Makes the plan and checks it. Throws InputError if the offsets are not valid addresses for the schedule's buffers,
+/// and DefectError if the plan is wrong.
 core::Plan plan_of(const core::Graph& graph, const solvers::PlacedSchedule& placed,
                    const solvers::PlanOptions& options);
 

@@ -12,17 +12,16 @@
 /// memory profile, because an optimal order runs each segment without interruption (Theorem 6.5). One thread solves one
 /// graph, in memory that the caller provides.
 ///
-/// A gap is a position in the order before, between or behind the staff's segments; segments of bends can run there.
-/// The current order is one array of segments, divided into blocks. A block consists of a gap and the staff segment
-/// behind it, and stores the sums of its segments. A segment only ever moves to a neighbouring gap. So a move takes
-/// time linear in two blocks, plus O(1) for each other block.
+/// A gap is a position before, between or behind the staff's segments, at which segments of bends can run. The current
+/// order is one array of segments, divided into blocks. A block consists of a gap and the staff segment behind it, and
+/// stores the sums of its segments. A segment moves only to a neighbouring gap. So a move takes time linear in two
+/// blocks, plus O(1) for each other block.
 ///
-/// The cut of a solver is a set of segments that have run: a prefix of the staff and a prefix of each bend. The
-/// segments beyond the cut are those that are not in this set.
+/// The cut of a solver is a set of segments that have run: a prefix of the staff and a prefix of each bend. All other
+/// segments are beyond the cut.
 namespace cairn::solvers {
 
-/// Places arrays one after another in the caller's memory. Without memory, only counts the bytes that the arrays would
-/// need.
+/// Places arrays one after another in the caller's memory. Without memory, only counts the bytes needed.
 class BumpAllocator {
  public:
   CAIRN_HD explicit BumpAllocator(std::byte* memory = nullptr) : memory_(memory) {}
@@ -41,9 +40,9 @@ class BumpAllocator {
   std::int64_t bytes_ = 0;
 };
 
-/// Appends the segment `next` to a canonical chain of `count` segments, that is, one that consists of the segments of a
-/// memory profile (core::append_segment()). As long as the chain's last segment and `next` belong together
-/// (core::belong_together()), merges the two, so that the chain stays canonical.
+/// Appends the segment `next` to a chain of `count` segments, which must be the segments of a memory profile
+/// (core::append_segment()). Merges segments for which core::belong_together() is true, so that the result is a
+/// profile, too.
 template <class T, class Absorb>
 CAIRN_HD void append(T* chain, std::int32_t& count, T next, const Absorb& absorb) {
   while (count > 0 && core::belong_together(chain[count - 1], next)) {
@@ -57,7 +56,7 @@ CAIRN_HD inline void append(core::Segment* chain, std::int32_t& count, const cor
   append(chain, count, next, [](core::Segment& a, const core::Segment& b) { a = core::joined(a, b); });
 }
 
-/// Upper bounds on the sizes of all graphs that a solver is to solve.
+/// Upper bounds on the sizes of all graphs that a solver solves.
 struct CaduceusSize {
   /// - staff: number of staff segments.
   /// - bends: number of bends.
@@ -75,11 +74,11 @@ struct MirroredSegment : core::Segment {
 template <class T>
 struct CaduceusOf {
   struct Bend {
-    std::int32_t first, last;  ///< first and last gap in which segments of the bend may run
+    std::int32_t first, last;  ///< first and last gap in which the bend's segments can run
     std::int32_t begin, end;   ///< range of the ids of the bend's segments
   };
-  T* segments;            ///< all segments, indexed by id
-  Bend* bends;            ///< the bends, in ascending order of ids
+  T* segments;            ///< indexed by id
+  Bend* bends;            ///< in ascending order of ids
   std::int32_t* bend_of;  ///< for each id, the number of the bend that contains the segment; -1: the staff
   std::int32_t* ranked;   ///< ids of bend segments in sort order
   std::int32_t staff = 0, bend_count = 0, count = 0;
@@ -91,23 +90,22 @@ struct CaduceusOf {
         ranked(allocator.take<std::int32_t>(size.segments)) {}
 
   CAIRN_HD void clear() { staff = bend_count = count = 0; }
-  /// Adds a staff segment. The whole staff has to be added before the first bend.
+  /// Adds a staff segment. The whole staff must be added before the first bend.
   CAIRN_HD void add_staff(const T& segment) {
     bend_of[count] = -1;
     segments[count++] = segment;
     ++staff;
   }
-  /// Starts a bend. Returns the address to which the caller writes the bend's segments before it calls end_bend().
+  /// Returns the address to which the caller writes the next bend's segments before it calls end_bend().
   CAIRN_HD T* begin_bend() { return segments + count; }
-  /// Adds the bend of `length` segments that were written at the address from begin_bend(). `first` and `last` are
-  /// gaps.
+  /// Adds the bend of `length` segments that were written to begin_bend(). `first` and `last` are gaps.
   CAIRN_HD void end_bend(std::int32_t first, std::int32_t last, std::int32_t length) {
     for (std::int32_t i = 0; i < length; ++i) bend_of[count + i] = bend_count;
     bends[bend_count++] = {first, last, count, count + length};
     count += length;
   }
-  /// Sorts the ids of bend segments into `ranked` by Shell's sort with Knuth's increments, in about s^1.3 steps for s
-  /// segments. Among equal segments, the one with the lower id comes first.
+  /// Sorts the ids of bend segments into `ranked`, equal segments by id. Uses Shell's sort with Knuth's increments,
+  /// which takes about s^1.3 steps for s segments.
   CAIRN_HD void rank() {
     const std::int32_t length = count - staff;
     for (std::int32_t i = 0; i < length; ++i) ranked[i] = staff + i;
@@ -148,8 +146,8 @@ class CaduceusSolver {
         cut_(allocator.take<std::int32_t>(size.bends)) {}
 
   /// Finds an order of least peak by Algorithm 6 and returns this peak. Makes O(s p) moves if the bends have s segments
-  /// and the staff has p segments. A move takes a segment from one gap to a neighbouring gap, in O(p + number of
-  /// segments in these two gaps) time.
+  /// and the staff has p segments. A move takes a segment to a neighbouring gap, in O(p + number of segments in both
+  /// gaps) time.
   CAIRN_HD std::int64_t least_peak(const SegmentCaduceus& graph) {
     start(graph);
     return optimal(graph);
@@ -162,16 +160,16 @@ class CaduceusSolver {
     Cuts<SegmentCaduceus> cuts{*this, graph};
     find_schedule_general(cuts);
   }
-  /// Returns all ids in an order of least peak. Call least_peak() first.
+  /// Returns all ids in an order of least peak, after least_peak().
   CAIRN_HD const std::int32_t* optimal_order() const { return order_; }
-  /// Returns all ids in a dominant order. Call dominant() first.
+  /// Returns all ids in a dominant order, after dominant().
   CAIRN_HD const std::int32_t* dominant_order() const { return result_; }
 
  private:
   /// The segments of a gap in sort order, followed by the staff segment behind the gap.
   struct Block {
     std::int64_t change, peak;
-    std::int32_t begin;  ///< index of the block's first id in sequence_
+    std::int32_t begin;
     std::int32_t end;
   };
 
@@ -190,9 +188,8 @@ class CaduceusSolver {
     return graph.bends[bend].first > staff_at_ ? graph.bends[bend].first : staff_at_;
   }
 
-  /// Distributes the segments beyond the cut, i.e. those that have not run, over the gaps. Each segment goes to the gap
-  /// where it adds least to memory. This is the earliest possible gap if the segment lowers memory, and the latest if
-  /// it raises memory.
+  /// Distributes the segments beyond the cut over the gaps. Each segment goes to the gap where it adds least to memory:
+  /// the earliest possible gap if it lowers memory, otherwise the latest.
   template <class Graph>
   CAIRN_HD void lay_out(const Graph& graph) {
     const std::int32_t segments = graph.count - graph.staff;
@@ -254,7 +251,6 @@ class CaduceusSolver {
     return peak;
   }
 
-  /// Moves a segment to the next later gap (`later`) or to the next earlier gap.
   CAIRN_HD void move(std::int32_t id, bool later) {
     Block& block = blocks_[gap_[id]];
     std::int32_t at = block.begin;
@@ -274,15 +270,15 @@ class CaduceusSolver {
     }
     sequence_[at] = id;
   }
-  /// Returns whether the segment `other` comes before the segment `id` in a gap into which `id` moves. Staff segments
-  /// have no rank and come last.
+  /// Returns whether the segment `other` comes before the segment `id` in a gap. Staff segments have no rank and come
+  /// last.
   CAIRN_HD bool precedes(std::int32_t other, std::int32_t id) const {
     return other >= staff_ && rank_[other] < rank_[id];
   }
 
-  /// Moves a segment whose peak is too high to a neighbouring gap. A segment that lowers memory moves to the later gap,
-  /// other segments to the earlier gap. Segments of the same bend keep their order, so those in the way are moved, too.
-  /// Returns false if the move is impossible.
+  /// Moves a segment whose peak is too high to the next later gap if it lowers memory, otherwise to the next earlier
+  /// gap. Segments of the same bend keep their order, so those in the way move, too. Returns false if the move is
+  /// impossible.
   template <class Graph>
   CAIRN_HD bool give_way(const Graph& graph, std::int32_t id) {
     const std::int32_t bend = graph.bend_of[id];
@@ -293,8 +289,7 @@ class CaduceusSolver {
     const std::int32_t begin = at_[bend], end = graph.bends[bend].end;
     std::int32_t last = id;
     for (; last >= begin && last < end && gap_[last] == gap; last += step) {
-      // Segments that change memory in the same direction move too. A segment that changes it in the other direction
-      // blocks the move.
+      // A segment in the way that changes memory in the other direction blocks the move.
       if (graph.segments[last].negative() != negative) return false;
     }
     for (std::int32_t other = id; other != last; other += step) move(other, negative);
@@ -303,7 +298,7 @@ class CaduceusSolver {
     return true;
   }
 
-  /// Runs Algorithm 6 on the part beyond the cut. Returns the least peak, counted from the memory at the cut. Sets
+  /// Runs Algorithm 6 on the segments beyond the cut. Returns the least peak, counted from the memory at the cut. Sets
   /// order_ to an order with this peak.
   template <class Graph>
   CAIRN_HD std::int64_t optimal(const Graph& graph) {
@@ -322,10 +317,10 @@ class CaduceusSolver {
     }
   }
 
-  /// Extends the cut to a cut of least memory. Among cuts of equal memory, takes the one farthest along the staff.
-  /// Tries every position on the staff. At each position, the cut contains the segments of every bend up to the bend's
-  /// lowest valley. There are two exceptions: a bend that must not start yet stays where the cut already is, and a bend
-  /// that must be complete is contained as a whole.
+  /// Extends the cut to a cut of least memory; among equal cuts, to the one farthest along the staff. Tries every
+  /// position on the staff. At each position, the cut contains the segments of every bend up to the bend's lowest
+  /// valley, with two exceptions. A bend that must not start yet stays where it is in the current cut. A bend that must
+  /// be complete is contained as a whole.
   template <class Graph>
   CAIRN_HD void least_cut(const Graph& graph) {
     for (std::int32_t g = staff_at_; g <= graph.staff; ++g) change_[g] = 0;
@@ -355,8 +350,8 @@ class CaduceusSolver {
       }
     }
   }
-  /// Finds the end of the segments that lower memory and directly follow the cut in a bend. Adds their change of memory
-  /// to `bytes`.
+  /// Returns the end of the segments that lower memory and directly follow the cut in a bend. Adds their change of
+  /// memory to `bytes`.
   template <class Graph>
   CAIRN_HD std::int32_t lowest_valley(const Graph& graph, std::int32_t bend, std::int64_t& bytes) const {
     std::int32_t id = at_[bend];
@@ -364,14 +359,13 @@ class CaduceusSolver {
     return id;
   }
 
-  /// A graph and the solver's cut, in the form that Algorithms 1 and 2 take (dominant_schedule.h).
   template <class Graph>
   struct Cuts {
     CaduceusSolver& solver;
     const Graph& graph;
     std::int64_t peak = 0;
 
-    // Always false, because find_schedule() ends when no segment has a peak above the memory at the cut.
+    // False, because find_schedule() ends when no segment has a peak above the memory at the cut.
     CAIRN_HD bool done() const { return false; }
     CAIRN_HD bool find_optimal() {
       peak = solver.optimal(graph);
@@ -395,8 +389,8 @@ class CaduceusSolver {
     CAIRN_HD void append_reversed(const Cuts<MirroredCaduceus>&) { solver.end_mirror(graph); }
   };
 
-  /// Extends the cut up to and including the first segment of order_ that reaches the peak. If no segment exceeds the
-  /// memory at the cut, returns false and leaves the cut unchanged.
+  /// Extends the cut up to and including the first segment of order_ that reaches the peak. If `peak` is 0, no segment
+  /// exceeds the memory at the cut; returns false and leaves the cut unchanged.
   template <class Graph>
   CAIRN_HD bool pass(const Graph& graph, std::int64_t peak) {
     if (peak == 0) return false;
@@ -410,14 +404,13 @@ class CaduceusSolver {
     return true;
   }
 
-  /// Saves the cut and begins to work on the mirror. The mirror is the part before the cut, read backwards.
+  /// Saves the cut and begins to work on the mirror, which is the part before the cut, read backwards.
   CAIRN_HD void begin_mirror(const SegmentCaduceus& graph) {
     cut_staff_ = staff_at_;
     for (std::int32_t b = 0; b < graph.bend_count; ++b) cut_[b] = at_[b];
     mirror(graph);
     start(mirror_);
   }
-  /// Turns result_ from an order of the mirror into an order of the graph, and restores the cut.
   CAIRN_HD void end_mirror(const SegmentCaduceus& graph) {
     std::int32_t places = 0;
     for (std::int32_t i = 0; i < result_count_; ++i) {
@@ -431,8 +424,7 @@ class CaduceusSolver {
     for (std::int32_t b = 0; b < graph.bend_count; ++b) at_[b] = cut_[b];
   }
 
-  /// Sets mirror_ to the part of the graph before the cut. The part is read backwards and all weights are negated, so
-  /// that rises become drops.
+  /// Sets mirror_ to the part before the cut, read backwards. All weights are negated, so that rises become drops.
   CAIRN_HD void mirror(const SegmentCaduceus& graph) {
     const auto reversed = [&](std::int32_t id) {
       return MirroredSegment{{graph.segments[id].drop, graph.segments[id].rise}, id, id + 1};
@@ -441,9 +433,8 @@ class CaduceusSolver {
     for (std::int32_t id = staff_at_; id-- > 0;) mirror_.add_staff(reversed(id));
     for (std::int32_t b = 0; b < graph.bend_count; ++b) {
       const auto& bend = graph.bends[b];
-      // A segment that leaves memory unchanged is on one side of the lowest valley when the bend is read forwards, and
-      // on the other side when it is read backwards. On that side, it can belong together with the next segment;
-      // append() merges the two.
+      // A segment that leaves memory unchanged is on one side of the lowest valley forwards and on the other side
+      // backwards. There it can belong together with the next segment; append() merges the two.
       MirroredSegment* chain = mirror_.begin_bend();
       std::int32_t length = 0;
       for (std::int32_t id = at_[b]; id-- > bend.begin;) {
@@ -458,13 +449,13 @@ class CaduceusSolver {
     mirror_.rank();
   }
 
-  static constexpr std::int64_t kNothing = -(std::int64_t{1} << 61);  ///< value that is below every peak
+  static constexpr std::int64_t kNothing = -(std::int64_t{1} << 61);
 
   MirroredCaduceus mirror_;
   Block* blocks_;
   std::int64_t* change_;  ///< for each staff position, the change of memory from the position before to this one
-  std::int32_t* rank_;    ///< for each id of a bend segment, its position in sort order
-  std::int32_t* gap_;     ///< for each id, the current gap of the segment
+  std::int32_t* rank_;    ///< for each id of a bend segment, its position in `ranked`
+  std::int32_t* gap_;
   std::int32_t *sequence_, *order_, *result_;
   std::int32_t* at_;   ///< for each bend, the id of the first segment beyond the cut
   std::int32_t* cut_;  ///< copy of at_ for the cut at which the mirror begins

@@ -4,7 +4,7 @@
 
 /// Algorithms 1 and 2 of Jin et al. for any class of graphs in which orders of least peak and minimum cuts can be
 /// found. `Cuts` stands for a graph with a cut, and for an order that grows. The cut is the set of steps that have run;
-/// at first it is empty. The steps beyond the cut are those that have not run. `Cuts` has these members:
+/// at first it is empty. All other steps are beyond the cut. `Cuts` has these members:
 ///
 ///   done()                   returns whether every step to be ordered was appended
 ///   bool find_optimal()      finds an order of least peak for the steps beyond the cut; returns false if it gave up
@@ -17,15 +17,15 @@
 ///   append_reversed(cuts)    appends the order of these Cuts, backwards
 namespace cairn::solvers {
 
-/// Runs Algorithm 1 (FINDSCHEDULE), which appends an order of all steps beyond the cut. This order dominates all other
-/// orders of these steps. No cut beyond the current one may have less memory. Makes one call of find_optimal() and
-/// finds one minimum cut for each segment of the result. Returns false if find_optimal() gave up.
+/// Runs Algorithm 1 (FINDSCHEDULE), which appends an order of all steps beyond the cut that dominates all other orders
+/// of these steps. No cut that contains the current one may have less memory. For each segment of the result, calls
+/// find_optimal() once and finds one minimum cut. Returns false if find_optimal() gave up.
 template <class Cuts>
 CAIRN_HD bool find_schedule(Cuts& cuts) {
   while (!cuts.done()) {
     if (!cuts.find_optimal()) return false;
-    // No later cut has less memory than this cut. If the steps after this cut never need more memory than the cut
-    // itself, their order does not matter, and the steps found so far are followed by the others in any order.
+    // No later cut has less memory than this cut. If the remaining steps never need more memory than this cut, their
+    // order does not matter.
     if (!cuts.pass_peak()) {
       cuts.append_found();
       return true;
@@ -37,8 +37,8 @@ CAIRN_HD bool find_schedule(Cuts& cuts) {
 }
 
 /// Runs Algorithm 2 (FINDSCHEDULEGENERAL) with Theorem 3.14 from the empty cut. Appends an order of all steps that
-/// dominates all other orders. Moves to a minimum cut. From there, runs Algorithm 1 backwards on the part before the
-/// cut, and forwards on the part after it. Returns false if find_optimal() gave up.
+/// dominates all other orders. Moves to a minimum cut, and runs Algorithm 1 backwards on the part before it, and
+/// forwards on the part after it. Returns false if find_optimal() gave up.
 template <class Cuts>
 CAIRN_HD bool find_schedule_general(Cuts& cuts) {
   cuts.move_to_least_cut();

@@ -1,6 +1,6 @@
 // The search over orders of keys (key_orders.h). A key is a node at which paths of a tree join, or which reads the
-// source of the tree. Orders are built from prefixes. The bound of a prefix is a lower bound on the peak of all its
-// orders.
+// source of the tree. Orders are built from prefixes. The bound of a prefix is a lower bound on the peak of all orders
+// that begin with it.
 
 #include "cairn/solvers/order/device/key_orders.h"
 
@@ -27,7 +27,7 @@ void write_chain(Signature& signature, const std::vector<core::Segment>& chain) 
   }
 }
 
-/// Numbers the subtree of each key so that equal subtrees have equal numbers.
+/// Numbers the subtrees of all keys so that equal subtrees have equal numbers.
 std::vector<std::int64_t> subtree_classes(const KeyTree& tree) {
   const std::size_t keys = tree.keys.size();
   std::vector<std::vector<Signature>> free(keys);
@@ -75,7 +75,7 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
   check(tree);
   const auto count = static_cast<std::int32_t>(tree.keys.size());
   const std::vector<std::int64_t> classes = subtree_classes(tree);
-  // Indexed by parent and number of a subtree: the last child of the parent, so far, that has this subtree.
+  // Indexed by parent and number of a subtree: the last child of the parent so far that has this subtree.
   std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> last_of_class;
   for (std::int32_t k = 0; k < count; ++k) {
     const KeyTree::Key& key = tree.keys[k];
@@ -84,7 +84,7 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
     earlier->second = k;
     readers += key.reads_source ? 1 : 0;
   }
-  // At this point `end` is the size of the subtree. The loop below turns it into the position of the next child.
+  // Here `end` is the size of the subtree. The loop below turns it into the position of the next child.
   for (std::int32_t k = count; k-- > 0;) {
     if (keys[k].parent < 0) continue;
     keys[keys[k].parent].end += keys[k].end;
@@ -133,14 +133,13 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
 
 namespace {
 
-/// Prefixes of one length that wait to be extended. The prefixes of the lowest bound come first.
+/// Prefixes of one length that wait to be extended, those of the lowest bound first.
 struct PrefixLayer {
   std::int32_t length = 0;
   std::vector<std::int32_t> keys;
   std::vector<std::uint64_t> peaks;
   std::size_t next = 0;
 
-  /// Returns the number of remaining prefixes whose bound is at most `bound`.
   std::size_t waiting(std::uint64_t bound) const {
     const auto first = peaks.begin() + static_cast<std::ptrdiff_t>(next);
     return static_cast<std::size_t>(std::upper_bound(first, peaks.end(), bound) - first);
@@ -191,8 +190,8 @@ class KeyOrderSearch {
     return *wide_;
   }
 
-  /// Takes the next `count` prefixes out of the layer. Leaves out the prefixes that the best known order dominates.
-  /// Makes a new layer, in which the other prefixes are extended by one key each.
+  /// Takes the next `count` prefixes out of the layer. Extends those that the best known order does not dominate by one
+  /// key each, and stores the results in a new layer.
   void take(PrefixLayer& layer, std::size_t count) {
     const auto length = static_cast<std::size_t>(layer.length);
     const auto begin = layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next * length);
@@ -203,8 +202,8 @@ class KeyOrderSearch {
     if (layer.length < keys_ && count > 0) descend(taken, count, layer.length);
   }
 
-  /// Removes prefixes that the best known order dominates. If the prefixes are whole orders, makes the best of them the
-  /// best known order. Returns the number of prefixes that remain.
+  /// Removes prefixes that the best known order dominates. If the prefixes are whole orders, updates the best known
+  /// order. Returns the number of prefixes that remain.
   std::size_t without_dominated(std::vector<std::int32_t>& prefixes, std::size_t count, std::int32_t length) {
     machine_for(std::int64_t{16} * static_cast<std::int64_t>(count))
         .profiles({prefixes.data(), static_cast<std::int64_t>(count), length}, profiles_);
@@ -223,7 +222,7 @@ class KeyOrderSearch {
     return left;
   }
 
-  /// Makes a whole order the best known order, unless the present best known order dominates it.
+  /// Makes a whole order the best known order, unless the previous one dominates it.
   void offer(const core::CanonicalView& profile, std::vector<std::int32_t>::const_iterator order) {
     core::CanonicalProfile candidate{0, {profile.segments.begin(), profile.segments.end()}};
     const auto peak = static_cast<std::uint64_t>(candidate.peak());
@@ -248,8 +247,8 @@ class KeyOrderSearch {
     layers_.push_back(std::move(layer));
   }
 
-  /// Completes the current prefix, each time with the first key that may follow. Used if the time ended before any
-  /// whole order was found.
+  /// Completes the current prefix, each time with the first key that may follow. Used if the limit ended the search
+  /// before any whole order was found.
   void take_any() {
     const PrefixLayer& layer = layers_.back();
     found_.keys.assign(layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next) * layer.length,
@@ -288,7 +287,7 @@ class KeyOrderSearch {
   std::int64_t keys_;
   std::int64_t most_width_ = 1;
   std::int64_t tried_ = 0;
-  std::vector<PrefixLayer> layers_;  ///< prefixes that wait to be extended, indexed by length
+  std::vector<PrefixLayer> layers_;
   KeyOrderChildren children_;
   KeyOrderProfiles profiles_;
   bool has_best_ = false;

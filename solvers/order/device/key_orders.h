@@ -17,13 +17,13 @@ struct KeyTree {
   struct Key {
     core::Segment key;
     std::vector<core::Segment> rest;  ///< path after the key
-    /// Number of the key at which the path of this key ends. It is lower than this key's own number. -1: the path ends
-    /// at the sink.
+    /// Number of the key at which the path behind this key ends, which must be lower than the number of this key. -1:
+    /// the path ends at the sink.
     std::int32_t parent = -1;
     bool reads_source = false;
   };
-  /// A path from the source to the key `parent`, or to the sink if `parent` is -1. The path does not affect when the
-  /// source's bytes are released.
+  /// A path from the source to the key `parent`, or to the sink if `parent` is -1. It does not decide when the source's
+  /// bytes are freed.
   struct Free {
     std::vector<core::Segment> segments;
     std::int32_t parent = -1;
@@ -34,17 +34,16 @@ struct KeyTree {
 };
 
 struct KeyOrderOptions {
-  /// Lower limit on the number of prefixes of orders that are extended at once, if `memory_bytes` allows it. Without
-  /// this limit, the number starts at one, which gives a depth-first search, and grows by one for every 256 prefixes
-  /// tried. Much larger numbers find good orders later; much smaller ones do not keep threads busy. Any number gives a
-  /// dominant order.
+  /// Least number of prefixes of orders that are extended at once, if `memory_bytes` allows it. With 1, the search
+  /// begins as a depth-first search, and the number grows by one for every 256 prefixes tried. Much larger numbers find
+  /// good orders later; much smaller ones do not keep threads busy. Any number gives a dominant order.
   std::int64_t least_width = 1;
   std::int64_t most_width = 1 << 13;
-  /// Largest number of bytes for prefixes that wait and their data.
+  /// Largest number of bytes for waiting prefixes and their data.
   std::int64_t memory_bytes = std::int64_t{256} << 20;
   std::int64_t least_batch = 512;  ///< batches of fewer candidates (prefixes to evaluate) run on the caller's thread
-  /// Called on the caller's thread with the work since the last call. If it returns true, the search ends. Work is
-  /// counted in relaxations (search_key_orders()); a dominant schedule counts as 16.
+  /// Called on the caller's thread with the work since the last call. If it returns true, the search ends. A relaxation
+  /// (search_key_orders()) counts as 1, a dominant schedule as 16.
   std::function<bool(std::int64_t work)> stop;
 };
 
@@ -57,7 +56,7 @@ struct KeyOrdersFound {
     bool operator==(const Place&) const = default;
   };
   bool complete = false;           ///< whether `steps` is dominant; if not, `steps` is the best schedule found
-  std::vector<std::int32_t> keys;  ///< keys in the order found
+  std::vector<std::int32_t> keys;  ///< in the order found
   std::vector<Place> steps;        ///< every segment of every part, in the order found
   std::int64_t peak = 0;           ///< peak in bytes above the memory at the beginning
   std::int64_t relaxations = 0;    ///< number of prefixes whose least peak was computed
@@ -66,23 +65,23 @@ struct KeyOrdersFound {
 
 /// Finds a dominant schedule (Theorem 7.6 of Jin et al.). Tries the orders of the keys that respect the tree, of which
 /// there are 2^O(d log d) for d readers of the source. Orders are built from prefixes. The relaxation of a prefix is a
-/// caduceus graph in which the keys that are not in the prefix are relaxed in two ways. They run in parallel chains
-/// that do not join, and only one of the keys that must still read the source releases it. A prefix is dropped if one
-/// of the following holds:
+/// caduceus graph in which the keys that are not in the prefix run in parallel chains that do not join. In this graph,
+/// a single one of these keys frees the source, even if several must still read it. A prefix is dropped in each of
+/// these cases:
 ///
 /// - The least peak of the relaxation is above the best known peak.
-/// - The best schedule known dominates the dominant schedule of the relaxation. That schedule in turn dominates every
-/// schedule that begins with the prefix.
-/// - Two equal subtrees have the same parent, and the prefix starts the second before the first. If the two subtrees
-/// are exchanged, the result is an order with the same profile that is not dropped.
+/// - The best known schedule dominates the dominant schedule of the relaxation. The latter dominates every schedule
+/// that begins with the prefix.
+/// - Two equal subtrees have the same parent, and the prefix starts the second before the first. Exchanging the two
+/// gives an order with the same profile that is not dropped.
 ///
-/// Many prefixes of one length are extended at once, beginning with those of the lowest bound. The search continues
-/// with the children of the lowest bound before it returns to other prefixes of that length. The same options give the
-/// same answer on every machine and with any number of threads. Throws InputError if the number of a parent is not
-/// lower than that of its child, or if there are too many segments.
+/// Many prefixes of one length are extended at once, those of the lowest bound first. The search continues with their
+/// children before it returns to other prefixes of that length. The same options give the same answer on every machine
+/// and with any number of threads. Throws InputError if the number of a parent is not lower than that of its child, or
+/// if there are too many segments.
 ///
-/// Prefixes of the same keys are not compared with each other by their relaxations. The reason is that the next key can
-/// run at any point of an unfinished path, and a prefix would have to be better at each of these points.
+/// Prefixes of the same keys are not compared with each other by their relaxations, because the next key can run at any
+/// point of an unfinished path, and a prefix would have to be better at each of these points.
 KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, core::HostMachine& machine);
 
 }  // namespace cairn::solvers

@@ -15,35 +15,34 @@
 #include "cairn/solvers/order/device/caduceus.h"
 #include "cairn/solvers/order/device/key_orders.h"
 
-/// The work that search_key_orders() gives to a Machine (core/machine/support/machine.h): it computes the children of
-/// many prefixes with their least peaks, and the dominant profiles of many prefixes. A child is a prefix extended by
-/// one key.
+/// The work that search_key_orders() gives to a Machine (core/machine/support/machine.h): the children of many prefixes
+/// with their least peaks, and the dominant profiles of many prefixes. A child is a prefix extended by one key.
 namespace cairn::solvers {
 
 /// A KeyTree in plain arrays. The tree's segments are stored as chains, in this order:
-/// - the rest of each key, which is the path after it;
+/// - the path behind each key (`rest`);
 /// - the free paths;
 /// - each key with its rest;
-/// - each key with its rest once more, where the key also releases the source.
+/// - each key with its rest once more, where the key also frees the source.
 struct KeyTreeView {
   struct Key {
     core::Segment key;
     std::int32_t parent;
     std::int32_t children;
-    std::int32_t twin;  ///< key of an equal subtree of the same parent that has to start before this one; -1: none
-    /// - place: position of the key in a preorder walk of the subtrees.
-    /// - end: position after the key's subtree in the same walk.
+    std::int32_t twin;  ///< key of an equal subtree of the same parent that must start before this one; -1: none
+    /// - place: position of the key in a preorder walk of the tree.
+    /// - end: position after the key's subtree in this walk.
     std::int32_t place, end;
     std::int32_t reads_source;
   };
-  /// A segment of a chain: the chain's number and the segment's index in it.
+  /// A chain's number, and the index of a segment in this chain.
   struct Ranked {
     std::int32_t chain, index;
   };
   const Key* keys;
   const std::int32_t* free_parents;
   const core::Segment* segments;
-  /// Index of the first segment of each chain. The last entry is the end of the last chain.
+  /// Index of the first segment of each chain; the last entry is the end of the last chain.
   const std::int32_t* chain_begin;
   const Ranked* ranked;  ///< all segments of all chains, sorted by core::sorts_before()
   std::int32_t key_count, free_count, ranked_count, readers;
@@ -58,7 +57,6 @@ struct KeyTreeView {
     }
     return false;
   }
-  /// Returns whether the key may follow the prefix.
   CAIRN_HD bool may_follow(const std::int32_t* prefix, std::int32_t length, std::int32_t key) const {
     std::int32_t waiting = keys[key].children;
     for (std::int32_t i = 0; i < length; ++i) {
@@ -74,7 +72,7 @@ struct KeyTreeView {
   }
 };
 
-/// The caduceus graph of a prefix. In this graph, the remaining keys are relaxed (see search_key_orders()).
+/// The caduceus graph of a prefix, in which the other keys are relaxed (search_key_orders()).
 class Relaxation {
  public:
   CAIRN_HD Relaxation(BumpAllocator& allocator, const KeyTreeView& tree, const CaduceusSize& size)
@@ -83,8 +81,8 @@ class Relaxation {
         first_id_(allocator.take<std::int32_t>(tree.free_count + 3 * tree.key_count)),
         chain_of_bend_(allocator.take<std::int32_t>(size.bends)) {}
 
-  /// Builds the graph of the prefix followed by the key `next`. If `next` is -1, builds the graph of the prefix alone.
-  /// O(all segments).
+  /// Builds the graph of the prefix followed by the key `next` or, if `next` is -1, of the prefix alone. O(all
+  /// segments).
   CAIRN_HD void build(const KeyTreeView& tree, const std::int32_t* prefix, std::int32_t length, std::int32_t next) {
     const std::int32_t keys = tree.key_count, frees = tree.free_count;
     const std::int32_t staff = next < 0 ? length : length + 1;
@@ -123,7 +121,7 @@ class Relaxation {
   }
   CAIRN_HD const SegmentCaduceus& graph() const { return graph_; }
 
-  /// Returns what an id stands for: a position on the staff (given as chain -1), or a segment of a chain.
+  /// Returns what an id stands for: a segment of a chain, or a position on the staff with -1 as its chain.
   CAIRN_HD KeyTreeView::Ranked origin(std::int32_t id) const {
     const std::int32_t bend = graph_.bend_of[id];
     if (bend < 0) return {-1, id};
@@ -145,7 +143,7 @@ class Relaxation {
   }
 
   SegmentCaduceus graph_;
-  std::int32_t* position_;  ///< for each key, its position on the staff; -1: the key is not there
+  std::int32_t* position_;  ///< for each key, its position on the staff or -1
   std::int32_t* first_id_;  ///< for each chain, its first id; -1: the chain is absent
   std::int32_t* chain_of_bend_;
 };
@@ -160,7 +158,6 @@ struct RelaxationSolver {
       : allocator(memory), relaxation(allocator, tree, size), solver(allocator, size) {}
 };
 
-/// A key tree in the host's memory.
 struct PackedKeyTree {
   /// Converts a key tree. Throws InputError if the number of a parent is not lower than that of its child, or if there
   /// are too many segments.
@@ -187,11 +184,9 @@ struct PackedKeyTree {
             readers,
             released};
   }
-  /// Returns the number of bytes of workspace that one RelaxationSolver needs.
   std::int64_t workspace_bytes() const { return RelaxationSolver(nullptr, view(), size).allocator.bytes(); }
 };
 
-/// Prefixes of one length, stored one after another.
 struct Prefixes {
   const std::int32_t* keys;
   std::int64_t count;
@@ -200,7 +195,7 @@ struct Prefixes {
 
 struct KeyOrderChildren {
   std::vector<std::uint64_t> peaks;  ///< least peaks of the children, ascending
-  /// For each child, `prefix * key_count + key`. Ascending among children with equal peaks.
+  /// For each child, `prefix * key_count + key`; ascending among children with equal peaks.
   std::vector<std::int64_t> places;
 };
 
@@ -209,16 +204,15 @@ struct KeyOrderProfiles {
   std::vector<std::int32_t> counts;
 };
 
-/// Runs the two kinds of batches of the search on a machine, which stores the tree.
+/// The two kinds of batches, run on a machine that stores the tree.
 class KeyOrderBatches {
  public:
   virtual ~KeyOrderBatches() = default;
   virtual void children(const Prefixes& prefixes, KeyOrderChildren& children) = 0;
-  /// Computes the dominant profiles of the prefixes' relaxations.
   virtual void profiles(const Prefixes& prefixes, KeyOrderProfiles& profiles) = 0;
 };
 
-/// Returns whether a key may follow a prefix. The argument is the index `prefix * key_count + key`.
+/// Returns whether a key may follow a prefix. The argument is `prefix * key_count + key`.
 struct IsChild {
   KeyTreeView tree;
   const std::int32_t* prefixes;
@@ -241,7 +235,6 @@ struct RelaxationBatch {
   std::byte* workspace;
   std::int64_t stride, teams, count;
 
-  /// Calls solve(work, i) for i = team, team + teams, team + 2 * teams, ... below `count`.
   template <class Solve>
   CAIRN_HD void for_each(std::int64_t team, const Solve& solve) const {
     RelaxationSolver work(workspace + team * stride, tree, size);
@@ -249,7 +242,6 @@ struct RelaxationBatch {
   }
 };
 
-/// Finds the least peak of each child of the prefixes.
 struct FindPeaks : RelaxationBatch {
   const std::int64_t* places;
   std::uint64_t* peaks;
@@ -267,7 +259,6 @@ struct FindPeaks : RelaxationBatch {
   }
 };
 
-/// Finds the dominant profile of each prefix.
 struct FindProfiles : RelaxationBatch {
   core::Segment* segments;
   std::int32_t* counts;
@@ -287,9 +278,8 @@ struct FindProfiles : RelaxationBatch {
   }
 };
 
-/// Returns the number of teams among which to divide `count` pieces of work, if each team needs memory of its own. This
-/// is the number of teams that can run at once. If that number is small, it is raised so that the other work does not
-/// wait for a slow team.
+/// Returns the number of teams among which to divide `count` pieces of work, if each team needs memory of its own. If
+/// few teams can run at once, takes more teams than that, so that the other work does not wait for a slow team.
 template <class F, class Machine>
 std::int64_t teams_for(const Machine& machine, std::int64_t count, std::int64_t bytes_of_team) {
   constexpr std::int64_t kFew = 512, kSpareBytes = 16 << 20;
@@ -299,7 +289,6 @@ std::int64_t teams_for(const Machine& machine, std::int64_t count, std::int64_t 
   return std::min(count, std::max(resident, std::min(8 * resident, spare)));
 }
 
-/// A key tree in a Machine's memory.
 template <class Machine>
 class KeyOrdersOn final : public KeyOrderBatches {
  public:
@@ -349,7 +338,7 @@ class KeyOrdersOn final : public KeyOrderBatches {
     const std::int64_t entries = prefixes.count * size_.segments;
     reserve(profiles_, entries);
     reserve(counts_, prefixes.count);
-    // All the room for a profile is downloaded, even if the profile needs less. So the room is filled with zeros first.
+    // The download includes unused room behind the profiles, so the room is filled with zeros first.
     machine_.fill(profiles_.data(), 0, entries * static_cast<std::int64_t>(sizeof(*profiles_.data())));
     const RelaxationBatch batch = make_batch<FindProfiles>(orders, prefixes.length, prefixes.count);
     machine_.launch(FindProfiles{batch, profiles_.data(), counts_.data()}, batch.teams);
@@ -399,12 +388,12 @@ class KeyOrdersOn final : public KeyOrderBatches {
   std::vector<std::int32_t> index_of_;
 };
 
-/// Searches for a dominant order. Runs batches on `narrow` while they are too small to be worth a launch. Runs larger
-/// batches on the object that `make_wide` creates on first use.
+/// Searches for a dominant order. Runs batches that are too small for a launch on `narrow`, larger ones on the object
+/// that `make_wide` creates on first use.
 KeyOrdersFound search_key_orders(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderBatches& narrow,
                                  const std::function<std::unique_ptr<KeyOrderBatches>()>& make_wide);
 
-/// Runs search_key_orders() on any Machine. The function `machine()` creates the Machine on first use.
+/// Runs search_key_orders() on any Machine, which `machine()` creates on first use.
 template <class GetMachine>
 KeyOrdersFound search_key_orders(const KeyTree& tree, const KeyOrderOptions& options, const GetMachine& machine) {
   using Machine = std::remove_reference_t<decltype(machine())>;

@@ -14,10 +14,11 @@ constexpr std::int64_t kBeyondCounting = std::numeric_limits<std::int64_t>::max(
 constexpr std::int64_t kMostStates = std::int64_t{1} << 40;
 constexpr std::size_t kMostKinds = 255;  // a kind is stored in a byte
 
-/// Adds a kind with `copies` branches to the counts. `counts[s]` is the number of multisets of at most s branches.
+/// Adds a kind with `copies` branches to the counts, where `counts[s]` is the number of multisets of at most s
+/// branches.
 void add_kind(std::vector<std::int64_t>& counts, std::int64_t copies) {
-  // If j branches of the new kind are used, there is room for at most s - j branches of the old kinds. So the new count
-  // at s is the sum of the old counts from s - copies to s.
+  // With j branches of the new kind, there is room for at most s - j branches of the old kinds. So the new count at s
+  // is the sum of the old counts from s - copies to s.
   std::int64_t sum = 0;
   std::vector<std::int64_t> next(counts.size());
   for (std::size_t s = 0; s < counts.size(); ++s) {
@@ -79,8 +80,8 @@ std::int64_t most_bytes(const PumpkinProblem& problem) {
     all += count;
     widest = std::max(widest, count);
   }
-  // Memory holds more than the segments: a byte for every state, the first indices and the numbers of the segments of
-  // two layers, and the problem with its counts.
+  // Besides the segments, memory holds a byte for every state, the first indices and numbers of segments of two layers,
+  // and the problem with its counts.
   const auto kinds = static_cast<double>(problem.kinds.size());
   const double words = 2.5 * (widest + 1) + (kinds + 2) * static_cast<double>(states.size() + 1);
   const double bytes =

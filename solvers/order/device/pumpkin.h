@@ -9,32 +9,32 @@
 #include "cairn/core/machine/support/machine.h"
 
 /// The dynamic program of Theorem 8.2 of Jin et al. on parallel chains, here called branches, between a source and a
-/// sink. The dominant schedule of a set of branches begins with the first step of some branch. After this step, the
-/// rest of that branch and the dominant schedule of the other branches are merged (Theorem 6.8). Trying all branches
-/// shows which one has to start first.
+/// sink. The dominant schedule of a set of branches begins with the first step of one branch. The other steps of this
+/// branch follow, merged with the dominant schedule of the other branches (Theorem 6.8). The program tries each branch
+/// as the first one.
 namespace cairn::solvers {
 
-/// A number of branches with the same profile. Sizes are in bytes.
+/// Branches with equal profiles. Sizes are in bytes.
 struct PumpkinKind {
   core::Segment key;                ///< the first step of the branch, which reads the source
   std::vector<core::Segment> rest;  ///< the segments after the first step
-  std::int32_t copies = 1;          ///< number of branches of this kind, >= 1
+  std::int32_t copies = 1;          ///< number of these branches, >= 1
 };
 
 /// A problem of parallel branches between a source and a sink. A state of the dynamic program is a multiset of
-/// branches, given by the number of branches of each kind. There are 2^d states if all d branches differ.
+/// branches, given by the number of branches of each kind. If all d branches differ, there are 2^d states.
 struct PumpkinProblem {
-  std::vector<PumpkinKind> kinds;  ///< at most 255 kinds, because one byte stores a kind's number
+  std::vector<PumpkinKind> kinds;  ///< at most 255, because one byte stores a kind's number
   std::int64_t released = 0;       ///< bytes of the source, freed when the first steps of all branches have run
 
-  std::int64_t branches() const;  ///< number of branches, copies included
+  std::int64_t branches() const;
 };
 
 struct PumpkinOptions {
   /// Largest number of bytes of the machine's memory for the whole table.
   std::int64_t memory_bytes = std::numeric_limits<std::int64_t>::max();
   /// Number of states solved between two calls of `go_on`. On a device this should be millions of states, because the
-  /// device stands still during each call.
+  /// device is idle during each call.
   std::int64_t chunk = std::int64_t{1} << 22;
   /// Called with the number of candidates tried since the last call. A candidate for a state is the best schedule in
   /// which a given kind starts first. The number is the same on every machine. If the function returns false, the
@@ -49,23 +49,23 @@ struct PumpkinAnswer {
     too_large,  ///< memory_bytes is too small for the table
   };
   End end = End::solved;
-  /// The kinds in the order in which their branches start. The first step of the last branch releases the source. Empty
+  /// The kinds in the order in which their branches start. The first step of the last branch frees the source. Empty
   /// unless the problem was solved.
   std::vector<std::uint8_t> order;
-  /// Segments of the dominant schedule. Segments that do not matter for dominance are left out.
+  /// Segments of the dominant schedule, without those that do not matter for dominance.
   std::vector<core::Segment> segments;
-  /// Most memory used on the machine. If too_large: a lower bound on the bytes that the table needs.
+  /// Largest number of bytes in use on the machine. If too_large: a lower bound on the bytes that the table needs.
   std::int64_t bytes = 0;
-  /// For each size from 0 on, the number of segments of all states with that number of branches.
+  /// For each number of branches, from 0 on, the number of segments of all states with so many branches.
   std::vector<std::int64_t> segments_of_layer;
   bool operator==(const PumpkinAnswer&) const = default;
 };
 
-/// Counts the multisets of each size, from 0 to the number of branches. Returns an empty list if there are more than
-/// 2^40 multisets or more than 255 kinds, because no machine could store such a table. O(kinds * branches).
+/// Counts the multisets of each size from 0 to the number of branches. Returns an empty list if there are more than
+/// 2^40 multisets or more than 255 kinds, because such a table cannot be stored. O(kinds * branches).
 std::vector<std::int64_t> count_states(const PumpkinProblem& problem);
 
-/// Returns an upper bound on the bytes of the table. The table has this size if no two segments ever merge. Returns the
+/// Returns an upper bound on the bytes of the table, which is reached if no two segments ever merge. Returns the
 /// largest int64 if count_states() gives up.
 std::int64_t most_bytes(const PumpkinProblem& problem);
 

@@ -15,14 +15,14 @@ namespace cairn::solvers {
 
 __extension__ typedef __int128 Int128;
 
-/// The problem in the machine's memory, and the numbering of its multisets. A layer contains the multisets of one size.
-/// They are ordered by the number of branches of the last kind, ascending; ties are ordered by the last kind but one,
-/// and so on. The rank of a multiset is its position in the layer. Multisets are not stored. They are computed from
-/// their ranks, and ranks are computed by counting the multisets that come before.
+/// The problem in the machine's memory, and the numbering of its multisets. A layer contains the multisets of one size,
+/// sorted by the number of branches of the last kind, ties by that of the last kind but one, and so on. The rank of a
+/// multiset is its position in the layer. Multisets are not stored but computed from their ranks. A rank is computed by
+/// counting the multisets that come before.
 struct PumpkinSpace {
   const core::Segment* keys;
-  const core::Segment* rests;  ///< rests (segments after the first step) of the kinds, one after another
-  /// For each kind, the index of the first segment of its rest in `rests`. The last entry is the end of the last rest.
+  const core::Segment* rests;  ///< segments after the first step, kind by kind
+  /// For each kind, the index of its first segment in `rests`; the last entry is the end of the last kind.
   const std::int64_t* rests_begin;
   const std::int64_t*
       kinds_before;  ///< number of multisets of kinds before k, of size 0..s, at index k * (branches + 1) + s
@@ -38,12 +38,11 @@ struct PumpkinSpace {
   /// the rank, in the layer below, of the multiset without one branch of that kind. O(kinds + branches).
   template <class Visit>
   CAIRN_HD void for_each_kind(std::int64_t rank, std::int64_t size, const Visit& visit) const {
-    // The kinds are visited from the last to the first. `before` counts the multisets of the layer below (those with
-    // one branch less) that rank before the result because they differ from it in a kind visited already.
+    // The kinds are visited from the last to the first. `before` counts the multisets of the layer below that rank
+    // before the result because of a kind visited already.
     std::int64_t before = 0;
     for (std::int32_t kind = kinds; kind-- > 0 && size > 0;) {
-      // `up_to(size) - up_to(size - x)` multisets have fewer than x branches of this kind, and so more branches of
-      // earlier kinds.
+      // `up_to(size) - up_to(size - x)` multisets have fewer than x branches of this kind.
       const std::int64_t all = up_to(kind, size);
       std::int64_t left = size;
       while (rank >= all - up_to(kind, left - 1)) --left;
@@ -59,7 +58,7 @@ struct PumpkinSpace {
 /// The segments of all states of one size.
 struct PumpkinLayer {
   const core::Segment* segments;
-  /// Indexed by state rank: the index of the state's first segment. The last entry is the end of the last state.
+  /// For each rank of a state, the index of the state's first segment; the last entry is the end of the last state.
   const std::int64_t* begin;
 };
 
@@ -90,7 +89,7 @@ struct PumpkinCandidate {
     return bytes;
   }
 
-  /// Calls meet(peak, valley) for each segment, from the last to the first. `end` is the memory at the last valley.
+  /// Calls meet(peak, valley) for each segment, from the last to the first. `end` is the memory after the last segment.
   template <class Meet>
   CAIRN_HD void backwards(std::int64_t end, const Meet& meet) const {
     std::int64_t bytes = end;
@@ -107,17 +106,16 @@ struct PumpkinCandidate {
   }
 };
 
-/// Measure by which candidates are compared. For a profile and a height h, let left(h) be the lowest value that is
-/// reached from the beginning without going above h. Let right(h) be the lowest value that is reached from the end
-/// without going above h. If A dominates B, then the peak, left(h) and right(h) of A are at most those of B for every
-/// h. The reason is that when B reaches a value without going above h, A has also reached a value at most as low. If
-/// all three are equal, A and B dominate each other, because left and right determine the segments before and after the
-/// lowest valley. If a segment without change lies between these, only one thing about it matters: whether its peak is
-/// the highest of the profile.
+/// Measure by which candidates are compared. For a profile and a height h, let left(h) be the lowest value reached from
+/// the beginning without going above h, and right(h) the lowest value reached from the end without going above h. If A
+/// dominates B, then the peak, left(h) and right(h) of A are at most those of B for every h: when B reaches a value
+/// without going above h, A has reached a value at most as low without going above h. If all three are equal, A and B
+/// dominate each other, because left and right determine the segments before and after the lowest valley. If a segment
+/// without change lies between these, only one thing about it matters: whether its peak is the highest of the profile.
 ///
-/// One of the candidates for a state dominates all others (Theorem 3.1). So it has the lowest peak. Among the
-/// candidates with that peak, it has the smallest sum of left(h) over all heights h below the peak. That sum is
-/// computed by going through a candidate once, so candidates need not be stored.
+/// One of the candidates for a state dominates all others (Theorem 3.1). So it has the lowest peak and, among the
+/// candidates with that peak, the smallest sum of left(h) over all heights h below the peak. One pass over a candidate
+/// computes this sum, so candidates need not be stored.
 ///
 /// Candidates with the same peak and the same left also have the same right. To prove it, let D be dominant, and let C
 /// dominate all schedules that begin with the key of a branch B. Memory is a submodular function of the set of steps
@@ -131,7 +129,7 @@ struct PumpkinCandidate {
 /// can as well go to their union, which contains B.
 struct PumpkinSum {
   std::int64_t highest = 0, lowest = 0;  ///< highest and lowest value so far
-  /// Sum over the heights from 0 to `highest`; exact, because it is below 2^62 * 2^62.
+  /// Sum of left(h) over the heights from 0 to `highest`; exact, because it is below 2^62 * 2^62.
   Int128 left = 0;
 
   CAIRN_HD void meet(std::int64_t peak, std::int64_t valley) {
@@ -143,14 +141,13 @@ struct PumpkinSum {
   }
 };
 
-/// The segments from one end of a profile to its lowest valley, in order from that end. A new segment begins when an
-/// ascent goes higher than everything before it. The segment ends at the next valley that is lower than everything
-/// before it.
+/// The segments from one end of a profile to its lowest valley, in order from that end. A segment begins when an ascent
+/// goes higher than everything before, and ends at the next valley that is lower than everything before.
 struct PumpkinWing {
-  std::int64_t highest, lowest;  ///< highest and lowest value so far
-  std::int64_t peak;             ///< peak of the last segment
-  std::int64_t count = 0;        ///< number of segments
-  std::int64_t from = 0;         ///< value at which the last segment begins
+  std::int64_t highest, lowest;
+  std::int64_t peak;  ///< peak of the last segment
+  std::int64_t count = 0;
+  std::int64_t from = 0;  ///< value at which the last segment begins
 
   CAIRN_HD explicit PumpkinWing(std::int64_t start) : highest(start), lowest(start), peak(start) {}
   /// Adds the ascent to `top` and the descent to `valley`. If this creates a segment or makes the last one longer,
@@ -169,8 +166,8 @@ struct PumpkinWing {
   }
 };
 
-/// Computes the candidate's segments and returns their number. If `out` is not null, writes them to `out`, which has
-/// room for n segments.
+/// Returns the number of the candidate's segments. If `out` is not null, writes them to `out`, which has room for n
+/// segments.
 CAIRN_HD inline std::int64_t write_segments(const PumpkinCandidate& candidate, core::Segment* out, std::int64_t n) {
   PumpkinWing left(0);
   const std::int64_t end = candidate.forwards([&](std::int64_t peak, std::int64_t valley) {
@@ -185,14 +182,14 @@ CAIRN_HD inline std::int64_t write_segments(const PumpkinCandidate& candidate, c
       if (out != nullptr) out[n - 1 - i] = {descent, ascent};
     });
   });
-  // Between the two wings (the segments from either end) there is a segment without change if neither wing reaches the
+  // Between the two wings (the segments from either end), there is a segment without change if neither wing reaches the
   // height of the profile.
   const bool flat = left.highest > left.peak && left.highest > right.peak;
   if (flat && out != nullptr) out[left.count] = {left.highest - left.lowest, left.highest - left.lowest};
   return left.count + right.count + (flat ? 1 : 0);
 }
 
-/// Data that ChooseFirst and WriteSegments share, which are the two passes over a layer.
+/// The data of ChooseFirst and WriteSegments, the two passes over a layer.
 struct PumpkinPass {
   PumpkinSpace space;
   PumpkinLayer below;
@@ -209,7 +206,7 @@ struct PumpkinPass {
   }
 };
 
-/// Chooses the kind that starts first in a state. Counts the segments of the resulting schedule.
+/// Chooses the kind that starts first in a state, and counts the segments of the resulting schedule.
 struct ChooseFirst {
   static constexpr int kThreads = 1;
   PumpkinPass pass;
@@ -242,7 +239,6 @@ struct ChooseFirst {
   }
 };
 
-/// Writes the segments of the candidate that ChooseFirst chose.
 struct WriteSegments {
   static constexpr int kThreads = 1;
   PumpkinPass pass;
@@ -262,8 +258,8 @@ struct WriteSegments {
   }
 };
 
-/// Reads the order from the table. The first entry is the kind that starts first in the set of all branches. The next
-/// is the kind that starts first among the remaining branches, and so on.
+/// Reads the order from the table. The first entry is the kind that starts first in the set of all branches, the next
+/// entry the kind that starts first in the set without this branch, and so on.
 struct WalkBack {
   static constexpr int kThreads = 1;
   PumpkinSpace space;
@@ -286,7 +282,6 @@ struct WalkBack {
   }
 };
 
-/// Computes the values of PumpkinSpace::kinds_before.
 std::vector<std::int64_t> count_of_kinds_before(const PumpkinProblem& problem);
 
 template <class Machine>
@@ -401,14 +396,14 @@ class PumpkinSolver {
               problem_.released};
   }
 
-  /// Calls launch(begin, count) for consecutive chunks of a layer. Returns false if the caller wants to stop.
+  /// Returns false if the caller wants to stop.
   template <class Launch>
   bool in_chunks(std::int64_t states, std::int64_t work_of_state, const Launch& launch) {
     for (std::int64_t begin = 0; begin < states; begin += options_.chunk) {
       const std::int64_t count = std::min(options_.chunk, states - begin);
       launch(begin, count);
       if (!options_.go_on) continue;
-      std::int64_t done;  // a device queues launches without limit; this copy returns only after they are done
+      std::int64_t done;  // this copy returns after all launches, which a device would otherwise queue without limit
       machine_.download(kinds_before_.data(), 1, &done);
       if (options_.go_on(count * work_of_state)) continue;
       answer_.end = PumpkinAnswer::End::stopped;

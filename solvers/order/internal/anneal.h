@@ -11,31 +11,29 @@
 
 namespace cairn::solvers {
 
-/// Makes an editable schedule in which the graph's steps can be moved. Step s of the graph is occurrence s of the
-/// schedule. O(n + m).
+/// Makes an editable schedule of the graph's steps. Step s of the graph is occurrence s of the schedule. O(n + m).
 core::EditableSchedule editable_order(const StepGraph& graph);
 
 /// Simulated annealing over topological orders. A move shifts one step to another position. The target is a number of
-/// bytes slightly below the lowest peak so far. The energy of an order is the sum, over its positions, of the bytes
-/// above the target while the step there runs. The bytes in memory at every position are added with a small weight, so
-/// that memory is also kept low where it is below the target. Because the energy is a sum and not a maximum, a move
-/// changes it only at the positions between the step's old and new position.
+/// bytes slightly below the lowest peak so far. The energy of an order is the sum over its positions of the bytes above
+/// the target while the step there runs, plus all bytes in memory with a small weight, so that memory is kept low below
+/// the target, too. Because the energy is a sum and not a maximum, a move changes it only at the positions between the
+/// step's old and new position.
 class Annealing {
  public:
   Annealing(const StepGraph& graph, std::span<const StepId> start, std::uint64_t seed);
 
-  /// Starts a run of `work` units of work from an order. The temperature falls during the run. It begins at `hot` times
-  /// the mean rise of a step (StepGraph::Step).
+  /// Starts a run of `work` units of work from an order. The temperature falls during the run, from `hot` times the
+  /// mean rise of a step (StepGraph::Step).
   void start(std::span<const StepId> order, std::int64_t work, double hot);
-  /// Continues the run until it ends or `watch` expires. Returns true if `watch` expired, false if the run ended. A
-  /// unit of work is about one visited position of the order.
+  /// Continues the run until it ends or `watch` expires. Returns true if `watch` expired. A unit of work is about one
+  /// visited position of the order.
   bool advance(core::Stopwatch& watch);
 
-  /// Returns the lowest peak so far, in bytes.
   std::int64_t peak() const { return peak_; }
-  /// Returns the order of lowest peak that this object has found. Its peak is peak(), unless lower() was called.
+  /// Returns the order of lowest peak found. Its peak is peak(), unless lower() was called.
   const std::vector<StepId>& best() const { return best_; }
-  /// Records that the caller knows an order with the given peak, so that only orders of lower peak are of interest.
+  /// Tells the search that an order with the given peak is known, so that only lower peaks are of interest.
   void lower(std::int64_t peak);
 
  private:
@@ -57,9 +55,9 @@ class Annealing {
   core::EditableSchedule current_;  ///< current order; no place in it is empty, so that places are positions
   std::vector<StepId> best_;
   std::int64_t peak_ = 0, target_ = 0;
-  std::int64_t at_peak_ = 0;                       ///< number of positions whose memory is at peak_ or above it
-  std::int64_t since_best_ = 0;                    ///< work since the best order was found
-  std::vector<std::int32_t> above_, above_index_;  ///< positions above the target, and their indices in above_
+  std::int64_t at_peak_ = 0;  ///< number of positions whose memory is at least peak_
+  std::int64_t since_best_ = 0;
+  std::vector<std::int32_t> above_, above_index_;  ///< positions above the target, and each position's index in above_
   std::int64_t done_ = 0, work_ = 0;               ///< work done and total work of the run
   double scale_ = 0;                               ///< mean rise of a step, in bytes
   double hot_ = 0, temperature_ = 0;

@@ -9,18 +9,18 @@
 
 namespace cairn::solvers {
 
-/// Beam search for an order whose peak is at most a given limit. A state is a topological cut: a set of steps that have
-/// run, which contains all predecessors of its steps. The beam of round k consists of cuts of k steps. Of the cuts that
-/// can be reached from the previous beam without exceeding the limit, the `width` cuts with the least memory are kept.
+/// Beam search for an order whose peak is at most a given limit. A state is a topological cut: a set of steps that
+/// contains all predecessors of its steps. The beam of round k consists of cuts of k steps. Of the cuts that can be
+/// reached from the previous beam within the limit, the `width` cuts with the least memory are kept.
 ///
-/// If a step can run next within the limit and leaves memory no higher, no other step is tried from that cut. If an
-/// order within the limit goes through the cut, it can be changed so that this step comes next, because memory is a
+/// If a step can run next within the limit and leaves memory no higher, no other step is tried from that cut. Any order
+/// within the limit that goes through the cut can be changed so that this step comes next, because memory is a
 /// submodular function of the cut: the more steps have run, the fewer bytes a further step adds. If no beam had more
 /// than `width` cuts, the answer is proved, even if the answer is that no order is within the limit.
 ///
-/// A backward search goes from the cut of all steps to the empty cut. Seen backwards, a step first adds `drop` bytes
-/// and afterwards removes `rise` bytes. An output is added with the first of its readers, while forwards it is removed
-/// after the last one. Both directions exist because either one can be far easier than the other.
+/// A backward search goes from the cut of all steps to the empty cut. Backwards, a step first adds `drop` bytes and
+/// afterwards removes `rise` bytes, and an output is added with the first of its readers instead of removed after the
+/// last. Either direction can be far easier than the other.
 class Beam {
  public:
   enum class Outcome : std::uint8_t {
@@ -32,28 +32,26 @@ class Beam {
 
   Beam(const StepGraph& graph, bool backward, std::int32_t width);
 
-  /// Begins a search for an order with a peak of at most `limit` bytes.
   void start(std::int64_t limit);
   /// Continues the search until it ends or `watch` expires. A unit of work is one step tried from one cut.
   Outcome advance(core::Stopwatch& watch);
-  /// Returns the order found.
   std::vector<StepId> order() const;
 
  private:
   /// Zobrist hash of a set of steps, computed twice with different random numbers. Cuts with equal hashes are treated
-  /// as equal. The risk is small: among 10^6 different cuts, two have the same hash with a probability of about 10^-27.
+  /// as equal. Among 10^6 different cuts, two have the same hash with a probability of about 10^-27.
   struct Hash {
     std::uint64_t low = 0, high = 0;
     bool operator==(const Hash&) const = default;
   };
   /// A cut. Its lists are stored in Level::entries, one after another:
-  /// - steps that can run next (`ready` entries);
-  /// - pairs (step, number of readers that have not run), for outputs that some of their readers have read, but not all
-  /// (`read` pairs);
-  /// - pairs (step, number of blockers that have not run), for steps of which some blockers have run, but not all
+  /// - the steps that can run next (`ready` entries);
+  /// - pairs (step, number of readers that have not run), for outputs that some, but not all, of their readers have
+  /// read (`read` pairs);
+  /// - pairs (step, number of blockers that have not run), for steps of which some, but not all, blockers have run
   /// (`blocked` pairs). A blocker of a step is a step that must run before it.
   ///
-  /// Steps that the cut leaves untouched are in no list, so the lists are short even if the graph has many steps.
+  /// All other steps are in no list, so the lists are short even if the graph has many steps.
   struct State {
     Hash hash;
     std::int64_t memory = 0;
@@ -99,18 +97,18 @@ class Beam {
   /// - blockers_: for each step, the number of steps that must run before the step itself.
   std::vector<std::int32_t> readers_, blockers_;
   std::int64_t limit_ = 0;
-  std::int32_t done_ = 0;      ///< number of steps in every cut of the current beam
+  std::int32_t done_ = 0;
   std::int32_t expanded_ = 0;  ///< number of states of the current beam whose successors are in candidates_
   bool truncated_ = false;
-  std::vector<Hash> zobrist_;  ///< random hash of each step
+  std::vector<Hash> zobrist_;
   /// - readers_left_: for each step, the number of its readers that have not run in the loaded state.
   /// - blockers_left_: for each step, the number of its blockers that have not run in the loaded state.
-  /// For steps that are not in the state's lists, these are the numbers at the start of the search.
+  /// Steps that are in none of the state's lists have their initial numbers.
   std::vector<std::int32_t> readers_left_, blockers_left_;
   Level level_, next_level_;
   std::vector<Candidate> candidates_;
-  std::vector<std::int32_t> table_;  ///< hash table of the candidates, for drop_equal()
-  std::vector<Trace> trace_;         ///< how each state was reached: the trace of its parent, and the step that ran
+  std::vector<std::int32_t> table_;
+  std::vector<Trace> trace_;  ///< for each state, the index of its parent's entry, and the step that ran
 };
 
 }  // namespace cairn::solvers

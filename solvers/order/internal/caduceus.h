@@ -11,7 +11,6 @@
 /// (device/key_orders.h) calls CaduceusSolver directly, for thousands of such graphs.
 namespace cairn::solvers {
 
-/// A CaduceusSolver, a graph for it, and the memory that both use.
 struct CaduceusWorkspace {
   explicit CaduceusWorkspace(const CaduceusSize& size);
 
@@ -26,8 +25,7 @@ struct CaduceusWorkspace {
 /// sum of the weights of the nodes that have run. Nodes are numbered along the staff, and afterwards bend by bend.
 struct Caduceus {
   struct Bend {
-    /// Positions on the staff, counted from 0, at which the bend leaves (`from`) and rejoins (`to`) the staff. `from`
-    /// is less than `to`.
+    /// Positions on the staff, counted from 0, at which the bend leaves and rejoins the staff; `from` < `to`.
     std::int32_t from = 0, to = 0;
     std::vector<std::int64_t> weights;  ///< weights of the bend's own nodes in bytes, signed; at least one
   };
@@ -35,13 +33,13 @@ struct Caduceus {
   std::vector<Bend> bends;
 };
 
-/// Returns the same graph as a node-sum graph. Throws InputError on a malformed bend.
+/// Throws InputError on a malformed bend.
 core::NodeSumGraph node_sum_graph(const Caduceus& caduceus);
 
-/// Recognises a caduceus graph and returns its staff and bends. The staff is the shortest path through all branching
-/// nodes, which are the nodes that do not have exactly one predecessor and one successor. Edges between nodes of the
-/// staff are left out, because the staff implies them. `numbering`, if given, receives the node of `graph` for each
-/// number of the result. Throws InputError, which names offending nodes, if the graph is not a caduceus. O(n + m).
+/// Recognises a caduceus graph and returns its staff and bends. A branching node is a node that does not have exactly
+/// one predecessor and one successor. The staff is the shortest path through all branching nodes. Edges between nodes
+/// of the staff are left out, because the staff implies them. `numbering`, if given, receives the node of `graph` for
+/// each number of the result. Throws InputError, which names offending nodes, if the graph is not a caduceus. O(n + m).
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<core::NodeId>* numbering = nullptr);
 
 /// Finds an order of least peak by Algorithm 6 (OPTIMALCADUCEUS). Takes O(n + s p (p + s / p)) time for a staff of p

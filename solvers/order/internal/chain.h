@@ -9,8 +9,8 @@
 
 namespace cairn::solvers {
 
-/// Sequences of nodes (ropes). A sequence is stored as a binary tree whose subtrees can be part of other sequences, so
-/// that concatenation takes O(1). flatten() lists the nodes of a sequence.
+/// Sequences of nodes (ropes). A sequence is a binary tree, and its subtrees can be shared with other sequences, so
+/// that concatenation takes O(1).
 class Ropes {
  public:
   using Id = std::int32_t;
@@ -21,7 +21,6 @@ class Ropes {
     if (a == kEmpty) return b;
     return b == kEmpty ? a : add(a, b);
   }
-  /// Appends the nodes of `rope` to `out`. O(number of nodes).
   void flatten(Id rope, std::vector<core::NodeId>& out) const;
 
  private:
@@ -29,27 +28,25 @@ class Ropes {
     ropes_.emplace_back(left, right);
     return static_cast<Id>(ropes_.size() - 1);
   }
-  /// The two sequences of which each sequence consists. A sequence of one node is stored as (~node, kEmpty).
+  /// The two sequences of which each sequence consists; (~node, kEmpty) for a sequence of one node.
   std::vector<std::pair<Id, Id>> ropes_;
 };
 
-/// A segment of a memory profile, and the nodes that run during this segment.
 struct ChainSegment : core::Segment {
   Ropes::Id nodes = Ropes::kEmpty;
 };
-/// A path, given by the segments of its memory profile. The path is a path of the graph, or a part of the graph that
-/// was turned into a path (Lemma 5.4 of Jin et al.).
+/// A path, given by the segments of its memory profile: a path of the graph, or a part of the graph that was turned
+/// into a path (Lemma 5.4 of Jin et al.).
 using Chain = std::vector<ChainSegment>;
 
 /// Appends the segment `next` to a chain. Merges it with the segments before it as long as they form one segment of the
 /// profile.
 void append(Chain& chain, const ChainSegment& next, Ropes& ropes);
-/// Appends the segments of `rest` to a chain, one by one, as the function above does.
 void append(Chain& chain, const Chain& rest, Ropes& ropes);
 
-/// Merges parallel chains into one in their dominant order (Theorem 6.8 of Jin et al.). Takes O(s log s + t) time. Here
-/// s is the number of segments in all chains except the longest, and t the number of segments of the longest chain that
-/// come after the first inserted segment.
+/// Merges parallel chains into one in their dominant order (Theorem 6.8 of Jin et al.). Takes O(s log s + t) time,
+/// where s is the number of segments of all chains but the longest, and t the number of segments of the longest chain
+/// that come after the first inserted segment.
 Chain merge(std::vector<Chain> parts, Ropes& ropes);
 
 std::vector<core::NodeId> nodes_of(const Chain& chain, const Ropes& ropes);

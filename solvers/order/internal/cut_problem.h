@@ -18,7 +18,6 @@ inline bool test_bit(const Word* bits, std::int32_t i) { return (bits[i / 64] >>
 inline void set_bit(Word* bits, std::int32_t i) { bits[i / 64] |= Word{1} << (i % 64); }
 inline void clear_bit(Word* bits, std::int32_t i) { bits[i / 64] &= ~(Word{1} << (i % 64)); }
 
-/// Calls visit(i) for the index i of every bit that is set, in ascending order.
 template <class Visit>
 void for_each_bit(const Word* bits, std::int32_t words, const Visit& visit) {
   for (std::int32_t w = 0; w < words; ++w) {
@@ -26,7 +25,7 @@ void for_each_bit(const Word* bits, std::int32_t words, const Visit& visit) {
   }
 }
 
-/// Several lists of numbers, stored in one array. close() ends the list to which `items` were added last.
+/// Several lists of numbers, stored in one array. close() ends a list, whose numbers were appended to `items` before.
 struct Lists {
   std::vector<std::int32_t> begin{0}, items;
 
@@ -36,7 +35,6 @@ struct Lists {
   void close() { begin.push_back(static_cast<std::int32_t>(items.size())); }
 };
 
-/// Rows of bits, all of the same length.
 struct BitRows {
   std::int32_t words = 0;
   std::vector<Word> bits;
@@ -48,11 +46,10 @@ struct BitRows {
 /// Groups of steps, each with a number of bytes. The bytes of a group in CutProblem::first are allocated when the first
 /// of its steps begins to run. The bytes of a group in CutProblem::last are freed when the last of its steps has run.
 struct Groups {
-  std::vector<std::int64_t> bytes;  ///< bytes of each group
-  BitRows members;                  ///< steps of each group
-  Lists of;                         ///< for each step, the numbers of the groups that contain it
-  // Bytes and members of the group of each entry in `of`. These copies are stored in the order of `of`, so that the
-  // search reads memory sequentially.
+  std::vector<std::int64_t> bytes;
+  BitRows members;
+  Lists of;  ///< for each step, the groups that contain it
+  // Bytes and members of the group of each entry in `of`, copied so that the search reads memory sequentially.
   std::vector<std::int64_t> item_bytes;
   BitRows item_members;
 };
@@ -70,9 +67,9 @@ struct Groups {
 /// successors, and `first` and `last` groups are exchanged.
 struct CutProblem {
   std::int32_t count = 0, words = 0;  ///< count: number of steps; words: number of words per row of a BitRows
-  std::int64_t start = 0;             ///< memory before the first step
+  std::int64_t start = 0;
   std::vector<std::int64_t> rise, drop;
-  BitRows needs;  ///< predecessors of each step, as a row of bits
+  BitRows needs;
   Lists predecessors, successors;
   Groups first, last;
   BitRows related;  ///< for each step: its successors and all steps that share a group with it

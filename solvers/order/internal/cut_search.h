@@ -16,8 +16,7 @@
 
 namespace cairn::solvers {
 
-/// A topological cut, with data derived from it. `ran` and `ready` are rows of bits: the steps that have run, and those
-/// that can run next.
+/// A topological cut. `ran` and `ready` are rows of bits: the steps that have run, and those that can run next.
 struct CutState {
   Word* ran;
   Word* ready;
@@ -25,27 +24,26 @@ struct CutState {
   std::uint64_t hash;
 };
 
-/// Exact search for an order of least peak. A state is a topological cut: a set of steps that have run, which contains
-/// all predecessors of its steps. A move runs one step and thereby leads to another state; the peak of a move is the
-/// memory while this step runs. The search has a threshold, in bytes. It explores all states that can be reached by
-/// moves whose peak is at most the threshold; states with the most steps come first. Moves with a higher peak wait.
-/// When only waiting moves are left, the threshold rises to the lowest of their peaks. So the threshold is always a
-/// lower bound on the peak of every order.
+/// Exact search for an order of least peak. A state is a topological cut: a set of steps that contains all predecessors
+/// of its steps. A move runs one more step; the peak of a move is the memory while this step runs. The search has a
+/// threshold, in bytes. It explores all states that can be reached by moves whose peak is at most the threshold, those
+/// with the most steps first. Moves with a higher peak wait. When only waiting moves are left, the threshold rises to
+/// the lowest of their peaks. So the threshold is always a lower bound on the peak of every order.
 ///
 /// A state Z supersedes a state A if Z can be reached from A within the threshold, and no cut between A and Z has less
-/// memory than Z. If an order goes through A, it can be changed so that the steps that lead from A to Z come directly
-/// after A (see the exchange argument in exchange_rules.h). So all other moves from A can be left out. In the simplest
-/// case, Z is reached by a single step that leaves memory no higher. For the general case, a tree stores from which
-/// state each state was reached. If a new state Z has no more memory than its ancestor A in this tree, the cut of least
-/// memory between A and Z supersedes A; that cut can be reached as well (Lemma 3.13 of Jin et al.). All other
-/// descendants of A are dropped. So along each path of the remaining tree, memory rises strictly.
+/// memory than Z. Any order through A can be changed so that the steps that lead from A to Z come directly after A (see
+/// the exchange argument in exchange_rules.h). So all other moves from A can be left out. In the simplest case, Z is
+/// reached by a single step that leaves memory no higher. For the general case, a tree stores from which state each
+/// state was reached. If a new state Z has no more memory than its ancestor A in this tree, the cut of least memory
+/// between A and Z supersedes A; that cut can be reached as well (Lemma 3.13 of Jin et al.). All other descendants of A
+/// are dropped. So along each path of the remaining tree, memory rises strictly.
 ///
-/// A state is expanded when all its moves were made or wait. A state is live if it can be reached from the root by the
-/// moves of expanded states, where a superseded state has only one move, to the state that supersedes it. States that
-/// are not live are dropped; if a live state leads to such a state later, it is visited again. This loses no order:
+/// A state is expanded when each of its moves was made or waits. A state is live if it can be reached from the root by
+/// the moves of expanded states, where a superseded state has only the move to the state that supersedes it. States
+/// that are not live are dropped; they are visited again if a live state leads to them later. This loses no order:
 /// suppose that the goal can be reached from the root within some threshold, and walk from the root along states from
 /// which the goal can be reached. This walk ends at a live state that is not expanded yet or whose next move waits. So
-/// the search will go on from there.
+/// the search will continue from there.
 template <std::int32_t kWords>
 class CutSearch {
  public:
@@ -86,7 +84,7 @@ class CutSearch {
     return goal_ >= 0 ? Status::reached : Status::open;
   }
 
-  /// Returns the least threshold at which a waiting move can be made. Returns kNever if no move waits.
+  /// Returns the lowest peak of a waiting move, or kNever if no move waits.
   std::int64_t next_threshold() {
     for (;;) {
       while (!near_.empty() && !live(near_.front().node)) pop(near_);
@@ -95,20 +93,20 @@ class CutSearch {
     }
   }
 
-  /// Returns an order of all steps of least peak. Requires that advance() has returned Status::reached.
+  /// Requires that advance() has returned Status::reached.
   std::vector<std::int32_t> path() const { return path_to(goal_); }
 
-  /// Tells the search to ignore all moves whose peak is above `most`.
+  /// Makes the search ignore all moves whose peak is above `most`.
   void limit(std::int64_t most) { most_ = std::min(most_, most); }
 
-  /// Returns the peak of the order that completed_path() builds. It is an upper bound on the least peak.
+  /// Returns the peak of completed_path(), an upper bound on the least peak.
   std::int64_t greedy_peak() {
     completed_path();
     return greedy_peak_;
   }
 
-  /// Builds an order of all steps greedily, whose peak need not be the least. Begins with the steps that lead to the
-  /// state with the most steps. Continues each time with the step that raises the peak least.
+  /// Builds an order of all steps greedily. Begins with the steps that lead to the state with the most steps, and
+  /// continues each time with the step that raises the peak least.
   std::vector<std::int32_t> completed_path() {
     std::int32_t best = 0;
     for (std::int32_t node = 0; node < node_count(); ++node) {
@@ -139,8 +137,8 @@ class CutSearch {
   std::int64_t states() const { return states_; }
   std::int64_t work() const { return work_; }
   std::int64_t bytes() const {
-    // Node numbers have 31 bits. Beyond 2^30 nodes, return more bytes than any usual limit, so that the caller ends the
-    // search before the numbers run out.
+    // Node numbers have 31 bits. Beyond 2^30 nodes, this returns more bytes than any usual limit, so that the caller
+    // ends the search before the numbers run out.
     if (node_count() > std::numeric_limits<std::int32_t>::max() / 2) return kNever / 4;
     return static_cast<std::int64_t>(node_.capacity() * sizeof(Node) + links_.capacity() * sizeof(Link) +
                                      bits_.capacity() * sizeof(Word) + table_.capacity() * sizeof(Slot) +
@@ -155,8 +153,8 @@ class CutSearch {
   struct Node {
     std::int64_t memory = 0;
     std::uint64_t hash = 0;
-    std::int32_t parent = -1;  ///< node from which this node was reached first
-    /// Step that ran at the parent, or kClosure or kPart. After the step, the closure of the resulting state was run:
+    std::int32_t parent = -1;
+    /// Step that ran at the parent, or kClosure or kPart. After this step, the closure of the resulting state was run:
     /// all steps that can run within the threshold without leaving memory higher (close()).
     std::int32_t step = kClosure;
     std::int32_t links = -1;  ///< first element in links_ of the list of other nodes from which a move leads here
@@ -168,16 +166,15 @@ class CutSearch {
     std::int32_t from, next;
   };
   static constexpr std::int32_t kClosure = -1;  ///< only the closure was run
-  /// The node's cut contains only some of the steps of its parent's cut. It is reached by the order that leads to the
-  /// parent, without the other steps.
+  /// The cut has only some of the steps of the parent's cut. It is reached by the steps that lead to the parent,
+  /// without the others.
   static constexpr std::int32_t kPart = -2;
   static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
-  using Open = std::pair<std::int32_t, std::int32_t>;  ///< number of steps of a node (negated), and the node
+  using Open = std::pair<std::int32_t, std::int32_t>;  ///< negated number of steps of a node, and the node
   struct Slot {
     std::uint32_t tag = 0;
     std::int32_t node = -1;
   };
-  /// A waiting move.
   struct Blocked {
     std::int64_t peak = 0;
     std::int32_t node = 0, step = 0;
@@ -218,7 +215,7 @@ class CutSearch {
     return true;
   }
 
-  /// Computes the memory during step i (peak) and after it, if the step runs next in the state.
+  /// Computes the memory during and after step i, if it runs next in the state.
   Move evaluate(CutState& state, std::int32_t i) const {
     Move move;
     move.peak = state.memory + p_.rise[i];
@@ -249,7 +246,7 @@ class CutSearch {
   }
 
   /// Runs the closure of the state: repeatedly runs a step that stays within the threshold and leaves memory no higher,
-  /// until there is no such step. The result does not depend on the order of these steps.
+  /// until there is none. The result does not depend on the order of these steps.
   void close(CutState& state) const {
     for (bool changed = true; changed;) {
       changed = false;
@@ -271,7 +268,7 @@ class CutSearch {
     return size == p_.count;
   }
 
-  /// Starts a new tree, which has only the given state as its root.
+  /// Starts a new tree with the state as its root.
   void plant(const CutState& state) {
     node_.clear();
     bits_.clear();
@@ -296,7 +293,7 @@ class CutSearch {
     return node;
   }
 
-  /// Finds the slot of the table that has the state or, if the state is not in the table, the free slot for it.
+  /// Returns the slot of the state in the table, or the free slot for it.
   std::size_t slot_of(const CutState& state) const {
     std::size_t slot = state.hash & (table_.size() - 1);
     while (table_[slot].node >= 0 && !(table_[slot].tag == tag(state.hash) && same(table_[slot].node, state))) {
@@ -324,8 +321,8 @@ class CutSearch {
     }
   }
 
-  /// Returns whether the node is live. Goes from the node towards the root, up to nodes that were found live since a
-  /// state was last superseded. The recursion is at most as deep as the number of steps.
+  /// Returns whether the node is live (see CutSearch). Walks towards the root until it reaches a node that was found
+  /// live since a state was last superseded. The recursion is at most as deep as the number of steps.
   bool live(std::int32_t node) {
     if (node_[node].checked == kDead) return false;
     if (node_[node].checked == commits_ || node_[node].parent < 0) return true;
@@ -335,7 +332,7 @@ class CutSearch {
     node_[node].checked = found ? commits_ : kDead;
     return found;
   }
-  /// Returns whether the move from `from` to `node` counts: `from` is live and not superseded by another node.
+  /// Returns whether the move from `from` to `node` counts: `from` must be live and not superseded by another node.
   bool leads_to(std::int32_t from, std::int32_t node) {
     const std::int32_t by = node_[from].superseded_by;
     if ((by >= 0 && by != node) || !live(from)) return false;
@@ -370,8 +367,8 @@ class CutSearch {
   }
 
   /// Transfers the waiting moves with the lowest peaks from far_ to the heap near_, and raises the horizon above these
-  /// peaks. Returns false if no move waits. Not all waiting moves are in one heap, because most of them are superseded
-  /// before they can be made: the heap would be so large that each access is a cache miss.
+  /// peaks. Returns false if no move waits. A single heap would be so large that each access is a cache miss, and most
+  /// waiting moves are superseded before they can be made.
   bool refill() {
     std::erase_if(far_, [&](const Blocked& move) { return !live(move.node); });
     if (far_.empty()) return false;
@@ -395,8 +392,8 @@ class CutSearch {
         const std::int32_t i = 64 * w + std::countr_zero(rest);
         const Move move = evaluate(state, i);
         if (move.peak <= threshold_ && move.after <= state.memory) {
-          // The threshold has risen since this state was found, so its closure has become larger. Only the new closure
-          // is of interest.
+          // The threshold has risen since this state was found, so its closure may be larger, and only the larger one
+          // matters.
           close(state);
           return arrive(state, node, kClosure);
         }
@@ -420,8 +417,8 @@ class CutSearch {
     }
   }
 
-  /// Returns whether some step can run within the threshold and leave memory no higher, after step i has run in a state
-  /// without such a step. Only steps related to i (CutProblem::related) need to be looked at.
+  /// Returns whether, after step i has run, some step can run within the threshold and leave memory no higher. The
+  /// state before had no such step, so only steps related to i (CutProblem::related) are examined.
   bool opens_descent(CutState& state, std::int32_t i) const {
     const Word* related = p_.related[i];
     for (std::int32_t w = 0; w < words_; ++w) {
@@ -433,7 +430,7 @@ class CutSearch {
     return false;
   }
 
-  /// Makes a waiting move: runs step i from the node. The move's peak must be within the threshold.
+  /// Makes a waiting move. Its peak must be within the threshold.
   void follow(std::int32_t node, std::int32_t i) {
     CutState state = load(node, 1);
     run(state, i, evaluate(state, i).after);
@@ -441,8 +438,7 @@ class CutSearch {
     arrive(state, node, i);
   }
 
-  /// Adds a state that was reached from `parent` by `step`, unless it is known and live; in that case, only records the
-  /// move to it.
+  /// Adds a state that was reached from `parent` by `step`. If the state is known and live, only records the move.
   void arrive(const CutState& state, std::int32_t parent, std::int32_t step) {
     if (const std::int32_t known = table_[slot_of(state)].node; known >= 0 && live(known)) return link(parent, known);
     const std::int32_t node = insert(state, parent, step);
@@ -455,7 +451,7 @@ class CutSearch {
 
   /// Finds the highest ancestor A with at least as much memory as the node. The cut of least memory between A and the
   /// node, which can be the node itself, supersedes A. Adds the resulting states to open_. If A is the root, the search
-  /// starts again with the cut as its root.
+  /// starts again with this cut as its root.
   void commit(std::int32_t node) {
     std::int32_t ancestor = -1;
     for (std::int32_t a = node_[node].above; a >= 0 && node_[a].memory >= node_[node].memory; a = node_[a].above) {
@@ -484,8 +480,8 @@ class CutSearch {
     commit(node);
   }
 
-  /// Returns whether no cut between `ancestor` and `node` has less memory than `node`. Otherwise sets `lowest` to the
-  /// cut of least memory between them.
+  /// Returns whether no cut between `ancestor` and `node` has less memory than `node`. If not, sets `lowest` to the cut
+  /// of least memory between them.
   bool least_between(std::int32_t ancestor, std::int32_t node, CutState& lowest) {
     const Word* low = bits_of(ancestor);
     const Word* high = bits_of(node);
@@ -542,7 +538,6 @@ class CutSearch {
     return false;
   }
 
-  /// Returns the steps that lead from the empty set to a node, in order.
   std::vector<std::int32_t> path_to(std::int32_t node) const {
     std::vector<std::int32_t> chain;
     for (std::int32_t a = node; a >= 0; a = node_[a].parent) chain.push_back(a);
@@ -557,7 +552,6 @@ class CutSearch {
     return order;
   }
 
-  /// Appends the steps that lead from a node to its child: the step of the move, and the closure that was run after it.
   void append_move(std::int32_t parent, std::int32_t child, std::vector<std::int32_t>& order) const {
     std::vector<Word> words(bits_of(parent), bits_of(parent) + 2 * words_);
     CutState state{words.data(), words.data() + words_, node_[parent].memory, 0};
@@ -580,16 +574,16 @@ class CutSearch {
 
   const CutProblem& p_;
   const std::int32_t words_;
-  std::int64_t most_ = kNever;  ///< moves with a peak above this are dropped
+  std::int64_t most_ = kNever;
   std::int64_t threshold_ = std::numeric_limits<std::int64_t>::min(), greedy_peak_ = 0;
   std::int64_t states_ = 0;
   std::int64_t work_ = 0;
-  std::uint32_t commits_ = 1;       ///< number of times that a state was superseded, plus one
-  std::size_t epoch_ = 0;           ///< number of times that the search has started again with a new root
-  std::int32_t goal_ = -1;          ///< node of all steps; -1: it is not reached yet
-  std::vector<std::uint64_t> key_;  ///< Zobrist key of each step, for hashes of states
+  std::uint32_t commits_ = 1;  ///< number of times that a state was superseded, plus one
+  std::size_t epoch_ = 0;
+  std::int32_t goal_ = -1;  ///< node of all steps; -1: not reached yet
+  std::vector<std::uint64_t> key_;
   std::vector<Node> node_;
-  std::vector<Word> bits_;   ///< bits of each node: the steps that ran and the ready steps
+  std::vector<Word> bits_;   ///< for each node, the steps that ran and the ready steps
   std::vector<Slot> table_;  ///< hash table of the nodes with open addressing; its size is a power of two
   std::vector<Open> open_;   ///< heap of states to expand; the state with the most steps comes first
   /// - near_: heap of the waiting moves whose peak is below the horizon; the lowest peak comes first.
@@ -599,10 +593,10 @@ class CutSearch {
   std::vector<std::int32_t> prefix_;  ///< steps that run before the root
   std::vector<Link> links_;
   std::vector<Word> buffer_;
-  std::vector<std::int64_t> weights_;  // scratch of least_between()
+  std::vector<std::int64_t> weights_;
   std::vector<Need> needs_;
   std::vector<std::int32_t> between_, place_;
-  std::vector<std::pair<Move, std::int32_t>> moves_;  // scratch of expand()
+  std::vector<std::pair<Move, std::int32_t>> moves_;
 };
 
 }  // namespace cairn::solvers

@@ -13,50 +13,50 @@
 
 namespace cairn::solvers {
 
-/// Largest number of steps for which the search is made. Its tables have about steps^2 bits each; for more steps,
-/// making them would take too long.
+/// Largest number of steps for which the search is made. Its tables have about steps^2 bits each, so more steps would
+/// take too long.
 inline constexpr StepId kMostExactSteps = 4096;
 
 struct ExactOptions {
-  /// Largest number of bytes for the states of the search. The search ends when they are used up.
+  /// Largest number of bytes for the states of the search, which ends when they are used up.
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  /// Largest peak, in bytes, of an order that the caller can use. The search ignores orders with a higher peak.
+  /// Orders with a peak above this number of bytes are of no use to the caller, and the search ignores them.
   std::int64_t upper_bound = std::numeric_limits<std::int64_t>::max();
 };
 
 struct ExactResult {
   /// Order of the steps in `to` that are not in `from`. Empty if no order with a peak of at most upper_bound was found.
   std::vector<StepId> order;
-  std::int64_t peak = 0;         ///< peak of `order`
+  std::int64_t peak = 0;
   std::int64_t lower_bound = 0;  ///< proved lower bound on the peak of every order of these steps, in bytes
   /// Whether it is proved that no order has a lower peak than `order` or, if `order` is empty, that every order has a
   /// peak above upper_bound.
   bool proved = false;
-  std::int64_t states = 0;  ///< number of cuts visited
+  std::int64_t states = 0;
 };
 
-/// Finds an order of least peak of the steps in `to` that are not in `from`. First splits the problem at a cut of least
-/// memory, because some order of least peak passes through this cut (Lemma 3.13 of Jin et al.). Shrinks both parts by
-/// rules that keep the least peak (exchange_rules.h). Finally searches the topological cuts of each part
-/// (cut_search.h), alternately from its beginning and from its end.
+/// Finds an order of least peak of the steps in `to` that are not in `from`. First divides the problem at a cut of
+/// least memory, because some order of least peak passes through this cut (Lemma 3.13 of Jin et al.). Shrinks both
+/// parts by rules that keep the least peak (exchange_rules.h). Finally searches the topological cuts of each part
+/// (cut_search.h), in turn from its beginning and from its end.
 ///
 /// Ends at a proof, when `watch` expires, or at the memory limit. Without a proof, the order is completed greedily, and
-/// lower_bound is the bound that was proved so far. Deterministic for a work limit. Takes time exponential in the width
-/// of the graph.
+/// lower_bound is the bound proved so far. Deterministic for a work limit. Takes time exponential in the width of the
+/// graph.
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         core::Stopwatch& watch);
-/// Finds an order of least peak of all steps of the graph. Works as the function above.
+/// Orders all steps of the graph.
 ExactResult exact_order(const StepGraph& graph, const ExactOptions& options, core::Stopwatch& watch);
 
 /// Returns an oracle for find_schedule() that calls exact_order(). It gives up if the search ends without a proof.
 PeakOracle exact_oracle(const ExactOptions& options, core::Stopwatch& watch);
 
-/// Searches for an order of all steps whose peak is below incumbent.least_peak(), by exact_order(). Calls found() if it
-/// finds such an order. Raises the incumbent's lower bound on the peak to the bound that was proved.
+/// Searches by exact_order() for an order of all steps with a peak below incumbent.least_peak(). Calls found() if it
+/// finds such an order. Raises the incumbent's lower bound on the peak to the proved bound.
 void exact_search(const StepGraph& steps, Incumbent& incumbent, std::int64_t memory_bytes, core::Stopwatch& watch,
                   const std::function<void(const std::vector<StepId>&)>& found);
-/// Searches by exact_order() for an order of the nodes of a computation graph whose peak is below
-/// incumbent.least_peak(). Offers it to the incumbent.
+/// Searches by exact_order() for an order of all nodes with a peak below incumbent.least_peak(), and offers it to the
+/// incumbent.
 void exact_search(const core::Graph& graph, Incumbent& incumbent, std::int64_t memory_bytes, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers

@@ -19,29 +19,29 @@ namespace cairn::solvers {
 /// the steps of X' that are not in X run right after X, and all other steps follow in their old order. The peak is
 /// still at most T, because M is submodular: for every later cut Y of the old order, `M(Y + X') <= M(Y) + M(X') - M(Y &
 /// X') <= M(Y)`, where + is union and & is intersection. The same holds backwards in time. These are the rules:
-/// - Suppose that a step raises memory in total, and that each of its successors has a `rise` that is at least the
-/// `drop` of the step. Such a step can run right before the first of its successors. So it is removed, and its
-/// successors get a `first` group (cut_problem.h) with the bytes `rise - drop` that the step adds. On chains, this rule
-/// and the next one give the segments of Theorem 6.5 of Jin et al.
-/// - Suppose that a step lowers memory in total, and that each of its predecessors has a `drop` that is at least the
-/// `rise` of the step. Such a step can run right after the last of its predecessors. So it is removed, and its
-/// predecessors get a `last` group with the bytes `drop - rise` that the step frees.
-/// - In a `last` group, only a step that no other step of the group must follow can be the last to run. So all other
-/// steps leave the group. In a `first` group, this applies to steps that no other step of the group must precede.
+/// - Suppose that a step adds `rise - drop` > 0 bytes in total, and that each of its successors has a `rise` of at
+/// least the `drop` of the step. Such a step can run right before the first of its successors. So it is removed, and
+/// its successors get a `first` group (cut_problem.h) with the bytes `rise - drop`. On chains, this rule and the next
+/// one give the segments of Theorem 6.5 of Jin et al.
+/// - Suppose that a step frees `drop - rise` > 0 bytes in total, and that each of its predecessors has a `drop` of at
+/// least the `rise` of the step. Such a step can run right after the last of its predecessors. So it is removed, and
+/// its predecessors get a `last` group with the bytes `drop - rise`.
+/// - A step leaves a `last` group if another step of the group must run after it, because it cannot be the last to run.
+/// A step leaves a `first` group if another step of the group must run before it.
 /// - A group of a single step is removed. Its bytes are added to the step's rise (`first` group) or drop (`last`
 /// group).
 class ExchangeRules {
  public:
-  /// Makes the problem of the steps in `to` that are not in `from`, and applies the rules until none applies. Takes O(p
-  /// n (n / 64 + g)) time for n steps, g groups and p passes over the steps.
+  /// Makes the problem of the steps in `to` that are not in `from`, and applies the rules as long as one applies. Takes
+  /// O(p n (n / 64 + g)) time for n steps, g groups and p passes over the steps.
   ExchangeRules(const StepGraph& graph, const Cut& from, const Cut& to);
 
   std::int32_t words() const { return std::max(1, (static_cast<std::int32_t>(alive_.size()) + 63) / 64); }
   CutProblem forward() const { return problem(start_, rise_, drop_, before_, after_, first_, last_); }
   CutProblem backward() const { return problem(end(), drop_, rise_, after_, before_, last_, first_); }
 
-  /// Turns an order of the problem's steps into an order of the graph's steps. Inserts the removed steps again, the
-  /// last removed one first. O(n^2) for n steps.
+  /// Turns an order of the problem's steps into an order of the graph's steps by inserting the removed steps, the last
+  /// removed one first. O(n^2) for n steps.
   std::vector<StepId> restore(std::span<const std::int32_t> order) const;
 
  private:
@@ -49,16 +49,17 @@ class ExchangeRules {
     std::int64_t bytes = 0;
     std::vector<Word> members;
   };
-  /// A step that a rule removed. If `before` is true, it runs right before the first of its neighbours, which are its
-  /// successors; without neighbours, it runs at the end. Otherwise it runs right after the last of its neighbours,
-  /// which are its predecessors; without neighbours, it runs at the beginning.
+  /// A step that a rule removed. If `before` is true, the neighbours are the step's successors, and the step runs right
+  /// before the first of them or, if there are none, at the end. Otherwise the neighbours are its predecessors, and the
+  /// step runs right after the last of them or, if there are none, at the beginning.
   struct Removed {
     std::int32_t step = 0;
     bool before = false;
     std::vector<std::int32_t> neighbours;
   };
 
-  static constexpr std::int32_t kMostReduced = kMostExactSteps;  ///< largest number of steps for which rules apply
+  /// Largest number of steps for which the rules are applied.
+  static constexpr std::int32_t kMostReduced = kMostExactSteps;
 
   void number();
   void relate();
@@ -87,7 +88,7 @@ class ExchangeRules {
   const StepGraph& graph_;
   const Cut& from_;
   const Cut& to_;
-  /// For each step of the graph, its number in the problem; -1: the step is not in the problem.
+  /// For each step of the graph, its number in the problem or -1.
   std::vector<std::int32_t> local_;
   std::int32_t words_ = 0;
   std::int64_t start_ = 0;

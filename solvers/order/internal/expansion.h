@@ -9,19 +9,17 @@
 
 namespace cairn::solvers {
 
-/// A step graph to be searched. It was made of vertices and in-forests (linearizer.h) of a reduced graph. `nodes` has
-/// the nodes that each step runs.
+/// A step graph to be searched, made of vertices and in-forests (linearizer.h) of a reduced graph. `nodes` has the
+/// nodes that each step runs.
 struct Expansion {
   StepGraph graph;
   std::vector<Ropes::Id> nodes;
 };
 
-/// Returns the nodes that the expansion's steps run in the given order, one after another.
 std::vector<core::NodeId> nodes_of(const Expansion& expansion, const std::vector<StepId>& order, const Ropes& ropes);
-/// Returns the chain of an order of the expansion's steps: the segments of its memory profile, with their nodes.
+/// Returns the chain of an order of the steps: the segments of its memory profile, with their nodes.
 Chain chain_of(const Expansion& expansion, const std::vector<StepId>& order, Ropes& ropes);
 
-/// Builds an Expansion step by step.
 class Expander {
  public:
   static constexpr StepId kOutside = -1;  ///< stands for a step outside the expansion; its edges are ignored
@@ -33,12 +31,12 @@ class Expander {
   void connect(StepId from, StepId to) {
     if (from != kOutside && to != kOutside) edges_.emplace_back(from, to);
   }
-  /// Adds the steps of a forest between the steps `from` and `to`, its source and its sink.
+  /// `from` and `to` are the steps of the forest's source and sink.
   void add_forest(const InForest& forest, StepId from, StepId to);
   Expansion finish() { return {StepGraph(std::move(steps_), std::move(edges_)), std::move(nodes_)}; }
 
  private:
-  /// Adds the segments of a chain as steps after the step `last`. Returns the last step.
+  /// Adds the segments of a chain as steps after `last`. Returns the last of them.
   StepId add_path(StepId last, const Chain& chain);
 
   const std::vector<TreeBranch>& branches_;

@@ -19,12 +19,12 @@ struct IsolatedSubgraph {
 
 /// Finds the isolated subgraphs of an acyclic graph, which is given by its edges. All nodes must lie on paths from
 /// `source` to `sink`. Each node v with several outgoing edges gives one candidate, which begins at v and ends at the
-/// first node that all paths from v have in common. Candidates that are isolated are returned.
+/// first node that all paths from v have in common. The isolated candidates are returned.
 ///
-/// `source` and `sink` are no nodes of a computation, but stand for what surrounds the graph. So a subgraph that begins
-/// at `source` need not contain all edges of `source`. The result leaves out the whole graph, from `source` to `sink`,
-/// and subgraphs with more than `most` inner nodes. Smaller subgraphs come first. Takes O((n + m) log n + s) time,
-/// where s is the sum of the candidates' sizes.
+/// `source` and `sink` are not nodes of a computation, but stand for what surrounds the graph. So a subgraph that
+/// begins at `source` need not contain all edges of `source`. The result leaves out the whole graph and subgraphs with
+/// more than `most` inner nodes. Smaller subgraphs come first. Takes O((n + m) log n + s) time, where s is the sum of
+/// the candidates' sizes.
 std::vector<IsolatedSubgraph> isolated_subgraphs(std::int32_t node_count,
                                                  std::span<const std::pair<core::NodeId, core::NodeId>> edges,
                                                  core::NodeId source, core::NodeId sink, std::size_t most);

@@ -15,14 +15,14 @@ namespace cairn::solvers {
 
 using BranchId = std::int32_t;
 
-/// A branch of an in-forest (see InForest): a path from the source, or from the node at which other branches meet, to
-/// the sink or to the next node at which branches meet. One step of the branch can be its key (a key node of Theorem
-/// 7.6 of Jin et al.). The key is the step at which other branches end, which are the branch's children, or the step
-/// that reads the source.
+/// A branch of an in-forest (see InForest): a path that begins at the source or at a node where other branches meet,
+/// and ends at the sink or at the next node where branches meet. One step of the branch can be its key (a key node of
+/// Theorem 7.6 of Jin et al.). The key is either the step at which other branches, the branch's children, end, or the
+/// step that reads the source.
 struct TreeBranch {
-  Chain before;  ///< path from the source to the key; its steps do not decide when the source's output is freed
+  Chain before;  ///< steps before the key, which do not decide when the source's output is freed
   ChainSegment key;
-  Chain rest;                      ///< path after the key
+  Chain rest;
   std::vector<BranchId> children;  ///< branches that end at the key
   bool reads_source = false;       ///< whether the key reads the source; if so, it has no children
   /// Whether there is a key; if not, the branch consists of `before` alone. A key need not be a node: it can be a step
@@ -31,9 +31,9 @@ struct TreeBranch {
 };
 
 /// The part of the graph that an edge of the reduced graph stands for: everything between the edge's source and sink
-/// (Definition 7.3 of Jin et al.). Its paths may meet, but do not branch again. It is stored as the branches that end
-/// at the sink. It is turned into a path only when the edge is the last outgoing edge of the source. Until then, other
-/// edges may stand for readers of the source's output, and the dominant schedule depends on when that output is freed.
+/// (Definition 7.3 of Jin et al.). Its paths can meet, but do not branch again. It is stored as the branches that end
+/// at the sink. It is turned into a path only when the edge is the last outgoing edge of the source. Before that, other
+/// edges can stand for readers of the source's output, and the dominant schedule depends on when that output is freed.
 struct InForest {
   std::vector<BranchId> branches;
   bool direct = false;    ///< whether the sink reads the source itself
@@ -49,8 +49,8 @@ struct InForest {
 class Linearizer {
  public:
   /// Makes an object without branches. All work keeps to the limit of `watch`. `memory_bytes` and `threads` limit the
-  /// work on the host. If `tick` is given, it is called several times during long work, so that the caller can report
-  /// progress. If `accelerator` is given, it solves large tables and searches over key orders.
+  /// work on the host. `tick`, if given, is called several times during long work, so that the caller can report
+  /// progress. `accelerator`, if given, runs large tables and searches over key orders.
   Linearizer(std::int64_t memory_bytes, int threads, core::Stopwatch& watch, std::function<void()> tick,
              Accelerator* accelerator)
       : memory_bytes_(memory_bytes),
@@ -68,18 +68,17 @@ class Linearizer {
   }
 
   /// Finds the dominant schedule of a forest. `released` is the number of bytes of the source's output, which are freed
-  /// when all branches that read the source have read it; 0 if the forest frees no bytes. Returns nothing if the table
-  /// for parallel chains would need more memory than allowed. In that case, no work was done, and needed_bytes()
-  /// returns the bytes that the table would need.
+  /// after all branches that read the source have read it; 0 if the forest frees no bytes. If the table for parallel
+  /// chains would need more memory than allowed, returns nothing at once, and needed_bytes() is the size of this table.
   std::optional<Chain> linearize(const InForest& forest, std::int64_t released);
   std::int64_t needed_bytes() const { return needed_bytes_; }
 
   /// Merges branches and their children into one chain (Liu 1987). No branch may decide when the source's output is
-  /// freed. Moves parts of the branches into the result, so the branches cannot be used afterwards.
+  /// freed. Moves data out of the branches, so they cannot be used afterwards.
   Chain merge_branches(const std::vector<BranchId>& branches);
 
-  /// Returns whether the limit ended the search of the last linearize(). If so, the chain that it returned is a valid
-  /// schedule, but need not be dominant.
+  /// Returns whether the limit ended the search of the last linearize(). If so, the returned chain is a valid schedule,
+  /// but need not be dominant.
   bool cut_short() const { return cut_short_; }
 
  private:

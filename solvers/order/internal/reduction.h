@@ -17,11 +17,11 @@
 namespace cairn::solvers {
 
 /// Applies the reductions of Valdes, Tarjan and Lawler to any computation graph, as often as possible. The parallel
-/// reduction merges edges between the same two nodes. The series reduction removes a node with one incoming and one
-/// outgoing edge. Every edge carries the part of the graph that it replaces, as a forest (InForest). When a node is
-/// removed, the forest of its outgoing edge is turned into a path, in a dominant order. A source and a sink are added
-/// to the graph. If only one edge between these two is left at the end, the graph is series-parallel. Takes O(n + m)
-/// time, plus the time for turning forests into paths.
+/// reduction merges edges between the same two nodes. The series reduction replaces a node with one incoming and one
+/// outgoing edge by a single edge. Every edge carries the part of the graph that it replaces, as a forest (InForest).
+/// When a node is removed, the forest of its outgoing edge is turned into a path, in a dominant order. A source and a
+/// sink are added to the graph. If only one edge between these two is left at the end, the graph is series-parallel.
+/// Takes O(n + m) time, plus the time for turning forests into paths.
 ///
 /// The vertices of the reduced graph are the steps of StepGraph: the nodes of the graph and the releases, which only
 /// free memory.
@@ -31,24 +31,22 @@ class Reduction {
 
   /// What to do with a forest if the limit ends the search for its dominant schedule.
   enum class Unfinished : std::uint8_t {
-    take,  ///< use any schedule of the forest; the result is a valid schedule, but need not be dominant
+    take,  ///< use any schedule of the forest; the whole schedule is valid, but need not be dominant
     leave  ///< do not remove the vertex, so that the forest stays a forest
   };
   /// Prepares the reduction of a graph. The other parameters are those of Linearizer.
   Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
             core::Stopwatch& watch, std::function<void()> tick = {}, Accelerator* accelerator = nullptr);
 
-  /// Applies reductions until none can be applied.
   void run();
   bool done() const { return reducer_.vertices_left() == 0; }
-  /// Returns the dominant schedule of the whole graph. Requires done().
+  /// Requires done().
   Chain chain();
 
   /// Returns whether all forests were turned into paths in a dominant order. False after Unfinished::take was applied.
   bool exact() const { return exact_; }
   Ropes& ropes() { return linearizer_.ropes(); }
-  /// A vertex whose forest of readers needs a table (PumpkinTable) that is larger than the memory limit, and the
-  /// table's size.
+  /// A vertex whose forest of readers needs a table (PumpkinTable) larger than the memory limit, and the table's size.
   struct TooLarge {
     VertexId source;
     std::int64_t bytes;
@@ -56,22 +54,19 @@ class Reduction {
   const std::optional<TooLarge>& too_large() const { return too_large_; }
 
   using Region = IsolatedSubgraph;
-  /// Finds isolated subgraphs (isolated_subgraph.h) of the remaining graph. They do not overlap, have at most `most`
-  /// inner vertices, and are not the whole graph; the smallest come first. replace() can be called for each of them,
-  /// but not after the next run(), because they refer to edges that run() can remove.
+  /// Returns isolated subgraphs (isolated_subgraph.h) of the remaining graph, the smallest first. They do not overlap,
+  /// have at most `most` inner vertices, and are not the whole graph. replace() can be called for each of them until
+  /// the next run(), which can remove edges to which they refer.
   std::vector<Region> isolated_regions(std::size_t most);
 
-  /// Makes a step graph of the steps of a region, to be searched.
   Expansion expand(const Region& region) const;
-  /// Makes a step graph of all steps of the remaining graph, to be searched.
   Expansion expand_remainder() const;
-  /// Replaces the region by one edge that carries the path of `order`, which must be a dominant order of `expansion`,
-  /// the result of expand(region).
+  /// Replaces the region by one edge with the path of `order`, which must be a dominant order of `expansion`, the
+  /// result of expand(region).
   void replace(const Region& region, const Expansion& expansion, const std::vector<StepId>& order);
 
-  /// Returns the remaining vertices, for messages.
   std::vector<VertexId> vertices() const;
-  /// Finds a remaining node with several incoming edges or, if there is none, any remaining node. Returns kNoNode if
+  /// Returns a remaining node with several incoming edges or, if there is none, any remaining node. Returns kNoNode if
   /// all remaining vertices are releases.
   VertexId first_left() const { return reducer_.first_left(graph_.input_order()); }
 
@@ -80,7 +75,7 @@ class Reduction {
 
   using Reducer = SeriesParallelReducer<InForest>;
   using EdgeId = Reducer::EdgeId;
-  /// A vertex of the reduced graph. Rise, drop and output are as in StepGraph::Step. `nodes` lists the nodes of the
+  /// A vertex of the reduced graph. Rise, drop and output are as in StepGraph::Step. `nodes` are the nodes of the
   /// original graph that run when the vertex runs.
   struct Vertex : ChainSegment {
     std::int64_t output = 0;

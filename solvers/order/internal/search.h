@@ -12,11 +12,9 @@ namespace cairn::solvers {
 struct OrderSearchOptions {
   std::uint64_t seed = 0;
   std::int64_t lower_bound = 0;  ///< lower bound on the peak in bytes; an order with this peak ends the search
-  /// Called on the caller's thread with each order whose peak is lower than that of all earlier orders, and with its
-  /// peak.
+  /// Called on the caller's thread with each order whose peak is lower than that of all earlier orders.
   std::function<void(const std::vector<StepId>&, std::int64_t peak)> found;
-  /// Called at the end, with the peak of the returned order, if a beam search has proved that no order has a lower
-  /// peak.
+  /// Called at the end with the peak of the returned order, if a beam search proved that no order has a lower peak.
   std::function<void(std::int64_t peak)> proved;
 };
 

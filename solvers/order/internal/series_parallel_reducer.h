@@ -18,24 +18,24 @@ class SeriesParallelReducer {
   using VertexId = std::int32_t;
   using EdgeId = std::int32_t;
   struct Edge {
-    VertexId from = -1, to = -1;  ///< ends of the edge; from < 0: the edge is removed
+    VertexId from = -1, to = -1;  ///< ends of the edge; from < 0: the edge was removed
     Value value;
   };
 
-  /// Makes a graph without edges. Its last two vertices are its source and its sink, which are never removed.
+  /// Makes a graph without edges. Its last two vertices are the source and the sink, which are never removed.
   explicit SeriesParallelReducer(VertexId vertex_count)
       : vertices_(static_cast<std::size_t>(vertex_count)), left_(vertex_count - 2) {}
 
   const std::vector<Edge>& edges() const { return edges_; }
   Edge& edge(EdgeId id) { return edges_[id]; }
   bool gone(VertexId v) const { return vertices_[v].gone; }
-  /// Returns the number of remaining vertices, not counting the source and the sink.
+  /// Returns the number of remaining vertices without the source and the sink.
   std::int32_t vertices_left() const { return left_; }
-  /// Returns the outgoing edge of a vertex that has exactly one outgoing edge.
+  /// Returns the outgoing edge of a vertex that has exactly one.
   EdgeId out_edge(VertexId v) const { return vertices_[v].out_edges; }
 
-  /// Finds the first vertex of `order` that remains and has several incoming edges, because no series reduction can
-  /// remove such a vertex. If there is none, returns the first vertex of `order` that remains, or -1.
+  /// Returns the first remaining vertex of `order` with several incoming edges, which no series reduction can remove.
+  /// If there is none, returns the first remaining vertex of `order`, or -1.
   template <class Order>
   VertexId first_left(const Order& order) const {
     VertexId left = -1;
@@ -75,19 +75,19 @@ class SeriesParallelReducer {
     vertices_[edge.to].in_edges ^= id;
     edge.from = -1;
   }
-  /// Removes a vertex that has no edges.
+  /// The vertex must have no edges.
   void remove_vertex(VertexId v) {
     vertices_[v].gone = true;
     --left_;
   }
 
-  /// Applies the series reduction until no vertex can be removed. Calls `series(v, before, behind, value)` for each
-  /// vertex v with one incoming edge `before` and one outgoing edge `behind`. `series` returns whether v may be
-  /// removed; if so, it stores the value of the new edge in `value`. If it returns false, it is not called for v again.
+  /// Applies the series reduction until no vertex can be removed. For each vertex v with one incoming edge `before` and
+  /// one outgoing edge `behind`, calls `series(v, before, behind, value)`. If `series` returns true, v is removed, and
+  /// `value` must be the value of the new edge. If it returns false, it is not called for v again.
   template <class Series, class Unite>
   void run(const Series& series, const Unite& unite) {
-    // Process vertices in the order in which they were added, each followed by its successors. So paths grow at their
-    // ends, where appending is cheap.
+    // Vertices are processed in the order in which they were added, each followed by its successors. So paths grow at
+    // their ends, where appending is cheap.
     std::reverse(ready_.begin(), ready_.end());
     while (!ready_.empty()) {
       const VertexId v = ready_.back();
@@ -109,11 +109,11 @@ class SeriesParallelReducer {
 
  private:
   struct Vertex {
-    std::int32_t in = 0, out = 0;  ///< numbers of incoming and outgoing edges
+    std::int32_t in = 0, out = 0;
     /// Exclusive or of the ids of all incoming edges, and of all outgoing edges. If there is only one edge, this is its
     /// id.
     EdgeId in_edges = 0, out_edges = 0;
-    bool stuck = false, gone = false;  ///< whether `series` returned false, and whether the vertex is removed
+    bool stuck = false, gone = false;  ///< stuck: whether `series` returned false
   };
 
   static std::uint64_t key(VertexId from, VertexId to) {

@@ -12,8 +12,8 @@ namespace cairn::solvers {
 using StepId = std::int32_t;
 
 /// Steps to be ordered, with their effect on memory. When a step runs, memory first rises by `rise` and afterwards
-/// falls by `drop` bytes, so that rise - drop bytes stay in memory. When all successors of the step have run, memory
-/// falls by another `output` bytes. Rise, drop and output are >= 0. A step without successors has output 0. Immutable.
+/// falls by `drop` bytes. When all successors of the step have run, memory falls by another `output` bytes. Rise, drop
+/// and output are >= 0. A step without successors has output 0. Immutable.
 ///
 /// Several kinds of graphs have this form. In computation graphs, each node is a step. In node-sum graphs, each node is
 /// a step without output. If a part of a graph was turned into a path (Lemma 5.4 of Jin et al.), each segment of the
@@ -23,15 +23,15 @@ class StepGraph {
   struct Step {
     std::int64_t rise = 0, drop = 0, output = 0;
   };
-  using Edge = std::pair<StepId, StepId>;  ///< an edge from the first step to the second
+  using Edge = std::pair<StepId, StepId>;
 
   StepGraph() = default;
-  /// Makes a graph of steps. The edges must form no cycle; repeated edges are dropped. O(n + m log m).
+  /// The edges must form no cycle; repeated edges are dropped. O(n + m log m).
   StepGraph(std::vector<Step> steps, std::vector<Edge> edges);
-  /// Makes a step of each node, with the node's number. If some of a node's successors read one of its values and
-  /// others do not, a separate step after the value's readers frees the value. Such a step is called a release; it runs
-  /// no node. If a node has a release as a successor, its other values are freed by releases, too. Releases are
-  /// numbered after the nodes. O(n + m).
+  /// Makes a step of each node, with the node's number. If some successors of a node read one of its values and others
+  /// do not, a separate step after the value's readers frees the value. Such a step, called a release, runs no node. If
+  /// a node has a release as a successor, releases free all its values. Releases are numbered after the nodes. O(n +
+  /// m).
   explicit StepGraph(const core::Graph& graph);
 
   StepId step_count() const { return static_cast<StepId>(steps_.size()); }
@@ -44,10 +44,10 @@ class StepGraph {
     return {successors_.data() + successor_begin_[s], successors_.data() + successor_begin_[s + 1]};
   }
 
-  /// Turns an order of all nodes of the computation graph into an order of all steps, in which each release runs as
-  /// early as possible.
+  /// Turns an order of all nodes of the computation graph into an order of all steps. Each release runs as early as
+  /// possible.
   std::vector<StepId> with_releases(std::span<const core::NodeId> nodes) const;
-  /// Returns a topological order by Kahn's algorithm. The steps are in the order in which they become ready.
+  /// Returns a topological order by Kahn's algorithm.
   std::vector<StepId> any_order() const;
 
  private:
@@ -58,7 +58,6 @@ class StepGraph {
   std::vector<StepId> predecessors_, successors_;
 };
 
-/// Returns the nodes in an order of the steps of a computation graph, without the releases.
 inline std::vector<core::NodeId> nodes_among(std::vector<StepId> order, const core::Graph& graph) {
   std::erase_if(order, [&](StepId s) { return s >= graph.node_count(); });
   return order;
@@ -80,18 +79,16 @@ class Cut {
   std::vector<std::uint64_t> words_;
 };
 
-/// Computes the bytes in memory when exactly the steps of `cut` have run. O(n + m).
+/// Returns the bytes in memory when exactly the steps of `cut` have run. O(n + m).
 std::int64_t memory(const StepGraph& graph, const Cut& cut);
 
-/// Computes the bytes in memory while `order` runs after the cut `from`. The first entry is memory(graph, from). Two
-/// entries follow for each step: the memory during the step and after it. The steps of `order` must be able to run in
-/// this order after the cut. O(n + m).
+/// Returns the bytes in memory while `order` runs after the cut `from`. The first entry is memory(graph, from). Two
+/// entries follow for each step: the memory during the step and after it. The steps must be able to run in this order
+/// after the cut. O(n + m).
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
-/// Computes the bytes in memory while `order` runs after the empty cut. The entries are those of the function above.
+/// Returns the profile of an order that runs after the empty cut.
 std::vector<std::int64_t> profile(const StepGraph& graph, std::span<const StepId> order);
-/// Returns the highest entry of profile().
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order, const Cut& from);
-/// Returns the highest entry of profile() for the empty cut.
 std::int64_t peak(const StepGraph& graph, std::span<const StepId> order);
 
 }  // namespace cairn::solvers

@@ -9,13 +9,12 @@
 
 namespace cairn::solvers::plan {
 
-/// A set of addresses, stored as disjoint ranges. meets() takes O(log n) for n ranges. add() takes O(log n), plus the
-/// time to shift the ranges after the added one in a vector.
+/// A set of addresses, stored as disjoint ranges in a sorted vector. For n ranges, meets() takes O(log n), and add()
+/// takes O(n) because it shifts the ranges after the added one.
 class AddressSet {
  public:
   const std::vector<core::AddressRange>& ranges() const { return ranges_; }
 
-  /// Returns whether some address in [lower, upper) is in the set.
   bool meets(std::int64_t lower, std::int64_t upper) const {
     const auto at = ending_above(lower);
     return at != ranges_.end() && at->lower < upper;
@@ -38,13 +37,12 @@ class AddressSet {
   }
 
  private:
-  /// Finds the first range that ends above an address.
   std::vector<core::AddressRange>::const_iterator ending_above(std::int64_t address) const {
     return std::partition_point(ranges_.begin(), ranges_.end(),
                                 [&](const core::AddressRange& r) { return r.upper <= address; });
   }
 
-  std::vector<core::AddressRange> ranges_;  ///< ranges of the set in ascending order; no range touches another
+  std::vector<core::AddressRange> ranges_;  ///< ascending; no range touches another
 };
 
 }  // namespace cairn::solvers::plan

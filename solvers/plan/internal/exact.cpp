@@ -1,8 +1,8 @@
-// The exact search for a plan (exact.h). A block is a group of buffers that share one offset. A section is a range of
-// steps during which the same blocks are live. In a section, blocks are stacked from the bottom up to the address
-// `low`, and from the top down to the address `high`. A block that is not placed yet is open; its possible offsets
-// range from least_ to most_. A part is a set of open blocks that can be searched alone, because it shares no section
-// with others.
+// The exact search for a plan (exact.h explains the terms). A block is a group of buffers that share one offset. A
+// section is a range of steps during which the same blocks are live. In a section, blocks are stacked upwards from the
+// bottom to the address `low`, and downwards from the top to the address `high`. A block that is not placed yet is
+// open; its possible offsets range from least_ to most_. A part is a set of open blocks that can be searched alone,
+// because no other open block is live in its sections.
 
 #include "cairn/solvers/plan/internal/exact.h"
 
@@ -16,9 +16,9 @@ namespace cairn::solvers::plan {
 namespace {
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-// Weights in the choice of sections and blocks, tuned on problems in which a plan has to use every byte.
+// Weights in the choice of sections and blocks, tuned on problems without a byte to spare.
 constexpr double kContact = 7, kSlackWeight = 30, kOrderNoise = 0.65;
-// Largest number of parts without a solution that are remembered; each takes 16 bytes.
+// Largest number of remembered parts that have no solution; each takes 16 bytes.
 constexpr std::size_t kRemembered = std::size_t{1} << 18;
 
 std::uint64_t mix(std::uint64_t x) {
@@ -31,7 +31,6 @@ std::int64_t align_down(std::int64_t offset, std::int64_t alignment) {
   return offset >= 0 ? offset - offset % alignment : -1;
 }
 
-/// Finds the first obstacle that ends above an offset. Obstacles are disjoint and ascending.
 auto first_above(std::span<const core::AddressRange> obstacles, std::int64_t offset) {
   return std::upper_bound(obstacles.begin(), obstacles.end(), offset,
                           [](std::int64_t value, const core::AddressRange& range) { return value < range.upper; });
@@ -71,11 +70,10 @@ Search::Search(const Sections& sections, std::int64_t capacity, int strategy)
     open_count_.push_back(static_cast<std::int64_t>(sections.covers(t).size()));
   }
   for (auto& dirty : is_dirty_) dirty.assign(sections.count, 0);
-  // A small problem gets a small table, because there can be thousands of small problems.
+  // The table of a small problem is small, because a run can solve thousands of small problems.
   failed_.assign(std::min(kRemembered, std::bit_ceil(64 * blocks * blocks + 1)), {});
 }
 
-/// Counts the bytes of a section's obstacles among the addresses [from, to).
 std::int64_t Search::obstructed(std::int32_t section, std::int64_t from, std::int64_t to) const {
   std::int64_t bytes = 0;
   const auto obstacles = sections_.obstacles(section);
@@ -98,8 +96,8 @@ void Search::mark(std::int32_t section, Side side) {
   dirty_[s].push_back(section);
 }
 
-/// Marks the sections whose `low` (Side::bottom) or `high` (Side::top) can change when the range of offsets of block b
-/// changes: those that block b touches.
+/// Marks the sections that block b touches on the given side, because their `low` (Side::bottom) or `high` (Side::top)
+/// can change when the range of offsets of block b changes.
 void Search::mark_held(std::int32_t b, Side side) {
   for (const auto& part : sections_.parts(b)) {
     const bool held =
@@ -108,8 +106,8 @@ void Search::mark_held(std::int32_t b, Side side) {
   }
 }
 
-/// Raises the least offset of block b, which is not placed yet, to `offset` or, if that is not possible, to the next
-/// possible offset above it. Returns false if there is no such offset.
+/// Raises the least offset of the open block b to the first possible offset from `offset` up. Returns false if there is
+/// none.
 bool Search::raise(std::int32_t b, std::int64_t offset) {
   if (offset <= least_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -134,8 +132,8 @@ bool Search::raise(std::int32_t b, std::int64_t offset) {
   return true;
 }
 
-/// Lowers the largest offset of an open block to `offset` or, if that is not possible, to the next possible offset
-/// below it. Returns false if there is no such offset.
+/// Lowers the largest offset of the open block b to the first possible offset from `offset` down. Returns false if
+/// there is none.
 bool Search::lower(std::int32_t b, std::int64_t offset) {
   if (offset >= most_[b]) return true;
   const std::int64_t alignment = sections_.alignments[b];
@@ -180,10 +178,8 @@ Search::Key Search::key(std::size_t begin, std::size_t end) const {
   return key;
 }
 
-/// Returns whether block b, placed at its lowest possible offset (Side::bottom) or its highest (Side::top), would leave
-/// no byte unused below it or above it, in any of its sections. For Side::bottom, its least offset least_[b] must be
-/// the `low` of each of its sections. For Side::top, its end at the largest offset most_[b] must be the `high` of each
-/// of its sections.
+/// Returns whether block b, at its least offset (Side::bottom) or its largest (Side::top), would touch the `low` or the
+/// `high` of each of its sections, so that no byte between stays unused.
 bool Search::level(std::int32_t b, Side side) const {
   for (const auto& part : sections_.parts(b)) {
     if (side == Side::bottom ? low_[part.section] != least_[b] : high_[part.section] != most_[b] + part.size)
@@ -192,7 +188,7 @@ bool Search::level(std::int32_t b, Side side) const {
   return true;
 }
 
-/// Places a block at its least possible offset (Side::bottom) or at its largest (Side::top). level(b, side) must hold.
+/// Places block b at its least offset (Side::bottom) or its largest (Side::top). level(b, side) must be true.
 void Search::place(std::int32_t b, Side side) {
   mark_held(b, side == Side::bottom ? Side::top : Side::bottom);
   set(placed_[b], 1);
@@ -208,8 +204,8 @@ void Search::place(std::int32_t b, Side side) {
   }
 }
 
-/// Adjusts the ranges of offsets of open blocks to the marked sections, and `low`, `high` and the slack of the sections
-/// to these ranges. Returns false if this proves that there is no solution.
+/// Adjusts the ranges of offsets of open blocks, and `low`, `high` and the slack of sections, until they agree. Starts
+/// from the marked sections. Returns false if this proves that there is no solution.
 bool Search::settle() {
   bool possible = true;
   for (std::size_t i = 0; possible && i < dirty_[0].size(); ++i) possible = settle(dirty_[0][i], Side::bottom);
@@ -260,10 +256,9 @@ bool Search::settle(std::int32_t t, Side side) {
   return slack_[t] >= 0;
 }
 
-/// Excludes an offset of block b, after a search with the block at this offset has failed: the block's least offset for
-/// Side::bottom, its largest for Side::top. Excludes the offset also for open blocks with the same alignment, sections
-/// and sizes, if their ranges of offsets imply that they fail there, too. Returns false if a block has no possible
-/// offset left.
+/// Excludes an offset of block b that has failed: its least offset (Side::bottom) or its largest (Side::top). Also
+/// excludes this offset for open blocks with the same alignment, sections and sizes, if their ranges of offsets imply
+/// that they would fail, too. Returns false if a block has no possible offset left.
 bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t end) {
   const std::int64_t least = least_[b], most = most_[b];
   for (std::size_t i = begin; i < end; ++i) {
@@ -274,7 +269,8 @@ bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t e
       continue;
     }
     if (least_[twin] != least || most_[twin] < most) continue;
-    // Lowest address at which an open block or an obstacle can end, so that the block can lie on it.
+    // Lowest address at which an open block or an obstacle can end. The block cannot lie lower, because it must lie on
+    // one of these.
     std::int64_t support = kNone;
     for (std::size_t j = begin; j < end; ++j) {
       const std::int32_t other = open_[j];
@@ -303,8 +299,7 @@ bool Search::cut() {
   return is_cut_;
 }
 
-/// Divides the open blocks open_[begin, end), which are ordered by first section, into parts. No section has blocks of
-/// two parts. Searches each part.
+/// Divides the open blocks open_[begin, end), which are sorted by first section, into parts, and searches each part.
 Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
   struct Part {
     std::size_t begin, end;
@@ -316,7 +311,7 @@ Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
     parts.back().end = i + 1;
     reach = std::max(reach, last_[open_[i]]);
   }
-  // The smallest part is searched first, because it takes the least time to find out that it has no solution.
+  // The smallest part comes first, because a proof that it has no solution takes the least time.
   if (parts.size() > 1) {
     std::stable_sort(parts.begin(), parts.end(),
                      [](const Part& a, const Part& b) { return a.end - a.begin < b.end - b.begin; });
@@ -367,8 +362,8 @@ Search::Result Search::search_part(std::size_t begin, std::size_t end) {
   }
 }
 
-/// Picks a section and a side. Side::bottom stands for the byte at the section's `low`, Side::top for the byte just
-/// below its `high`. Picks the byte that the fewest blocks can use.
+/// Picks the byte about which the search decides next, the one that the fewest blocks can use. Side::bottom stands for
+/// the byte at the section's `low`, Side::top for the byte just below its `high`.
 Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
   std::int32_t l = first_[open_[begin]], r = l;
   for (std::size_t i = begin; i < end; ++i) r = std::max(r, last_[open_[i]]);
@@ -385,7 +380,7 @@ Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
     begin_.clear();
     valley_.clear();
     std::int64_t before = kNone;
-    bool falls = true;  // whether `low` is lower in the current plateau (sections with equal `low`) than just before it
+    bool falls = true;  // whether this plateau (range of sections with equal `low`) is lower than the plateau before it
     for (std::int32_t t = l; t <= r; ++t) {
       const std::int64_t here = level_at(t);
       if (t == l || here != before) {
@@ -446,7 +441,7 @@ bool Search::touches(std::int32_t b, Cell cell) const {
   return cell.side == Side::bottom ? least_[b] == low_[cell.section] : most_[b] + part->size == high_[cell.section];
 }
 
-/// Picks the block to try first for the byte of the cell. Returns -1 if no block can use this byte.
+/// Returns -1 if no block can use the byte `cell`.
 std::int32_t Search::pick_block(Cell cell, std::size_t begin, std::size_t end) {
   const auto level_at = [&](std::int32_t t) { return cell.side == Side::bottom ? low_[t] : capacity_ - high_[t]; };
   const std::int64_t floor = level_at(cell.section);
@@ -487,8 +482,8 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
     is_cut_ = false;
     order_ = static_cast<int>((restarts_ + strategy_) % 4);
     noise_ = restarts_ == 0 ? 0 : 1;
-    // Most problems that can be solved at all are solved within a few hundred nodes of the search tree, some within a
-    // few thousand. The limit on nodes grows with every restart, so that the search is complete in the end.
+    // Most solutions are found within a few hundred nodes of the search tree, some within a few thousand. The limit on
+    // nodes grows with every restart, so that the search is complete in the end.
     node_limit_ = nodes_ + static_cast<std::int64_t>(open_.size()) + (strategy_ % 2 == 0 ? 500 : 3000) + restarts_ / 8;
     const Result result = search_parts(0, open_.size());
     ++restarts_;
@@ -499,8 +494,7 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
   return Verdict::unknown;
 }
 
-/// Makes every block open, with the range of offsets that the capacity and the obstacles allow. Returns false if this
-/// already proves that there is no plan.
+/// Makes every block open. Returns false if this already proves that there is no plan.
 bool Search::open_all() {
   for (std::int32_t t = 0; t < sections_.count; ++t) {
     if (slack_[t] < 0) return false;

@@ -16,61 +16,60 @@ namespace cairn::solvers::plan {
 /// A depth-first search for a plan that fits into a capacity. Given enough time, it finds a plan or proves that there
 /// is none.
 ///
-/// The time axis is divided into sections (sections.h). In every section, blocks are stacked from the bottom up to an
-/// address called `low`. If a section must not leave any byte unused, blocks are also stacked from the top down to an
-/// address called `high`. A block that is not placed yet is open, and has a range of possible offsets. The slack of a
-/// section is the number of free bytes between `low` and `high`, minus the bytes of the section's open blocks.
+/// The time axis is divided into sections (sections.h). In every section, blocks are stacked upwards from the bottom to
+/// an address called `low`. If no byte of a section may stay unused, blocks are also stacked downwards from the top to
+/// an address called `high`. A block that is not placed yet is open, and has a range of possible offsets. The slack of
+/// a section is the number of free bytes between `low` and `high`, minus the bytes of the section's open blocks.
 ///
-/// If there is a plan at all, there is one in which every block lies at 0, on another block or on an obstacle, because
-/// all blocks can be pushed down. So the search repeats these steps:
+/// All blocks of a plan can be pushed down. So if there is a plan, there is one in which every block lies at 0, on
+/// another block or on an obstacle. The search looks for such a plan. It repeats these steps:
 /// - It picks a section, and tries for each open block whether that block uses the byte at the section's `low`. It only
-/// picks a section for which each of these blocks would lie directly on the `low` of every section in which the block
+/// picks a section for which each of these blocks would lie directly on the `low` of all sections in which the block
 /// is live. The section with the lowest `low` always has this property.
-/// - It raises the least offset of every open block to the highest `low` of the block's sections. It raises the `low`
-/// of every section to the least offset of the section's open blocks. The bytes skipped reduce the slack. If a slack is
+/// - It raises the least offset of every open block to the highest `low` of the block's sections, and the `low` of
+/// every section to the least offset of the section's open blocks. The skipped bytes reduce the slack. If a slack is
 /// negative, there is no plan.
 /// - If a block cannot use the byte, it raises the block's least offset to the next address at which another block or
 /// an obstacle can end, because the block must lie on one of these.
-/// - Between two neighbouring sections that have no open block in common, it splits the problem into two parts, which
-/// are searched one after the other. If a part has no solution, its blocks and their ranges of offsets are remembered,
-/// so that it is not searched again, not even after a restart.
+/// - Between two neighbouring sections that have no open block in common, it divides the problem into two parts, and
+/// searches one after the other. If a part has no solution, its blocks and their ranges of offsets are remembered, so
+/// that it is never searched again.
 ///
 /// The search prefers sections in which few blocks can use the byte, and sections with little slack. Of the blocks, it
-/// first tries those that begin or end together with their valley. A valley is a range of sections with equal `low`
-/// between sections with higher `low`. After a number of steps without a solution, the search restarts, and other
-/// random noise changes the choices of sections and blocks.
+/// prefers those that begin or end together with their valley. A valley is a range of sections with equal `low` between
+/// sections with higher `low`. After a number of steps without a solution, the search restarts with other random noise,
+/// which changes these choices.
 class Search {
  public:
-  /// Starts a search for a plan of at most `capacity` bytes. Each number `strategy` (0, 1, ...) gives another search.
+  /// Prepares a search for a plan of at most `capacity` bytes. Each number `strategy` (0, 1, ...) gives a different
+  /// search.
   Search(const Sections& sections, std::int64_t capacity, int strategy);
 
   /// Continues the search until one of the following holds:
   /// - There is a verdict.
-  /// - This call has done `work` units of work, or all calls together have done more than *most units.
+  /// - This call has done `work` units of work, or all calls together have done more than `*most` units.
   /// - The time limit or the stop flag of `watch` ends the search.
   ///
   /// A unit of work is about one visit of a block or a section.
   Verdict run(std::int64_t work, const std::atomic<std::int64_t>& most, const core::Stopwatch& watch);
 
   std::int64_t work() const { return work_; }
-  std::int64_t nodes() const { return nodes_; }  ///< number of nodes of the search tree that were visited
+  std::int64_t nodes() const { return nodes_; }
   /// Returns the offsets in the order of Sections::movable; valid if the verdict is `fits`.
   const std::vector<std::int64_t>& offsets() const { return offset_; }
 
  private:
   enum class Side : std::uint8_t { bottom, top };
   enum class Result : std::uint8_t { solved, failed, cut };  ///< cut: a limit ended the search
-  /// A byte of a section that the search decides about: the one at `low` (bottom) or just below `high` (top).
+  /// A byte about which the search decides: the one at the section's `low` (bottom) or just below its `high` (top).
   struct Cell {
     std::int32_t section = -1;
     Side side = Side::bottom;
   };
-  /// Hash of a part: its open blocks and their ranges of offsets.
   struct Key {
     std::uint64_t a = 0, b = 0;
     bool operator==(const Key&) const = default;
   };
-  /// A change to be undone: the changed variable and its earlier value.
   struct Change {
     std::int64_t* where;
     std::int64_t was;
@@ -109,7 +108,7 @@ class Search {
   const int strategy_;
   /// Indexed by block.
   /// - first_, last_: first and last section of the block.
-  /// - twin_: the first block with the same alignment, sections and sizes (possibly the block itself).
+  /// - twin_: the first of the blocks with the same alignment, sections and sizes.
   std::vector<std::int32_t> first_, last_, twin_;
   std::vector<std::int64_t> size_, smallest_;  ///< for each block, its largest and smallest size
 
@@ -118,14 +117,14 @@ class Search {
   /// - open_count_: number of open blocks.
   std::vector<std::int64_t> low_, high_, slack_, open_count_;
   std::vector<std::int64_t> least_, most_;     ///< for each block, its least and largest possible offset
-  std::vector<std::int64_t> hash_a_, hash_b_;  ///< for each block, two hashes of the block and its offsets' range
-  std::vector<std::int64_t> placed_;           ///< for each block, 1 if it is placed, otherwise 0
+  std::vector<std::int64_t> hash_a_, hash_b_;  ///< for each block, two hashes of its number and its range of offsets
+  std::vector<std::int64_t> placed_;
   std::vector<std::int64_t> offset_;
   std::vector<Change> changes_;
-  std::vector<std::int32_t> open_;      ///< lists of open blocks, one per recursive call, each ordered by first section
-  std::vector<std::int32_t> dirty_[2];  ///< for each Side, the sections that settle() must look at
-  std::vector<char> is_dirty_[2];       ///< for each Side and section, whether the section is in dirty_
-  std::vector<Key> failed_;             ///< hash table of the parts that have no solution
+  std::vector<std::int32_t> open_;      ///< lists of open blocks, one per recursive call, each sorted by first section
+  std::vector<std::int32_t> dirty_[2];  ///< for each Side, the sections that settle() must examine
+  std::vector<char> is_dirty_[2];
+  std::vector<Key> failed_;  ///< hash table of the parts that have no solution
 
   // Scratch memory of pick_cell().
   std::vector<std::int32_t> plateau_, begin_, count_;

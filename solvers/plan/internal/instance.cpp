@@ -10,7 +10,7 @@
 namespace cairn::solvers::plan {
 namespace {
 
-// Largest sum of the bytes of all blocks. It keeps heights from overflowing.
+// Largest sum of the bytes of all blocks, so that no height overflows.
 constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
 
 void check_options(const PlanOptions& options) {
@@ -47,8 +47,7 @@ void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRule
   }
 }
 
-/// The buffers of a problem with what PlanProblem::takes_over and PlanProblem::rules say about each, even if these
-/// lists are empty.
+/// Gives access to takes_over and rules of each buffer, even if PlanProblem leaves these lists empty.
 class Given {
  public:
   explicit Given(const PlanProblem& problem) : problem_(problem) {
@@ -67,8 +66,7 @@ class Given {
   const PlacementRules none_;
 };
 
-/// Checks the lifetimes, sizes and rules of all buffers. Returns for each buffer the number of the buffer that takes
-/// over its storage, or -1.
+/// Checks all buffers. Returns for each buffer the number of the buffer that takes over its storage, or -1.
 std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment) {
   std::vector<std::int32_t> next(static_cast<std::size_t>(given.count()), -1);
   for (std::int32_t b = 0; b < given.count(); ++b) {
@@ -88,7 +86,6 @@ std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment)
   return next;
 }
 
-/// Adds the requirements of a buffer to those of its block.
 void add_rules(Block& block, std::int32_t buffer, const PlacementRules& rules) {
   block.alignment = std::lcm(block.alignment, rules.alignment);
   if (block.alignment > std::int64_t{1} << 40)
@@ -99,7 +96,6 @@ void add_rules(Block& block, std::int32_t buffer, const PlacementRules& rules) {
   if (rules.hint && !block.hint) block.hint = rules.hint;
 }
 
-/// Sorts the ranges and merges those that touch each other.
 void unite(std::vector<core::AddressRange>& ranges) {
   std::sort(ranges.begin(), ranges.end(), [](const core::AddressRange& a, const core::AddressRange& b) {
     return a.lower != b.lower ? a.lower < b.lower : a.upper < b.upper;
@@ -149,7 +145,7 @@ Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : for
     if (block.fixed && *block.fixed % block.alignment != 0)
       fail(b, fmt::format("its fixed offset {} is not a multiple of its alignment {}", *block.fixed, block.alignment));
     if (block.fixed) add(*block.fixed);
-    add(block.alignment - 1);  // an offset may have to be rounded up
+    add(block.alignment - 1);  // rounding an offset up can add this much
     blocks.push_back(block);
   }
   for (const core::AddressRange& range : forbidden) {

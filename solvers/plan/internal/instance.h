@@ -8,19 +8,19 @@
 
 #include "cairn/solvers/plan/planner.h"
 
-/// A PlanProblem in the form that the planning algorithms use. Buffers that must share one offset form a block. A block
-/// consists of rectangles, each of which is a range of steps and a range of addresses.
+/// A PlanProblem in the form that the planning algorithms use. A block is a group of buffers that must share one
+/// offset. It consists of rectangles, each a range of steps and a range of addresses.
 namespace cairn::solvers::plan {
 
-/// A range of steps, and the number of bytes that a block uses during these steps, from the block's offset on.
+/// A range of steps, and the number of bytes that a block uses during these steps, counted from the block's offset.
 struct Rectangle {
   std::int64_t first = 0, last = 0;  ///< closed range of steps
   std::int64_t size = 0;             ///< aligned; guard bytes included
 };
 
 /// Calls `change(step, bytes)` for each change of the memory that the rectangles of a block use; `bytes` is negative if
-/// the memory falls. If two consecutive rectangles share a step, only the larger one counts at that step, because both
-/// have the same offset.
+/// the memory falls. At a step that two consecutive rectangles share, only the larger one counts, because both have the
+/// same offset.
 template <class Change>
 void for_each_change(std::span<const Rectangle> rectangles, const Change& change) {
   const Rectangle* before = nullptr;
@@ -37,24 +37,24 @@ void for_each_change(std::span<const Rectangle> rectangles, const Change& change
 }
 
 /// Buffers that share one offset. Usually a block is a single buffer, with one rectangle, or more if the buffer has
-/// gaps. A buffer that reuses the storage of another buffer in place is in the same block as that buffer. The
-/// rectangles of a block are consecutive in Instance::rectangles and ordered by time. Consecutive rectangles of a block
-/// share at most one step: the step at which the later buffer takes over.
+/// gaps. A buffer that takes over the storage of another buffer is in that buffer's block. The rectangles of a block
+/// are consecutive in Instance::rectangles and ordered by time. Consecutive rectangles share at most one step, the one
+/// at which the later buffer takes over.
 struct Block {
   std::int32_t first_rectangle = 0;
   std::int32_t count = 0;
-  std::int64_t alignment = 1;         ///< divides the offset; bytes
-  std::optional<std::int64_t> fixed;  ///< the only offset allowed, if there is one; a multiple of the alignment
-  std::optional<std::int64_t> hint;   ///< offset to try first
+  std::int64_t alignment = 1;         ///< a divisor of the offset; bytes
+  std::optional<std::int64_t> fixed;  ///< the only offset allowed; a multiple of the alignment
+  std::optional<std::int64_t> hint;
 };
 
 struct Instance {
   std::vector<Rectangle> rectangles;
   std::vector<Block> blocks;
-  std::vector<std::int32_t> block_of;  ///< for each buffer, the block that contains it
-  /// Addresses that no block may touch: disjoint ranges in ascending order. Ranges that touch each other are merged.
+  std::vector<std::int32_t> block_of;
+  /// Addresses that no block may use: disjoint ranges in ascending order, which do not touch each other.
   std::vector<core::AddressRange> forbidden;
-  std::int64_t steps = 0;  ///< largest `last` of a rectangle
+  std::int64_t steps = 0;
 
   /// Builds the instance. Throws InputError on a problem that is malformed according to planner.h. O(b log b).
   Instance(const PlanProblem& problem, const PlanOptions& options);
@@ -65,7 +65,7 @@ struct Instance {
   const Rectangle* begin(const Block& b) const { return rectangles.data() + b.first_rectangle; }
   const Rectangle* end(const Block& b) const { return begin(b) + b.count; }
 
-  /// Returns for each step the number of bytes that all blocks use.
+  /// Returns for each step the bytes in use.
   std::vector<std::int64_t> load() const;
 };
 

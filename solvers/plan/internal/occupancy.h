@@ -10,13 +10,13 @@
 
 namespace cairn::solvers::plan {
 
-/// The rectangles placed so far, in a segment tree over time. The time axis is divided into sections; each tree node
-/// stands for a range of sections and stores which addresses are used during it. So a place for a rectangle can be
-/// found without visiting the thousands of rectangles that live at the same time. Times may be any integers below 2^62.
+/// The rectangles placed so far, in a segment tree over time. The time axis is divided into sections. Each node of the
+/// tree stands for a range of sections and stores which addresses are used during them. So lowest_free() need not visit
+/// the thousands of rectangles that can be live at the same time. Times are integers below 2^62.
 class Occupancy {
  public:
   /// Makes an empty set. `times` are the first and last steps of the rectangles to be inserted, ascending. About
-  /// `kSectionTimes` consecutive entries form a section.
+  /// kSectionTimes consecutive entries form a section.
   explicit Occupancy(const std::vector<std::int64_t>& times);
 
   void insert(const Rectangle& rectangle, std::int64_t offset);
@@ -28,35 +28,33 @@ class Occupancy {
   std::int64_t lowest_free(std::span<const Rectangle> rectangles, std::int64_t alignment,
                            const std::vector<core::AddressRange>& forbidden, std::int64_t limit) const;
 
-  /// Returns whether none of the rectangles, placed at `offset`, overlaps an inserted rectangle or a forbidden range.
   bool is_free(std::span<const Rectangle> rectangles, std::int64_t offset,
                const std::vector<core::AddressRange>& forbidden) const;
 
   static constexpr std::size_t kSectionTimes = 48;
 
  private:
-  /// A rectangle that starts or ends in a section. Its addresses are [lower, upper).
+  /// A rectangle that starts or ends in a section, at the addresses [lower, upper).
   struct Partial {
     std::int64_t first, last, lower, upper;
   };
   struct Node {
-    /// Addresses of the rectangles that live during all sections of this node. A rectangle is only stored at the
-    /// highest nodes for which this holds.
+    /// Addresses of the rectangles that live during all sections of this node, but not during all sections of its
+    /// parent.
     AddressSet all_along;
-    AddressSet used;  ///< addresses of all rectangles stored at this node or at nodes below it
+    AddressSet used;  ///< addresses of all rectangles stored at this node or below it
   };
 
   std::size_t section_of(std::int64_t time) const;
-  /// Returns whether the rectangle, placed at `offset`, overlaps an inserted rectangle.
   bool meets(const Rectangle& rectangle, std::int64_t offset) const;
 
-  /// Visits the tree nodes that concern a rectangle, children before parents. Calls between() for the highest nodes
-  /// that together stand for the sections strictly between the rectangle's first and last section. Calls above() for
-  /// the leaves of the first and the last section and for all their ancestors.
+  /// Visits the tree nodes that concern a rectangle, children before parents. Calls above() for the leaves of the
+  /// rectangle's first and last section and for all their ancestors. Calls between() for the highest nodes that
+  /// together stand for the sections between these two.
   template <class Between, class Above>
   void climb(const Rectangle& rectangle, const Between& between, const Above& above) const;
 
-  /// First step of each section except the first, which has no beginning.
+  /// First step of each section except the first section.
   std::vector<std::int64_t> starts_;
   std::size_t width_ = 1;    ///< number of leaves: the number of sections, rounded up to a power of two
   std::vector<Node> nodes_;  ///< nodes_[1] is the root; node i has the children 2i and 2i + 1

@@ -1,5 +1,5 @@
-// Greedy methods that find a low plan (packer.h). A block is a group of buffers that share one offset. A block consists
-// of rectangles, each of which is a range of steps and a range of addresses. The offset of a fixed block is given.
+// Greedy methods that find a low plan (packer.h). A block is a group of buffers that share one offset. It consists of
+// rectangles, each a range of steps and a range of addresses. The offset of a fixed block is given.
 
 #include "cairn/solvers/plan/internal/packer.h"
 
@@ -25,7 +25,7 @@ struct BlockMeasures {
 /// Computes for each block the measures by which greedy orders sort:
 /// - size: its largest number of bytes;
 /// - length: the number of steps from its first to its last step;
-/// - conflicts: the number of rectangles that live during these steps;
+/// - conflicts: the number of rectangles that are live during these steps;
 /// - crowd: the largest number of bytes that are live at one of these steps;
 /// - first: its first step.
 std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<std::int64_t>& loads) {
@@ -37,7 +37,6 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   std::sort(starts.begin(), starts.end());
   std::sort(ends.begin(), ends.end());
 
-  // A sparse table for the maximum of `loads` over a range of steps. It has about log2(steps) rows.
   std::vector<std::vector<std::int64_t>> table{loads};
   for (std::size_t width = 1; 2 * width <= loads.size(); width *= 2) {
     const auto& below = table.back();
@@ -66,11 +65,10 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   return measures;
 }
 
-/// Searches for low packings, and ends at the first one whose height is at most `target` bytes. A packing is a plan in
-/// terms of blocks.
+/// Searches for low packings (plans in terms of blocks). Ends at the first packing whose height is at most `target`
+/// bytes.
 class Packer {
  public:
-  /// Prepares the search. `bound` is a lower bound on the height of every packing.
   Packer(const Instance& instance, std::int64_t bound, std::int64_t target, std::vector<BlockMeasures> measures,
          core::Stopwatch& watch)
       : instance_(instance), bound_(bound), target_(target), watch_(watch), measures_(std::move(measures)) {
@@ -115,7 +113,6 @@ class Packer {
     return values;
   }
 
-  /// Returns the blocks that are not fixed, ordered by the offsets that skyline_offsets() gives them.
   std::vector<std::int32_t> order_of_skyline(const std::vector<double>& key) {
     offsets_ = skyline_offsets(instance_, key, watch_);
     std::vector<std::int32_t> order = loose_;
@@ -125,7 +122,7 @@ class Packer {
   }
 
   /// Places the blocks of `order` one by one, each at the lowest possible offset (first-fit). Uses an Occupancy instead
-  /// of the Placer if so many blocks live at the same time that scanning them would take too long. Returns the height.
+  /// of the Placer if blocks have so many conflicts that scanning them would take too long. Returns the height.
   std::int64_t place_lowest(const std::vector<std::int32_t>& order, bool hints) {
     constexpr double kMostConflicts = 1e8;
     if (conflicts_ < kMostConflicts) return placer_->place(order, offsets_, Fit::lowest, hints, !best_.offsets.empty());
@@ -164,9 +161,9 @@ class Packer {
     keep(place_lowest(order, true));
   }
 
-  /// Builds a packing by the skyline heuristic, and keeps it if it is the lowest so far. If some blocks are fixed,
-  /// which this heuristic ignores, builds a first-fit packing in the order of the heuristic's offsets instead. Returns
-  /// the height.
+  /// Builds a packing by the skyline heuristic, and keeps it if it is the lowest so far. Returns its height. The
+  /// heuristic ignores fixed offsets. So if there are any, builds a first-fit packing in the order of the heuristic's
+  /// offsets instead.
   std::int64_t build_up(const std::vector<double>& key) {
     std::int64_t height = 0;
     if (loose_.size() < instance_.blocks.size()) {
@@ -181,7 +178,6 @@ class Packer {
 
   std::int64_t top(std::size_t b) const { return offsets_[b] + measures_[b].size; }
 
-  /// Tries best-fit and first-fit over several orders of the blocks, as long as the limit allows.
   void place_orders() {
     const auto real = [](std::int64_t value) { return static_cast<double>(value); };
     const std::vector<Key> keys{
@@ -209,12 +205,12 @@ class Packer {
 
   /// Improves packings by squeaky wheel optimisation (Joslin and Clements, 1999). A block that ends above the lower
   /// bound gets a larger key, so that the skyline heuristic prefers it the next time. After kPatience rounds without a
-  /// lower packing, starts again with the keys of one of `starts`, changed at random.
+  /// lower packing, restarts with the keys of one of `starts`, changed at random.
   void improve(const std::vector<std::vector<double>>& starts) {
     constexpr int kMostRounds = 4000, kPatience = 100;
     core::Random random(1);
     std::vector<double> key;
-    std::int64_t lowest = 0;  // lowest height of a packing since the last start
+    std::int64_t lowest = 0;
     int since_lowest = kPatience;
     std::size_t start = 0;
     for (int round = 0; round < kMostRounds && !done(); ++round) {
@@ -244,8 +240,8 @@ class Packer {
   const std::vector<BlockMeasures> measures_;
   double conflicts_ = 0;
   std::optional<Placer> placer_;
-  std::vector<std::int32_t> loose_;    ///< blocks that are not fixed
-  std::vector<std::int64_t> offsets_;  ///< for each block, its offset in the latest packing
+  std::vector<std::int32_t> loose_;  ///< blocks without a fixed offset
+  std::vector<std::int64_t> offsets_;
   Packing best_;
 };
 

@@ -9,15 +9,13 @@
 
 namespace cairn::solvers::plan {
 
-/// Offsets of all blocks, with the resulting height in bytes.
 struct Packing {
   std::int64_t height = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::int64_t> offsets;  ///< offset of each block
+  std::vector<std::int64_t> offsets;
 };
 
-/// Searches for a low packing by the methods of greedy_plan(). Ends at the first packing whose height is at most
-/// `target` bytes. `bound` is a lower bound on the height of every packing. `loads` has the number of live bytes at
-/// each step.
+/// Searches for a low packing by the methods of greedy_plan(), until the height is at most `target` bytes. `bound` is a
+/// lower bound on the height. `loads` has the number of live bytes at each step.
 Packing pack(const Instance& instance, std::int64_t bound, std::int64_t target, const std::vector<std::int64_t>& loads,
              core::Stopwatch& watch);
 

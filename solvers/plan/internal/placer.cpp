@@ -1,6 +1,5 @@
 // Places blocks one by one (placer.h). A block is a group of buffers that share one offset. It consists of rectangles,
-// each of which is a range of steps and a range of addresses. A gap is a range of free addresses between placed
-// rectangles.
+// each a range of steps and a range of addresses. A gap is a range of free addresses between placed rectangles.
 
 #include "cairn/solvers/plan/internal/placer.h"
 
@@ -75,7 +74,7 @@ std::int64_t Placer::place(const std::vector<std::int32_t>& order, std::vector<s
   return height;
 }
 
-/// Records a rectangle as placed. Ignores rectangles without bytes, because they conflict with no other rectangle.
+/// Records a rectangle as placed. A rectangle without bytes conflicts with no other rectangle.
 void Placer::insert(const Rectangle& rectangle, std::int64_t offset) {
   if (rectangle.size == 0) return;
   const Placed placed{offset, offset + rectangle.size, rectangle.first, rectangle.last};
@@ -90,8 +89,8 @@ void Placer::insert(const Rectangle& rectangle, std::int64_t offset) {
   placed_.insert(at, placed);
 }
 
-/// Calls visit() for the forbidden addresses, and for the placed rectangles that live at some step of `rectangle`. If
-/// `sorted` is true, the calls are in ascending order of offsets.
+/// Calls visit() for the forbidden addresses, and for the placed rectangles that are live at some step of `rectangle`.
+/// If `sorted` is true, the calls are in ascending order of offsets.
 template <class Visit>
 void Placer::conflicts(const Rectangle& rectangle, const Visit& visit, bool sorted) {
   if (!index_) {
@@ -122,8 +121,9 @@ bool Placer::free_at(const Block& block, std::int64_t offset) {
   return free;
 }
 
-/// Finds an offset for the rectangle in the gap that the rule Fit chooses; of equally small gaps, takes the lowest. If
-/// no gap is large enough, returns the lowest offset above all rectangles that live at the same time.
+/// Returns the lowest offset in the smallest gap that is large enough for the rectangle, or in the lowest such gap
+/// under Fit::lowest. If no gap is large enough, returns the lowest offset above all rectangles that are live at the
+/// same time.
 std::int64_t Placer::gap_for(const Rectangle& rectangle, std::int64_t alignment) {
   if (rectangle.size == 0) return 0;
   std::int64_t top = 0, best = -1, best_gap = std::numeric_limits<std::int64_t>::max();
@@ -141,7 +141,6 @@ std::int64_t Placer::gap_for(const Rectangle& rectangle, std::int64_t alignment)
   return best >= 0 ? best : top;
 }
 
-/// Finds the lowest offset at which no rectangle of a block overlaps a placed rectangle.
 std::int64_t Placer::lowest_for(const Block& block) {
   blocked_.clear();
   for (const Rectangle& rectangle : instance_.of(block)) {

@@ -11,15 +11,15 @@
 
 namespace cairn::solvers::plan {
 
-/// The rule that chooses a free range of addresses (a gap) for a block. Of the gaps that are large enough, `best` takes
+/// The rule that chooses a gap (a free range of addresses) for a block. Of the gaps that are large enough, `best` takes
 /// the smallest, and `lowest` takes the one at the lowest address.
 enum class Fit : std::uint8_t { best, lowest };
 
-/// Returns whether the block has a hint that can be its offset. Other hints are ignored.
+/// Returns whether the block has a hint that is a valid offset. Other hints are ignored.
 bool usable_hint(const Block& block);
 
-/// An index of the placed rectangles by time. The rectangles that live at some step of the range first ... last are
-/// those that live at `first`, and those that start after `first` but not after `last`.
+/// An index of the placed rectangles by time. The rectangles that are live during a range of steps are found in two
+/// groups: those that are live at its first step, and those that start later in the range.
 class TimeIndex {
  public:
   explicit TimeIndex(std::int64_t steps);
@@ -27,7 +27,6 @@ class TimeIndex {
   void clear();
   void insert(const Rectangle& rectangle, std::int32_t id);
 
-  /// Calls visit(id) for each inserted rectangle that lives at some step of `rectangle`.
   template <class Visit>
   void visit(const Rectangle& rectangle, const Visit& visit) const {
     for (std::int64_t node = rectangle.first + width_; node > 0; node /= 2) {
@@ -42,22 +41,22 @@ class TimeIndex {
  private:
   std::int64_t width_ = 1;
   std::vector<std::vector<std::int32_t>>
-      covering_;  ///< segment tree over time: rectangles that live during all steps of a node's range
-  std::vector<std::vector<std::int32_t>> starting_;  ///< for each step, the rectangles that start there
+      covering_;  ///< segment tree over time: the rectangles that are live during all steps of a node's range
+  std::vector<std::vector<std::int32_t>> starting_;
 };
 
 /// Places blocks one by one, each in a gap between placed blocks that live at the same time. Blocks with fixed offsets
 /// are placed first.
 class Placer {
  public:
-  /// Prepares the placer. `conflicts` is the number of pairs of rectangles that live at the same time. If it is small,
-  /// a TimeIndex finds the rectangles that live at the same time as a block. Otherwise all placed rectangles are kept
-  /// sorted by offset, and the whole list is scanned for each block.
+  /// Prepares the placer. `conflicts` is the number of pairs of rectangles that are live at the same time. If it is
+  /// small, a TimeIndex finds the rectangles that are live at the same time as a block. Otherwise all placed rectangles
+  /// are kept sorted by offset, and the whole list is scanned for each block.
   Placer(const Instance& instance, double conflicts, core::Stopwatch& watch);
 
   /// Places the fixed blocks and the blocks of `order`, none of which is fixed. Sets `offsets[b]` for every block b. If
   /// `hints` is true, places a block at its hint if those addresses are free. Returns the height of the arena in bytes.
-  /// If `may_stop` is true, returns kStopped when the time runs out before all blocks are placed. Takes O(b (c + log
+  /// If `may_stop` is true, returns kStopped when the limit is reached before all blocks are placed. Takes O(b (c + log
   /// b)) time for b blocks that conflict with c others each.
   std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets, Fit fit,
                      bool hints = false, bool may_stop = false);
@@ -67,7 +66,7 @@ class Placer {
   struct Placed {
     std::int64_t offset, end, first, last;
   };
-  /// Work of looking up and sorting one rectangle, in comparisons of buffers.
+  /// Work of finding and sorting one rectangle, in comparisons of buffers.
   static constexpr std::int64_t kLookup = 10;
 
   void insert(const Rectangle& rectangle, std::int64_t offset);
@@ -81,9 +80,9 @@ class Placer {
   core::Stopwatch& watch_;
   std::optional<TimeIndex> index_;
   Fit fit_ = Fit::best;
-  std::vector<Placed> forbidden_;  ///< forbidden addresses, as rectangles that live at all steps
-  /// With an index: the placed rectangles, indexed by number. Without an index: the placed rectangles and the forbidden
-  /// addresses, by ascending offset.
+  std::vector<Placed> forbidden_;  ///< forbidden addresses, as rectangles that are live at all steps
+  /// With a TimeIndex: the placed rectangles in the order of placement. Without: the placed rectangles and the
+  /// forbidden addresses, by ascending offset.
   std::vector<Placed> placed_;
   std::vector<Placed> found_;
   /// Open intervals of offsets at which the current block would overlap a placed rectangle.

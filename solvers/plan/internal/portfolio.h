@@ -13,29 +13,29 @@
 
 namespace cairn::solvers::plan {
 
-/// Number of comparisons of buffers, the unit of PlanOptions::limit, that take as long as one unit of a search's work.
+/// Number of comparisons of buffers, the unit of PlanOptions::limit, that take as long as one unit of a Searcher's
+/// work.
 constexpr std::int64_t kComparisonsOfUnit = 3;
 
-/// Runs several searches for the same plan in parallel. The answer is that of the search that reaches a verdict with
-/// the least work; ties go to the search with the lower number. So the answer does not depend on the number of threads
-/// or their speed, unless the time limit ends the run. Search (exact.h) and TimeBeam (time_beam.h) can be the Searcher.
+/// Runs several searches for the same plan in parallel, and returns the verdict that was reached with the least work;
+/// of equals, that of the search with the lower number. So the answer does not depend on the number or speed of
+/// threads, unless the time limit ends the run. Searcher is Search (exact.h) or TimeBeam (time_beam.h).
 template <class Searcher>
 class Portfolio {
  public:
   struct Answer {
     Verdict verdict = Verdict::unknown;
-    std::vector<std::int64_t> offsets;  ///< offsets that the searcher found; set if the verdict is `fits`
+    std::vector<std::int64_t> offsets;  ///< set if the verdict is `fits`
   };
 
-  /// Makes `searchers` searches for the same problem and capacity. Their numbers are first, first + 1, and so on; each
-  /// search uses its number as a seed or strategy.
+  /// Makes `searchers` searches, numbered from `first` on. Each search uses its number as its seed or strategy.
   template <class Problem>
   Portfolio(const Problem& problem, std::int64_t capacity, int first, int searchers, int threads)
       : threads_(std::min(threads, searchers)) {
     for (int s = 0; s < searchers; ++s) searches_.emplace_back(problem, capacity, first + s);
   }
 
-  /// Continues each search for about `work` units, or until some search has reached a verdict with less work.
+  /// Continues each search for about `work` units, or until another search has reached a verdict with less work.
   Answer run(std::int64_t work, core::Stopwatch& watch) {
     const std::int64_t begin = searches_.front().work();
     std::atomic<std::int64_t> most = begin + work;

@@ -20,7 +20,6 @@ struct Fixed {
   std::int64_t end() const { return offset + rectangle->size; }
 };
 
-/// Finds the buffer to which a rectangle of a block belongs.
 std::int32_t buffer_of(const PlanProblem& problem, const Instance& instance, const Fixed& fixed) {
   std::int32_t found = -1;
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
@@ -56,8 +55,8 @@ void check_fixed(const PlanProblem& problem, const Instance& instance) {
             [](const Fixed& a, const Fixed& b) { return a.rectangle->first < b.rectangle->first; });
   std::sort(by_end.begin(), by_end.end(),
             [](const Fixed& a, const Fixed& b) { return a.rectangle->last < b.rectangle->last; });
-  // The rectangles that are live at the current step, by offset. Their addresses do not overlap, except for two
-  // rectangles of one block at the step that they share.
+  // The rectangles that are live at the current step, by offset. They do not overlap, except for two rectangles of one
+  // block at the step that they share.
   std::multimap<std::int64_t, const Fixed*> live;
   auto ended = by_end.begin();
   for (const Fixed& fixed : by_start) {

@@ -1,5 +1,5 @@
-// Divides the time axis into sections (sections.h). A block is a group of buffers that share one offset. It consists of
-// rectangles, each of which is a range of steps and a range of addresses. During a section, the same blocks are live.
+// Divides the time axis into sections (sections.h), ranges of steps during which the same blocks are live. A block is a
+// group of buffers that share one offset. It consists of rectangles, each a range of steps and a range of addresses.
 
 #include "cairn/solvers/plan/internal/sections.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 using Cover = Sections::Cover;
 
-/// Returns whether `b` contains every block of `a` with at least the same size. Both lists are ordered by block.
+/// Returns whether `b` contains every block of `a` with at least its size in `a`. Both lists are sorted by block.
 bool within(const std::vector<Cover>& a, const std::vector<Cover>& b) {
   std::size_t at = 0;
   for (const Cover& cover : a) {
@@ -23,7 +23,6 @@ bool within(const std::vector<Cover>& a, const std::vector<Cover>& b) {
   return true;
 }
 
-/// The beginning or the end of a rectangle.
 struct Event {
   std::int64_t step;
   bool start;
@@ -46,8 +45,8 @@ std::vector<Event> events_of(const Instance& instance) {
   return events;
 }
 
-/// Returns the blocks of the live rectangles, by index in the instance, with their sizes. If two rectangles of a block
-/// are live, because one buffer reuses the storage of the other from this step on, the larger size counts.
+/// Returns the blocks of the live rectangles with their sizes. If two rectangles of a block are live, because one
+/// buffer takes over the storage of the other, the larger size counts.
 std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::int32_t>& live) {
   std::vector<Cover> covers;
   for (const std::int32_t r : live) {
@@ -65,12 +64,12 @@ std::vector<Cover> covers_of(const Instance& instance, const std::vector<std::in
 }
 
 /// Returns the live blocks of each section that is kept. A section is left out if all its blocks are live in the next
-/// section or in the last section that was kept. Returns nothing if the lists would have more than `most` entries,
-/// including the forbidden ranges, which count once per section.
+/// section or in the last section that was kept. Returns nothing if the lists and the forbidden ranges, which count
+/// once per section, would have more than `most` entries.
 std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& instance, std::int64_t most) {
   const std::vector<Event> events = events_of(instance);
   std::vector<std::vector<Cover>> kept;
-  std::vector<std::int32_t> live;  // numbers of the live rectangles
+  std::vector<std::int32_t> live;
   std::int64_t entries = 0;
   for (std::size_t at = 0; at < events.size();) {
     const std::int64_t step = events[at].step;
@@ -84,7 +83,7 @@ std::optional<std::vector<std::vector<Cover>>> kept_sections(const Instance& ins
     if (at < events.size() && std::all_of(live.begin(), live.end(), [&](std::int32_t r) {
           return instance.rectangles[r].last >= events[at].step;
         })) {
-      continue;  // all blocks of the section are in the next section too
+      continue;
     }
     std::vector<Cover> now = covers_of(instance, live);
     if (!kept.empty() && within(now, kept.back())) continue;

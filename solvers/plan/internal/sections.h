@@ -9,31 +9,29 @@
 namespace cairn::solvers::plan {
 
 /// An Instance whose time axis is divided into sections, ranges of steps during which the set of live blocks does not
-/// change. Blocks that use bytes during the same section must not overlap. A section is left out if a neighbouring
-/// section contains all its blocks. Blocks without bytes are left out. Blocks with fixed offsets become obstacles.
+/// change. Blocks that are live in the same section must not overlap. A section is left out if a neighbouring section
+/// contains all its blocks. Blocks without bytes are left out. Blocks with fixed offsets become obstacles.
 struct Sections {
-  /// A section in which a block is live.
   struct Part {
     std::int32_t section = 0;
     std::int64_t size = 0;  ///< bytes that the block uses during the section
   };
-  /// A block that is live in a section.
   struct Cover {
     std::int32_t block = 0;
     std::int64_t size = 0;  ///< bytes that the block uses during the section
   };
 
-  /// Divides the instance into sections. Takes time and memory in proportion to the sum, over all sections, of the
-  /// numbers of blocks and obstacles in the section. If this sum would exceed `most`, leaves `count` at -1.
+  /// Divides the instance into sections. Takes time and memory in proportion to the number of pairs of a section and a
+  /// block or obstacle in it. If this number would exceed `most`, leaves `count` at -1.
   Sections(const Instance& instance, std::int64_t most);
 
-  std::int32_t count = -1;  ///< number of sections
+  std::int32_t count = -1;
   /// Indices in Instance::blocks of the blocks that have bytes and no fixed offset, ordered by first section.
   std::vector<std::int32_t> movable;
-  std::vector<std::int64_t> alignments;  ///< alignments of the movable blocks
-  std::vector<std::int64_t> loads;       ///< for each section, the sum of the bytes of its movable blocks
+  std::vector<std::int64_t> alignments;
+  std::vector<std::int64_t> loads;  ///< for each section, the bytes of its movable blocks
 
-  /// Returns the sections in which the block movable[b] is live, ascending, each with the block's bytes.
+  /// Returns the sections in which the block movable[b] is live, ascending.
   std::span<const Part> parts(std::int32_t b) const {
     return {parts_.data() + part_begin_[b], static_cast<std::size_t>(part_begin_[b + 1] - part_begin_[b])};
   }
@@ -42,16 +40,16 @@ struct Sections {
     return {covers_.data() + cover_begin_[section],
             static_cast<std::size_t>(cover_begin_[section + 1] - cover_begin_[section])};
   }
-  /// Returns the obstacles of a section: the forbidden addresses and the addresses of its fixed blocks. They are
-  /// disjoint and ascending. A range may be empty.
+  /// Returns the forbidden addresses and the addresses of the section's fixed blocks, as disjoint ranges in ascending
+  /// order. A range may be empty.
   std::span<const core::AddressRange> obstacles(std::int32_t section) const {
     return {obstacles_.data() + obstacle_begin_[section],
             static_cast<std::size_t>(obstacle_begin_[section + 1] - obstacle_begin_[section])};
   }
   bool has_obstacles() const { return !obstacles_.empty(); }
 
-  /// Returns whether the block movable[b] is live in consecutive sections and has the same size in all of them. Blocks
-  /// with gaps and in-place blocks with buffers of different sizes are not plain.
+  /// Returns whether the block movable[b] is live in consecutive sections with the same size in all of them. This is
+  /// false for blocks with gaps, and for in-place blocks with buffers of different sizes.
   bool plain(std::int32_t b) const { return plain_[b]; }
 
  private:

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kVisit = 8;  // work of visiting a node of the tree, in comparisons of buffers
 constexpr std::int64_t kInfinite = std::numeric_limits<std::int64_t>::max();
 
-/// The blocks that are not placed yet, ordered by first step. They are the leaves of a segment tree.
+/// The blocks that are not placed yet, as leaves of a segment tree, sorted by first step.
 class Unplaced {
  public:
   Unplaced(const Instance& instance, const std::vector<double>& key) : instance_(instance) {
@@ -43,9 +43,8 @@ class Unplaced {
 
   bool empty() const { return !nodes_[1].any; }
 
-  /// Finds the block with the largest key that lives within the steps [first, last] and, placed at the address `level`,
-  /// ends at `roof` or below. Removes and returns this block. Returns -1 if no such block is found within kMostVisits
-  /// visits of nodes.
+  /// Removes and returns the block with the largest key that lives within the steps [first, last] and, placed at the
+  /// address `level`, ends at `roof` or below. Returns -1 if no such block is found within kMostVisits visits of nodes.
   std::int32_t take(std::int64_t first, std::int64_t last, std::int64_t level, std::int64_t roof) {
     window_ = {last, level, roof};
     best_ = 0;
@@ -57,7 +56,6 @@ class Unplaced {
     return by_first_[best_ - width_];
   }
 
-  /// Returns the number of nodes that the last take() visited.
   std::int64_t visits() const { return visits_; }
 
  private:
@@ -67,7 +65,7 @@ class Unplaced {
     std::int64_t last = kInfinite;  ///< last step of the block; in inner nodes, the least of all blocks below
     std::int64_t size = 0;          ///< bytes of the block; in inner nodes, the least of all blocks below
     double key = 0;                 ///< key of the block; in inner nodes, the largest of all blocks below
-    bool any = false;               ///< whether there is a block at this node or below it
+    bool any = false;
   };
   struct Window {
     std::int64_t last, level, roof;
@@ -110,7 +108,7 @@ class Unplaced {
   int visits_ = 0;
 };
 
-/// The skyline. It consists of parts, which are ranges of steps, each with a level (a height in bytes).
+/// The skyline. A part is a range of steps with the same level (height in bytes).
 class Skyline {
  public:
   explicit Skyline(std::int64_t steps) : level_(steps + 1), last_(steps + 1, -1), first_(steps + 1) {
@@ -121,7 +119,6 @@ class Skyline {
     std::int64_t first, last, level;
   };
 
-  /// Removes and returns the lowest part. Among equally low parts, takes the earliest.
   Part take_lowest() {
     while (true) {
       const auto [level, first] = heap_.top();
@@ -133,17 +130,16 @@ class Skyline {
     }
   }
 
-  /// Returns the level of the part before the removed part `part`, or kInfinite if no part comes before it.
+  /// Returns kInfinite if no part comes before `part`.
   std::int64_t level_before(const Part& part) const {
     return part.first == 0 ? kInfinite : level_[first_[part.first - 1]];
   }
-  /// Returns the level of the part after the removed part `part`, or kInfinite if no part comes after it.
+  /// Returns kInfinite if no part comes after `part`.
   std::int64_t level_after(const Part& part) const {
     return part.last + 1 == static_cast<std::int64_t>(level_.size()) ? kInfinite : level_[part.last + 1];
   }
 
-  /// Adds a part at steps that are in no part. Merges it with neighbouring parts of the same level. Does nothing if the
-  /// range is empty.
+  /// Adds a part at steps that are in no part, and merges it with neighbouring parts of the same level.
   void add(std::int64_t first, std::int64_t last, std::int64_t level) {
     if (first > last) return;
     if (first > 0 && last_[first_[first - 1]] == first - 1 && level_[first_[first - 1]] == level)
@@ -160,12 +156,11 @@ class Skyline {
   }
 
  private:
-  // level_ and last_ give the level and the last step of a part; they are indexed by the part's first step. last_ is -1
-  // at steps at which no part begins. first_ gives the first step of a part and is indexed by the part's last step.
+  // level_ and last_ are the level and the last step of a part, indexed by the part's first step. last_ is -1 at steps
+  // at which no part begins. first_ is the first step of a part, indexed by the part's last step.
   std::vector<std::int64_t> level_, last_, first_;
   using Entry = std::pair<std::int64_t, std::int64_t>;
-  /// Level and first step of each part; the lowest level comes first. It also has entries of parts that no longer
-  /// exist.
+  /// Level and first step of each part, the lowest level first. It can also have entries of parts that no longer exist.
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
 };
 
@@ -192,10 +187,10 @@ std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::v
     }
     const Block& block = instance.blocks[b];
     offsets[b] = core::align_up(part.level, block.alignment);
-    std::int64_t done = part.first;  // first step of the part that has no new level yet
+    std::int64_t done = part.first;
     for (const Rectangle* p = instance.begin(block); p != instance.end(block); ++p) {
-      // If the next rectangle begins at the last step of this one, because its buffer reuses the storage, the larger of
-      // the two counts at that step.
+      // If the next rectangle takes over the storage at the last step of this one, the larger of the two counts at that
+      // step.
       const bool taken = p + 1 != instance.end(block) && (p + 1)->first == p->last && (p + 1)->size > p->size;
       const std::int64_t first = std::max(p->first, done), last = taken ? p->last - 1 : p->last;
       skyline.add(done, first - 1, part.level);

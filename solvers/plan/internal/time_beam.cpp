@@ -1,6 +1,7 @@
-// The beam search over time for a plan (time_beam.h). An item is a block of buffers that share one offset, treated as
-// one rectangle of steps and addresses. A state is a placement of the first items; the beam is the list of states that
-// are kept. A child of a state also places the next item. A hole is a range of free addresses between live items.
+// The beam search over time for a plan (time_beam.h explains the terms). An item is a block of buffers that share one
+// offset, treated as one rectangle of steps and addresses. A state is a placement of the first items; the beam is the
+// list of states that are kept. A child of a state also places the next item. A hole is a range of free addresses
+// between live items.
 
 #include "cairn/solvers/plan/internal/time_beam.h"
 
@@ -15,15 +16,15 @@
 namespace cairn::solvers::plan {
 namespace {
 
-constexpr std::size_t kSpacing = 10;         // number of items after which the next snapshot is taken
+constexpr std::size_t kSpacing = 10;         // number of items between two snapshots
 constexpr std::size_t kMostSnapshots = 64;   // largest number of snapshots; limits how far the search goes back
 constexpr double kSnapshotBytes = 64 << 20;  // approximate size of all snapshots together, in bytes
-// Number of attempts without progress (TimeBeam::attempts_) after which the beam's width doubles.
+// Number of attempts without progress (attempts_) after which the width of the beam doubles.
 constexpr int kPatience = 150;
 constexpr std::int64_t kNarrow = 8, kWide = 64;  // number of states in a narrow and in a wide beam
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
-/// Returns the work of extending a state with `live` live blocks, without the work of its children.
+/// Returns the work of extending a state with `live` live items, without the work of its children.
 std::int64_t work_of(std::size_t live) { return 10 + static_cast<std::int64_t>(live) / 2; }
 
 }  // namespace
@@ -58,8 +59,8 @@ TimeBeam::Problem::Problem(const Instance& instance) : forbidden(instance.forbid
   std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
     return std::tuple(a.first, b.end, a.block) < std::tuple(b.first, a.end, b.block);
   });
-  // The weight of a step falls with its load, the number of its live bytes. If the load is less than the largest load
-  // by this fraction of the largest load, the weight is 1 / e.
+  // The weight of a step is `exp(-below / decay)`, where `below` is the difference between the step's live bytes and
+  // the largest number of live bytes, as a fraction of the latter.
   constexpr double kDecay[kTables] = {0.1, 0.03, 0.06, 0.15};
   for (std::size_t k = 0; k < kTables; ++k) {
     std::vector<double>& before = weights_before[k];
@@ -98,18 +99,17 @@ std::uint64_t TimeBeam::hash_of(std::int32_t item, std::int64_t offset) const {
       .next();
 }
 
-/// Computes the weight of the hole between two neighbouring items, from the step `now` on. Counts the borders between
-/// free and used bytes. While both neighbours are live, a hole has two borders, but counts less if it is small, and not
-/// at all if it has no bytes. After one neighbour has ended, there is one border, whatever the size. `below`, `above`
-/// and `now` are sums of weights of all steps before the neighbours' ends and before the current step. `hole` is in
-/// bytes.
+/// Returns the weight of the hole between two neighbouring live items, from the current step on. Each border between
+/// free and used bytes counts with the weights of the steps during which it exists. While both neighbours are live,
+/// there are two borders, which count less if the hole has less than small_hole_ bytes, and not at all if it has none.
+/// After one neighbour has ended, there is one border. `below`, `above` and `now` are the sums of the weights of all
+/// steps before the end of the lower neighbour, before the end of the upper neighbour and before the current step.
+/// `hole` is in bytes.
 double TimeBeam::border(double below, double above, std::int64_t hole, double now) const {
   const double open = std::min(1.0, static_cast<double>(hole) / small_hole_);
   return std::abs(below - above) + 2 * open * (std::min(below, above) - now);
 }
 
-/// Removes the items that have ended before the step `now` from the state, and computes the weight of the state's
-/// holes.
 void TimeBeam::settle(State& state, std::int64_t now) const {
   const std::vector<double>& before = problem_.weights_before[table_];
   const double weight_now = before[now], forever = before.back();
@@ -130,7 +130,6 @@ void TimeBeam::settle(State& state, std::int64_t now) const {
   state.holes = holes + border(below, forever, capacity_ - top, weight_now);
 }
 
-/// Adds a child to children_ for each placement of the item in the given state.
 void TimeBeam::branch(const State& state, std::int32_t parent, const Problem::Item& item) {
   const std::vector<double>& before = problem_.weights_before[table_];
   const double now = before[item.first], forever = before.back(), until = before[item.end];
@@ -160,8 +159,7 @@ void TimeBeam::branch(const State& state, std::int32_t parent, const Problem::It
   }
 }
 
-/// Makes the children with the least weight of holes the next states of the beam. Leaves out children with equal
-/// hashes.
+/// Makes those children the next beam whose holes have the least weight. Of children with equal hashes, keeps one.
 void TimeBeam::select(const Problem::Item& item, std::int32_t number) {
   const auto width = static_cast<std::size_t>(std::min(kWide, kNarrow << std::min(attempts_ / kPatience, 8)));
   const auto better = [](const Child& a, const Child& b) {
@@ -199,10 +197,10 @@ void TimeBeam::remember() {
   while (snapshots_.size() > most) snapshots_.pop_front();
 }
 
-/// Goes back to an earlier snapshot, and changes the weights so that the items after it are placed differently.
+/// Goes back to an earlier snapshot, and changes the weights so that the following items are placed differently.
 void TimeBeam::go_back() {
-  // The number of snapshots to go back is random. Its upper limit grows from kNear by kFarther with each attempt, up to
-  // kFar.
+  // The number of snapshots to go back is random. Its upper limit grows from kNear to kFar, by kFarther with each
+  // attempt.
   constexpr double kNear = 2, kFar = 40, kFarther = 0.1;
   if (next_ > furthest_) {
     furthest_ = next_;
@@ -226,7 +224,6 @@ void TimeBeam::choose_weights() {
   table_ = static_cast<std::size_t>(random_.uniform() * Problem::kTables);
   small_hole_ = (kSmallest + random_.uniform()) * problem_.mean_size;
   const std::vector<double>& before = problem_.weights_before[table_];
-  // Noise is proportional to the sum of weights over a lifetime of mean length.
   const double life = before.back() * problem_.mean_live / static_cast<double>(problem_.items.size());
   noise_ = random_.uniform() < kExact ? 0 : kNoise * random_.uniform() * life;
   for (std::size_t i = 0; i < alive_; ++i) {

@@ -13,14 +13,13 @@
 
 namespace cairn::solvers::plan {
 
-/// A beam search over time for a plan that fits into a capacity. Blocks are placed in the order in which their
-/// lifetimes begin. Each block is placed at the lower or the upper end of a hole, a range of free addresses between
-/// blocks that are live at that time. A state is a placement of all blocks so far. The search keeps several states, the
-/// beam: those with the fewest holes. A hole counts more if it lasts longer, or if many bytes are live at its steps.
-/// Future holes count, too: two neighbouring blocks that end together leave one hole later, while others leave two. If
-/// a block fits into no hole of any state, the search removes the last blocks and places them again with other weights
-/// and random noise. The longer the search makes no progress, the more blocks it removes and the wider its beam
-/// becomes.
+/// A beam search over time for a plan that fits into a capacity. Blocks are placed in the order of their first steps.
+/// Each block is placed at the lower or the upper end of a hole, a range of free addresses between blocks that are live
+/// at that time. A state is a placement of all blocks so far. The search keeps several states, the beam: those with the
+/// least weight of holes. A hole weighs more if it lasts longer, or if many bytes are live at its steps. Future holes
+/// count, too: two neighbouring blocks that end together leave one hole later, otherwise they leave two. If a block
+/// fits into no hole of any state, the search removes the last blocks and places them again with other weights and
+/// random noise. The longer the search makes no progress, the more blocks it removes and the wider the beam becomes.
 ///
 /// A block is treated as one rectangle, called an item: it uses its largest number of bytes from its first to its last
 /// step.
@@ -34,19 +33,19 @@ class TimeBeam {
       std::int64_t first = 0, end = 0;  ///< first step of the item, and first step after it
       std::int64_t size = 0, alignment = 1;
     };
-    std::vector<Item> items;  ///< items, ordered by first step
+    std::vector<Item> items;  ///< ordered by first step
     std::vector<core::AddressRange> forbidden;
     std::size_t blocks = 0;
     std::int64_t load = 0;  ///< largest number of bytes that items use at one step
-    double mean_size = 0;   ///< mean size of the items, in bytes
+    double mean_size = 0;   ///< bytes
     double mean_live = 0;   ///< mean number of items that are live at once
-    /// Each table has, for each step, the sum of the weights of all earlier steps. The weight of a step is higher if
-    /// many bytes are live; how much higher differs from table to table.
+    /// Each table has, for each step, the sum of the weights of all earlier steps. The weight of a step rises with the
+    /// number of live bytes, in each table at a different rate.
     std::array<std::vector<double>, kTables> weights_before;
 
     /// Prepares the data. takes(instance) must be true. O(b log b + s) for b blocks and s steps.
     explicit Problem(const Instance& instance);
-    /// Returns the work of placing all items once with a narrow beam, in units of work().
+    /// Returns the work of placing all items once with a beam of the least width, in units of work().
     std::int64_t pass_work() const;
   };
 
@@ -55,13 +54,13 @@ class TimeBeam {
   /// - There are so many blocks or steps that tables and snapshots would take more than about 100 MB.
   static bool takes(const Instance& instance);
 
-  /// Starts a search for a plan of at most `capacity` bytes. The problem must outlive the search. Each seed gives
-  /// another search.
+  /// Prepares a search for a plan of at most `capacity` bytes. Each seed gives a different search. The problem must
+  /// outlive the search.
   TimeBeam(const Problem& problem, std::int64_t capacity, int seed);
 
   /// Continues the search until one of the following holds:
   /// - A plan is found.
-  /// - This call has done `work` units of work, or all calls together have done more than *most units.
+  /// - This call has done `work` units of work, or all calls together have done more than `*most` units.
   /// - The time limit or the stop flag of `watch` ends the search.
   /// - The search is stuck().
   ///
@@ -71,23 +70,23 @@ class TimeBeam {
   std::int64_t work() const { return work_; }
   /// Returns the offsets in the order of Instance::blocks; valid if the verdict is `fits`.
   std::vector<std::int64_t> offsets() const;
-  /// Returns whether the search gave up after too many attempts without progress.
   bool stuck() const { return attempts_ > most_attempts_; }
 
  private:
-  /// A live item in the list of a state, at the addresses [offset, top). `item` is -1 for a forbidden range.
+  /// A live item of a state, at the addresses [offset, top). `item` is -1 for a forbidden range.
   struct Live {
     std::int64_t offset = 0, top = 0, end = 0;
     double until = 0;  ///< sum of the weights of all steps before `end`
     std::int32_t item = 0;
   };
   struct State {
-    std::vector<Live> live;  ///< live items by ascending offset
-    double holes = 0;        ///< weight of all holes from the current step on, as border() computes it
-    std::uint64_t hash = 0;  ///< hash of the live items with their offsets
-    std::int32_t last = -1;  ///< index of the last placement in placed_
+    std::vector<Live> live;
+    double holes = 0;  ///< weight of all holes from the current step on, as border() computes it
+    std::uint64_t hash = 0;
+    std::int32_t last = -1;  ///< index in placed_
   };
-  /// A state that follows from `parent` by placing the next item at `offset`, before the live item at `position`.
+  /// A state that follows from the state `parent` by placing the next item at `offset`. `position` is the item's index
+  /// among the parent's live items.
   struct Child {
     double holes = 0;
     std::uint64_t hash = 0;
@@ -95,8 +94,8 @@ class TimeBeam {
     std::int64_t offset = 0;
   };
   struct Placed {
-    /// - before: index of the previous placement, or -1.
-    /// - item: index of the item that was placed.
+    /// - before: index in placed_, or -1.
+    /// - item: index of the placed item.
     std::int32_t before = -1, item = 0;
     std::int64_t offset = 0;
   };
@@ -121,16 +120,16 @@ class TimeBeam {
   std::vector<State> states_, next_states_;
   std::size_t alive_ = 0;  ///< number of states in the beam; other entries of states_ are unused
   std::vector<Child> children_;
-  std::vector<std::uint64_t> seen_;  ///< hashes of the selected children
-  std::vector<Placed> placed_;       ///< placements of all states, as lists linked by `before`
+  std::vector<std::uint64_t> seen_;
+  std::vector<Placed> placed_;  ///< placements of all states, as lists linked by `before`
   std::deque<Snapshot> snapshots_;
   /// - next_: index of the next item to place.
-  /// - furthest_: largest index of an item that did not fit in any state so far.
+  /// - furthest_: largest index of an item that fitted in no state.
   std::size_t next_ = 0, furthest_ = 0;
-  /// - attempts_: number of times that the search has gone back since furthest_ was reached.
-  /// - most_attempts_: value of attempts_ at which the search gives up.
+  /// - attempts_: number of times that the search has gone back since furthest_ last changed.
+  /// - most_attempts_: the search gives up if attempts_ exceeds this number.
   int attempts_ = 0, most_attempts_ = 0;
-  std::size_t table_ = 0;  ///< table of weights in use
+  std::size_t table_ = 0;
   /// - small_hole_: bytes below which a hole counts less.
   /// - noise_: largest random amount that is added to the weight of a child's holes.
   double small_hole_ = 0, noise_ = 0;

@@ -4,7 +4,7 @@
 
 namespace cairn::solvers::plan {
 
-/// The answer to the question whether all blocks fit into a capacity. `impossible` is a proof that they do not.
+/// The answer to the question whether all blocks fit into a capacity. `impossible`: it is proved that they do not.
 enum class Verdict : std::uint8_t { fits, impossible, unknown };
 
 }  // namespace cairn::solvers::plan
