@@ -1,4 +1,4 @@
-// Launches of ops of random sizes, which must be valid on every card. No kernel runs.
+// Launches of ops of random sizes, and of the simulator on graphs of random sizes. They must be valid on every card.
 #include "cairn/cuda/internal/launch_shape.h"
 
 #include <algorithm>
@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cairn/core/machine/support/machine.h"
+#include "cairn/models/random_graphs.h"
 #include "cairn/runtime/device/batchnorm.h"
 #include "cairn/runtime/device/conv.h"
 #include "cairn/runtime/device/elementwise.h"
@@ -18,6 +20,8 @@
 #include "cairn/runtime/device/pool.h"
 #include "cairn/runtime/device/shape.h"
 #include "cairn/runtime/device/softmax.h"
+#include "cairn/sim/device/machine_simulator.h"
+#include "cairn/sim/tally.h"
 #include "cairn/tests/catch.h"
 
 namespace cairn::tests {
@@ -40,6 +44,17 @@ constexpr Card kCards[] = {
     {"B200", 227 * kKiB, 180}, {"RTX 4090", 99 * kKiB, 24},
 };
 
+/// Checks that the card permits a launch.
+void check_launch(const Card& card, int threads, std::int64_t teams, std::int64_t shared_bytes) {
+  const cuda::LaunchShape shape = cuda::launch_shape(threads, teams, shared_bytes);
+  CHECK((shape.blocks >= 1 && shape.blocks <= kBlocks));
+  CHECK((shape.threads >= 32 && shape.threads <= kThreadsOfBlock && shape.threads % 32 == 0));
+  CHECK(shape.blocks * cuda::teams_of_block(threads) >= teams);
+  CHECK((shape.shared_of_team >= shared_bytes && shape.shared_of_team % 16 == 0));
+  CHECK(shape.shared_of_block == shape.shared_of_team * cuda::teams_of_block(threads));
+  CHECK(shape.shared_of_block + cuda::kStaticShared <= card.shared);
+}
+
 /// A Machine that only looks at launches.
 class LaunchChecker {
  public:
@@ -50,14 +65,8 @@ class LaunchChecker {
   void launch(const F&, std::int64_t teams, std::int64_t shared_bytes) {
     if (teams == 0) return;
     static_assert(sizeof(F) <= 4096 - 16);
-    const cuda::LaunchShape shape = cuda::launch_shape(F::kThreads, teams, shared_bytes);
     ++launches_;
-    CHECK((shape.blocks >= 1 && shape.blocks <= kBlocks));
-    CHECK((shape.threads >= 32 && shape.threads <= kThreadsOfBlock && shape.threads % 32 == 0));
-    CHECK(shape.blocks * cuda::teams_of_block(F::kThreads) >= teams);
-    CHECK((shape.shared_of_team >= shared_bytes && shape.shared_of_team % 16 == 0));
-    CHECK(shape.shared_of_block == shape.shared_of_team * cuda::teams_of_block(F::kThreads));
-    CHECK(shape.shared_of_block + cuda::kStaticShared <= card_.shared);
+    check_launch(card_, F::kThreads, teams, shared_bytes);
   }
   void fill(void*, int, std::int64_t) {}
   std::int64_t sort_workspace(std::int64_t count) const { return count; }
@@ -181,7 +190,68 @@ void launch_random_ops(LaunchChecker& checker, const Card& card, Sizes& sizes) {
   run(OpKind::upsample_grad, x, {{x[0], 2 * x[1], 2 * x[2], x[3]}});
 }
 
+/// The host with the limits of a card. Checks each launch before it runs.
+class CardOnHost : public core::HostMachine {
+ public:
+  explicit CardOnHost(const Card& card) : core::HostMachine(1), card_(card) {}
+
+  std::int64_t shared_limit() const { return cuda::dynamic_shared_limit(card_.shared); }
+  template <class F>
+  void launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes = 0) const {
+    if (teams == 0) return;
+    static_assert(sizeof(F) <= 4096 - 16);
+    shared_bytes > 0 ? ++shared_launches_ : ++other_launches_;
+    check_launch(card_, F::kThreads, teams, shared_bytes);
+    core::HostMachine::launch(functor, teams, shared_bytes);
+  }
+  std::int64_t shared_launches() const { return shared_launches_; }
+  std::int64_t other_launches() const { return other_launches_; }
+
+ private:
+  const Card& card_;
+  mutable std::int64_t shared_launches_ = 0, other_launches_ = 0;
+};
+
+template <class Id>
+class OnCard : public sim::device::MachineSimulator<CardOnHost, Id> {
+ public:
+  using sim::device::MachineSimulator<CardOnHost, Id>::MachineSimulator;
+  std::string backend() const override { return "test"; }
+  std::string device() const override { return "test"; }
+};
+
+/// Lets the simulator evaluate, list and tally candidates of the graph.
+template <class Id>
+void simulate(CardOnHost& machine, const core::Graph& graph, std::int64_t count) {
+  OnCard<Id> simulator(machine, graph);
+  const sim::Generator generator{.seed = 1, .moves = 3};
+  const sim::ScheduleBatch batch = simulator.generate(generator, 0, count);
+  sim::Outcomes outcomes, again;
+  simulator.evaluate(batch, outcomes);
+  simulator.evaluate(generator, 0, count, again);
+  CHECK(outcomes == again);
+  CHECK(std::ssize(simulator.profiles(batch).begin) == count + 1);
+  sim::Tally tally;
+  simulator.sweep(generator, 0, count, tally);
+}
+
 }  // namespace
+
+TEST_CASE("no card refuses a launch of the simulator, whatever the size of the graph") {
+  for (const Card& card : kCards) {
+    INFO(card.name);
+    CardOnHost machine(card);
+    // The arrays of a team lie in shared memory for the small graphs, and not for the large ones.
+    for (const core::NodeId nodes : {3, 60, 500, 2'000, 6'000, 20'000}) {
+      const core::Graph graph = models::generate_layered({.nodes = nodes, .edge_density = 0.01, .seed = 1});
+      const std::int64_t count = nodes <= 60 ? 700 : nodes <= 2'000 ? 40 : 3;
+      simulate<std::uint16_t>(machine, graph, count);
+      if (nodes <= 500) simulate<std::uint32_t>(machine, graph, count);
+    }
+    CHECK(machine.shared_launches() > 10);
+    CHECK(machine.other_launches() > 10);
+  }
+}
 
 TEST_CASE("no card refuses a launch of an op, whatever its sizes") {
   Sizes sizes;
