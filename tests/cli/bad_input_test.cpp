@@ -9,6 +9,7 @@
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/solvers/no_engine.h"
 
+namespace cairn::bad_input_test {
 namespace {
 
 using cairn::test::check_error;
@@ -392,3 +393,5 @@ TEST_CASE("a graph too large for the machine is exit code 5") {
       folder.write("g.json", graph_of(R"({"name":"huge","size":1000000000000000000,"inputs":[],"keep":true})"));
   check_error(run_command({"run", graph, "--budget", "100%"}), 5, {});
 }
+
+}  // namespace cairn::bad_input_test

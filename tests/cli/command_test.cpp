@@ -10,9 +10,9 @@
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
 
+namespace cairn::command_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::check_fields;
 using test::Diamond;
 using test::diamond_graph;
@@ -433,3 +433,5 @@ TEST_CASE("quiet prints nothing") {
   CHECK(outcome.out.empty());
   CHECK(outcome.err.empty());
 }
+
+}  // namespace cairn::command_test

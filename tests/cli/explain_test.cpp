@@ -8,9 +8,9 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
+namespace cairn::explain_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::check_fields;
 using test::Folder;
 using test::run_command;
@@ -154,3 +154,5 @@ TEST_CASE("lists are cut at a hundred entries, and counted whole; a graph withou
   CHECK(contains(all.out, "does not say which of its nodes are forward"));
   CHECK(contains(all.out, "and 146 more\n"));
 }
+
+}  // namespace cairn::explain_test

@@ -18,7 +18,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
-namespace cairn {
+namespace cairn::input_test {
 namespace {
 
 using tests::contains;
@@ -467,4 +467,4 @@ TEST_CASE("a graph of sizes that add up to nearly half of 2^62 is solved by ever
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::input_test

@@ -3,11 +3,10 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
+namespace cairn::interrupt_test {
 namespace {
 
 using cairn::tests::check_fields;
-
-using namespace cairn;
 
 /// Layers of nodes that read two of the layer before: large enough that no solver is done with it in a moment.
 core::Graph large_graph(std::int64_t unit = 1) {
@@ -154,3 +153,5 @@ TEST_CASE("Ctrl-C in measure writes what is measured, a valid graph, and names w
   CHECK(measured.fingerprint() == before.fingerprint());
   CHECK(measured.cost_unit().source.find(std::to_string(unmeasured) + " nodes not measured") != std::string::npos);
 }
+
+}  // namespace cairn::interrupt_test

@@ -7,9 +7,9 @@
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/solvers/no_engine.h"
 
+namespace cairn::least_budget_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::check_fields;
 using test::check_error;
 using test::Diamond;
@@ -455,3 +455,5 @@ TEST_CASE("info with a budget names a schedule that is as cheap as that of solve
   const double more = info["cost_within_budget"].get<double>() - baseline;
   CHECK(more <= 1.5 * (cheap - baseline) + 0.01 * baseline);
 }
+
+}  // namespace cairn::least_budget_test

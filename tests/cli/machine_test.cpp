@@ -10,9 +10,9 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
+namespace cairn::machine_test {
 namespace {
 
-using namespace cairn;
 using test::Child;
 using test::Diamond;
 using test::Folder;
@@ -226,3 +226,5 @@ TEST_CASE("an output that cannot be written is told before the search") {
     CHECK(outcome.err.find(path) != std::string::npos);
   }
 }
+
+}  // namespace cairn::machine_test

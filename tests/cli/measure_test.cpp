@@ -7,9 +7,9 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
+namespace cairn::measure_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::check_fields;
 using test::Diamond;
 using test::Folder;
@@ -170,3 +170,5 @@ TEST_CASE("measure refuses to overwrite its input") {
   const auto [folder, graph] = Diamond{};
   check_fails({"measure", graph, "-o", graph}, 2, "-o");
 }
+
+}  // namespace cairn::measure_test

@@ -7,9 +7,9 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
+namespace cairn::objective_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::check_fields;
 using test::check_error;
 using test::Diamond;
@@ -290,3 +290,5 @@ TEST_CASE("solve says how far its cost may be from the least, and why it stopped
   CHECK(run_command({"run", graph, "--budget", "50", "--solver", "greedy", "--backend", "host"})
             .out.find("cost at most 10.00% above the optimum") != std::string::npos);
 }
+
+}  // namespace cairn::objective_test

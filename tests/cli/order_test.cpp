@@ -4,6 +4,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
+namespace cairn::order_test {
 namespace {
 
 using cairn::test::Diamond;
@@ -106,3 +107,5 @@ TEST_CASE("the flag --forward leaves the backward nodes out of models and files"
 }
 
 }  // namespace
+
+}  // namespace cairn::order_test

@@ -4,9 +4,9 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
+namespace cairn::pareto_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::check_fields;
 using test::check_error;
 using test::Diamond;
@@ -203,3 +203,5 @@ TEST_CASE("Ctrl-C keeps the points that are known and exits with 130") {
   check_fields(json, {{"interrupted", true}, {"stopped", "interrupted"}});
   CHECK(test::read_text(folder / "c.csv").rfind("budget_bytes,", 0) == 0);
 }
+
+}  // namespace cairn::pareto_test

@@ -12,9 +12,9 @@
 #include "cairn/tests/solvers/plan/plan_cases.h"
 #include "cairn/tests/support/report_data.h"
 
+namespace cairn::plan_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::check_fields;
 using test::operator+;
 using test::Words;
@@ -307,3 +307,5 @@ TEST_CASE("the page of a plan") {
     CHECK(track["peak"]["bytes"] == json["lower_bound_bytes"]);
   }
 }
+
+}  // namespace cairn::plan_test

@@ -5,9 +5,9 @@
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/support/report_data.h"
 
+namespace cairn::report_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::check_fields;
 using test::Diamond;
 using test::Folder;
@@ -65,3 +65,5 @@ TEST_CASE("a report is refused where it would overwrite an input") {
       run_command({"solve", graph, "--solver", "tw", "--sweep", folder / "c.csv", "--report", folder / "r"}), 2,
       {"--report", "--sweep"});
 }
+
+}  // namespace cairn::report_test

@@ -13,9 +13,9 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
+namespace cairn::said_test {
 namespace {
 
-using namespace cairn;
 using test::check_error;
 using test::Diamond;
 using test::diamond_graph;
@@ -351,3 +351,5 @@ TEST_CASE("two outputs by way of links to one file that is not there yet are tol
     CHECK_FALSE(std::filesystem::exists(folder / "s.json"));
   }
 }
+
+}  // namespace cairn::said_test

@@ -6,9 +6,9 @@
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/cli/simulate_case.h"
 
+namespace cairn::simulate_mpi_test {
 namespace {
 
-using namespace cairn;
 using test::Folder;
 using test::operator+;
 using test::Outcome;
@@ -178,3 +178,5 @@ TEST_CASE("a process that fails under mpirun ends the others with its error") {
   CHECK(outcome.err.find("process 0: ") != std::string::npos);
   CHECK(outcome.err.find("cannot be written") != std::string::npos);
 }
+
+}  // namespace cairn::simulate_mpi_test

@@ -10,9 +10,9 @@
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/cli/simulate_case.h"
 
+namespace cairn::simulate_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::check_fields;
 using test::Folder;
 using test::Outcome;
@@ -477,3 +477,5 @@ TEST_CASE("simulate finds the profiles that no other one dominates, and draws th
   for (nlohmann::json& one : from_file["profiles"]) one["index"] = one["index"].get<std::int64_t>() - 1;  // lines
   CHECK(from_file == found);
 }
+
+}  // namespace cairn::simulate_test

@@ -4,9 +4,9 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
+namespace cairn::solvers_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::check_fields;
 using Json = nlohmann::json;
 using test::run_json;
@@ -85,3 +85,5 @@ TEST_CASE("solve says of which schedules its bounds are, and keeps to the scope 
                     {"solver 'tw' cannot keep to: input order kept", "greedy"});
   test::check_error(test::run_command({"solve", graph, "--order", "random"}), 2, {"--order"});
 }
+
+}  // namespace cairn::solvers_test

@@ -5,9 +5,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
+namespace cairn::treewidth_test {
 namespace {
-
-using namespace cairn;
 
 TEST_CASE("info --td writes a decomposition and its bounds, and solve --td uses it") {
   const test::Folder folder;
@@ -91,3 +90,5 @@ TEST_CASE("decompositions that do not fit are refused in one line") {
 }
 
 }  // namespace
+
+}  // namespace cairn::treewidth_test

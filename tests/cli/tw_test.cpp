@@ -5,6 +5,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
+namespace cairn::tw_test {
 namespace {
 
 using cairn::test::check_error;
@@ -82,3 +83,5 @@ TEST_CASE("a k whose schedule would be too long is refused with one that is not"
   check_error(run_command({"solve", graph, "--solver", "tw", "--option", "k=1", "--option", "steps=150"}), 2,
               {"TWRemat(1)", "above the limit of 150", "from k = "});
 }
+
+}  // namespace cairn::tw_test

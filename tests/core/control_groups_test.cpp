@@ -6,7 +6,7 @@
 #include "cairn/core/support/memory.h"
 #include "cairn/tests/catch.h"
 
-namespace cairn::tests {
+namespace cairn::tests::control_groups_test {
 namespace {
 
 using Files = std::map<std::string, std::string>;
@@ -100,4 +100,4 @@ TEST_CASE("pages of files that may be dropped are not used memory, and what is a
 
 TEST_CASE("this process may take some memory") { CHECK(core::available_memory() > 0); }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::control_groups_test

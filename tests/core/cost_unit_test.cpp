@@ -7,7 +7,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/tiny_models.h"
 
-namespace cairn::tests {
+namespace cairn::tests::cost_unit_test {
 namespace {
 
 core::Graph two_nodes(core::CostUnit unit) {
@@ -74,4 +74,4 @@ TEST_CASE("costs of models are of the roofline that they were built with") {
             .source == "roofline model of 1 TFLOP/s, 0.1 TB/s and 5 ns a launch");
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::cost_unit_test

@@ -11,7 +11,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
-namespace cairn::core {
+namespace cairn::core::dominance_property_test {
 namespace {
 
 using tests::near_dominated;
@@ -406,4 +406,4 @@ TEST_CASE("Lemma C.3: a path with the internal profile of an order", "[dominance
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::dominance_property_test

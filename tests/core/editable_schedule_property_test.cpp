@@ -11,7 +11,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::core {
+namespace cairn::core::editable_schedule_property_test {
 namespace {
 
 using tests::Random;
@@ -380,4 +380,4 @@ TEST_CASE("memory effects beyond those of graphs: what stays for good, and what 
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::editable_schedule_property_test

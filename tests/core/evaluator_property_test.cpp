@@ -8,7 +8,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::core {
+namespace cairn::core::evaluator_property_test {
 namespace {
 
 using tests::build_graph;
@@ -118,4 +118,4 @@ TEST_CASE("the lower bound is the definition's, and no schedule beats it") {
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::evaluator_property_test

@@ -12,6 +12,8 @@
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/json.h"
 
+namespace cairn::formats_files_test {
+
 using namespace cairn::core;
 
 namespace {
@@ -286,3 +288,5 @@ TEST_CASE("Graphviz shows sizes, kept, backward and in-place", "[formats]") {
   CHECK(count(dot, "peripheries=2") == 1);
   CHECK(count(dot, "#f6d5b8") == 1);
 }
+
+}  // namespace cairn::formats_files_test

@@ -11,6 +11,8 @@
 #include "cairn/tests/support/folder.h"
 #include "cairn/tests/support/parse_error.h"
 
+namespace cairn::formats_graph_test {
+
 using namespace cairn::core;
 
 namespace {
@@ -322,3 +324,5 @@ TEST_CASE("files are replaced whole or not at all", "[formats]") {
   write_file(path, graph_to_json(rich_graph()));
   CHECK(load_graph(path).fingerprint() == rich_graph().fingerprint());
 }
+
+}  // namespace cairn::formats_graph_test

@@ -21,7 +21,7 @@
 #include "cairn/tests/support/folder.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::core {
+namespace cairn::core::formats_input_test {
 namespace {
 
 using tests::contains;
@@ -374,4 +374,4 @@ TEST_CASE("reading tells how far it is", "[formats]") {
   CHECK(total == static_cast<std::int64_t>(text.size()));
 }
 
-}  // namespace cairn::core
+}  // namespace cairn::core::formats_input_test

@@ -6,6 +6,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
+namespace cairn::formats_mutation_test {
+
 using namespace cairn::core;
 using cairn::tests::Random;
 
@@ -183,3 +185,5 @@ TEST_CASE("every mutated schedule, plan and CSV file gives a result or one clear
   mutate_often(kFullCsv, 14, parse_csv);
   mutate_often(kOldCsv, 15, parse_csv);
 }
+
+}  // namespace cairn::formats_mutation_test

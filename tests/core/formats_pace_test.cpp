@@ -8,7 +8,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::core {
+namespace cairn::core::formats_pace_test {
 namespace {
 
 std::string error_of(const std::string& text) { return tests::parse_error(text, "g.gr"); }
@@ -75,4 +75,4 @@ TEST_CASE("a limit ends the reading of a .gr file", "[formats]") {
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::formats_pace_test

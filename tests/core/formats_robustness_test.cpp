@@ -16,7 +16,7 @@
 #include "cairn/tests/support/folder.h"
 #include "cairn/tests/support/parse_error.h"
 
-namespace cairn::core {
+namespace cairn::core::formats_robustness_test {
 namespace {
 
 using tests::contains;
@@ -161,4 +161,4 @@ TEST_CASE("long reads end when they are told to, with the file's name", "[format
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::formats_robustness_test

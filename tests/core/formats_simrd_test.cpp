@@ -7,6 +7,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/parse_error.h"
 
+namespace cairn::formats_simrd_test {
+
 using namespace cairn::core;
 
 namespace {
@@ -257,3 +259,5 @@ TEST_CASE("damaged traces are refused with the line", "[formats][simrd]") {
   check(R"({"INSTRUCTION":"CONSTANT","NAME":"c"})", "MEMORY");
   CHECK(trace_error(R"({"INSTRUCTION":"CONSTANT","NAME":"START"})").find("MEMORY") == std::string::npos);
 }
+
+}  // namespace cairn::formats_simrd_test

@@ -21,7 +21,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::core {
+namespace cairn::core::graph_property_test {
 namespace {
 
 using tests::build_graph;
@@ -441,4 +441,4 @@ TEST_CASE("an op that does not fit its node") {
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::graph_property_test

@@ -9,7 +9,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::core {
+namespace cairn::core::lifetimes_property_test {
 namespace {
 
 using tests::Random;
@@ -78,4 +78,4 @@ TEST_CASE("the baseline is the input order, each node once") {
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::lifetimes_property_test

@@ -2,7 +2,7 @@
 
 #include "cairn/tests/catch.h"
 
-namespace cairn::core {
+namespace cairn::core::limit_test {
 namespace {
 
 TEST_CASE("what is left of any amount of work is any amount, and of some is less") {
@@ -22,4 +22,4 @@ TEST_CASE("what is left of any amount of work is any amount, and of some is less
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::limit_test

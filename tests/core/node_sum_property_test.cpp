@@ -14,7 +14,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
-namespace cairn::core {
+namespace cairn::core::node_sum_property_test {
 namespace {
 
 using tests::NodeSumCase;
@@ -391,4 +391,4 @@ TEST_CASE("A dominant schedule of the reduction is one of the computation graph"
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::node_sum_property_test

@@ -11,7 +11,7 @@
 #include "cairn/tests/support/random_graph.h"
 
 // The worked examples of the papers, computed by the fast evaluator and by the reference.
-namespace cairn::core {
+namespace cairn::core::paper_figures_test {
 namespace {
 
 using tests::build_graph;
@@ -126,4 +126,4 @@ TEST_CASE("Jin et al., Example 2.2: schedules of equal peak are not equally good
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::paper_figures_test

@@ -6,7 +6,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::core {
+namespace cairn::core::peak_bound_property_test {
 namespace {
 
 using tests::build_graph;
@@ -111,4 +111,4 @@ TEST_CASE("the lower bound in words") {
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::peak_bound_property_test

@@ -8,7 +8,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::core {
+namespace cairn::core::plan_check_test {
 namespace {
 
 using tests::Random;
@@ -168,4 +168,4 @@ TEST_CASE("the check of a free-standing plan is its definition", "[property]") {
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::plan_check_test

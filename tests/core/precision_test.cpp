@@ -11,7 +11,8 @@
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/support/errors.h"
 
-using namespace cairn;
+namespace cairn::precision_test {
+
 using core::Bf16;
 using core::ElementType;
 using core::Graph;
@@ -108,3 +109,5 @@ TEST_CASE("the roofline of a bf16 graph is no slower than fp32's") {
     }
   }
 }
+
+}  // namespace cairn::precision_test

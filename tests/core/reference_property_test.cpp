@@ -10,7 +10,7 @@
 #include "cairn/tests/support/seeds.h"
 
 // The yardstick itself: its searches over sets agree with trying every order and every schedule, one by one.
-namespace cairn::core {
+namespace cairn::core::reference_property_test {
 namespace {
 
 using tests::Random;
@@ -97,4 +97,4 @@ TEST_CASE("the searches refuse graphs that are too large for them") {
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::reference_property_test

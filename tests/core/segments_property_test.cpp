@@ -12,7 +12,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
-namespace cairn::core {
+namespace cairn::core::segments_property_test {
 namespace {
 
 using tests::near_dominated;
@@ -478,4 +478,4 @@ TEST_CASE("merge_segments sorts what it is given and loses nothing", "[segments]
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::segments_property_test

@@ -13,7 +13,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::core {
+namespace cairn::core::subgraph_property_test {
 namespace {
 
 using tests::Random;
@@ -158,4 +158,4 @@ TEST_CASE("a subgraph of nodes that are none") {
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::subgraph_property_test

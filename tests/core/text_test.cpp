@@ -9,6 +9,8 @@
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
+namespace cairn::text_test {
+
 using namespace cairn::core;
 
 namespace {
@@ -265,3 +267,5 @@ TEST_CASE("display_width counts columns, and cut_to_width cuts whole characters"
     }
   }
 }
+
+}  // namespace cairn::text_test

@@ -9,7 +9,7 @@
 
 #include "cairn/tests/catch.h"
 
-namespace cairn::tests {
+namespace cairn::tests::thread_pool_test {
 namespace {
 
 /// How often each of n elements is visited by a loop in blocks.
@@ -79,4 +79,4 @@ TEST_CASE("every thread is there at once where a library needs it") {
   CHECK(core::thread_count() >= 1);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::thread_pool_test

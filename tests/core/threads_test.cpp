@@ -4,7 +4,7 @@
 
 #include "cairn/tests/catch.h"
 
-namespace cairn::tests {
+namespace cairn::tests::threads_test {
 TEST_CASE("available cores are those that the process is bound to") {
   cpu_set_t before, one;
   REQUIRE(sched_getaffinity(0, sizeof(before), &before) == 0);
@@ -19,4 +19,4 @@ TEST_CASE("available cores are those that the process is bound to") {
   REQUIRE(sched_setaffinity(0, sizeof(before), &before) == 0);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::threads_test

@@ -15,7 +15,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::core {
+namespace cairn::core::values_test {
 namespace {
 
 using tests::contains;
@@ -276,4 +276,4 @@ TEST_CASE("the least peak and the cheapest schedule by sets of values") {
   });
 }
 
-}  // namespace cairn::core
+}  // namespace cairn::core::values_test

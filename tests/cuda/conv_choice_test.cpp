@@ -11,6 +11,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/seeds.h"
 
+namespace cairn::conv_choice_test {
+
 using cairn::cuda::ConvLimits;
 using cairn::cuda::ConvTrials;
 using cairn::cuda::ConvVariant;
@@ -162,3 +164,5 @@ TEST_CASE("variants are a front: more scratch is worth it, and nothing that was 
     REQUIRE(found.all[found.usual].ms <= fastest_small * kWorthIt * kWorthIt);
   });
 }
+
+}  // namespace cairn::conv_choice_test

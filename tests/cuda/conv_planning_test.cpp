@@ -23,6 +23,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
 
+namespace cairn::conv_planning_test {
+
 using cairn::core::ElementType;
 using cairn::cuda::CardPlanner;
 using cairn::cuda::ConvProposal;
@@ -245,3 +247,5 @@ TEST_CASE("table of the places that ResNet-50 takes", "[.][table]") {
     }
   }
 }
+
+}  // namespace cairn::conv_planning_test

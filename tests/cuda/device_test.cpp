@@ -3,6 +3,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 
+namespace cairn::device_test {
+
 using cairn::cuda::Probe;
 using cairn::cuda::probe;
 
@@ -32,3 +34,5 @@ TEST_CASE("the device has a name, memory and multiprocessors") {
   CHECK(device.sm_major >= 8);
   CHECK(device.multiprocessors > 0);
 }
+
+}  // namespace cairn::device_test

@@ -10,7 +10,7 @@
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/sim/dominance_cases.h"
 
-namespace cairn::cuda {
+namespace cairn::cuda::dominance_test {
 namespace {
 
 using tests::Values;
@@ -102,4 +102,4 @@ TEST_CASE("thousands of profiles on a device of which none dominates another") {
 }
 
 }  // namespace
-}  // namespace cairn::cuda
+}  // namespace cairn::cuda::dominance_test

@@ -14,7 +14,7 @@
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::tests {
+namespace cairn::tests::executor_test {
 namespace {
 
 using core::Graph;
@@ -136,4 +136,4 @@ TEST_CASE("more than the device has is refused, with the budget that would fit")
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::executor_test

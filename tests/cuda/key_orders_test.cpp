@@ -5,7 +5,7 @@
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/solvers/order/key_trees.h"
 
-namespace cairn::cuda {
+namespace cairn::cuda::key_orders_test {
 namespace {
 
 void check_trees(int most_readers) {
@@ -39,4 +39,4 @@ TEST_CASE("key orders on a device: the host's answer on a few small trees", "[sa
 }
 
 }  // namespace
-}  // namespace cairn::cuda
+}  // namespace cairn::cuda::key_orders_test

@@ -19,6 +19,8 @@
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/support/errors.h"
 
+namespace cairn::libraries_test {
+
 using cairn::core::Bf16;
 using cairn::core::DeviceError;
 using cairn::core::ElementType;
@@ -570,3 +572,5 @@ TEST_CASE("library calls can be captured into a graph") {
   CHECK(product.c.read() == product_bits);
   if (workspace) CHECK(convolution.y.read() == conv_bits);
 }
+
+}  // namespace cairn::libraries_test

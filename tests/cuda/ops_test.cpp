@@ -15,7 +15,7 @@
 #include "cairn/tests/cuda/op_cases.h"
 #include "cairn/tests/support/stored_values.h"
 
-namespace cairn::tests {
+namespace cairn::tests::ops_test {
 namespace {
 
 using core::ElementType;
@@ -132,4 +132,4 @@ TEST_CASE("ops that fill the device agree with the host") {
   check_ops(op_cases(true));
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::ops_test

@@ -6,7 +6,7 @@
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/solvers/order/pumpkin_cases.h"
 
-namespace cairn::cuda {
+namespace cairn::cuda::pumpkin_test {
 namespace {
 
 using solvers::PumpkinAnswer;
@@ -74,4 +74,4 @@ TEST_CASE("pumpkin on a device: it stops and it keeps to its memory") {
 }
 
 }  // namespace
-}  // namespace cairn::cuda
+}  // namespace cairn::cuda::pumpkin_test

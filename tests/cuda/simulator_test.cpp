@@ -12,9 +12,9 @@
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/support/random_graph.h"
 
+namespace cairn::simulator_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::no_device;
 
 core::Graph graph_of(tests::Random& random, bool large) {
@@ -145,3 +145,5 @@ TEST_CASE("without a device the device simulator says why") {
 }
 
 }  // namespace
+
+}  // namespace cairn::simulator_test

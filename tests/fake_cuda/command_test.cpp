@@ -9,7 +9,7 @@
 #include "cairn/tests/fake_cuda/fake_command.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 
-namespace cairn::tests {
+namespace cairn::tests::command_test {
 namespace {
 
 using test::Folder;
@@ -195,4 +195,4 @@ TEST_CASE("the probe gives a reason for every error of its calls") {
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::command_test

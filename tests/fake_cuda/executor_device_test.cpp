@@ -13,7 +13,7 @@
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 #include "cairn/tests/support/errors.h"
 
-namespace cairn::tests {
+namespace cairn::tests::executor_device_test {
 
 using core::Graph;
 using cuda::Device;
@@ -141,4 +141,4 @@ TEST_CASE("without a device the reason is the probe's") {
   CHECK(error_of<core::DeviceError>([] { Device device; }) == cuda::probe().reason);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::executor_device_test

@@ -20,7 +20,7 @@
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::tests {
+namespace cairn::tests::executor_test {
 namespace {
 
 using core::Graph;
@@ -557,4 +557,4 @@ TEST_CASE("ids out of range are found before they reach a kernel") {
   CHECK(contains(error_of<core::Error>([&] { Executor(device, program); }), "node 'lookup' reads resident 'ids'"));
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::executor_test

@@ -24,7 +24,7 @@
 #include "cairn/sim/tally.h"
 #include "cairn/tests/catch.h"
 
-namespace cairn::tests {
+namespace cairn::tests::launch_shape_test {
 namespace {
 
 using core::ElementType;
@@ -277,4 +277,4 @@ TEST_CASE("a launch has a block for every team, and is refused if there are too 
   CHECK(cuda::launch_shape(32, 1, 100).shared_of_block == 112 * core::kWarpsOfBlock);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::launch_shape_test

@@ -5,7 +5,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 
-namespace cairn::tests {
+namespace cairn::tests::machine_test {
 namespace {
 
 constexpr std::int64_t kKiB = 1024;
@@ -79,4 +79,4 @@ TEST_CASE("where a kernel is not allowed the shared memory, its launch fails and
   CHECK(fake::faults() == "");
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::machine_test

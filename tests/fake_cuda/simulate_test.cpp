@@ -2,7 +2,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/fake_cuda/fake_command.h"
 
-namespace cairn::tests {
+namespace cairn::tests::simulate_test {
 namespace {
 
 /// What does not depend on who computed it.
@@ -60,4 +60,4 @@ TEST_CASE("command: simulate without a device") {
   CHECK(none.err.find("--backend cuda: ") != std::string::npos);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::simulate_test

@@ -17,7 +17,7 @@
 #include "cairn/tests/sim/dominance_cases.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::tests {
+namespace cairn::tests::simulator_test {
 namespace {
 
 /// Three devices, of which the caller uses the last; at the end it still does, and nothing is left on any.
@@ -131,4 +131,4 @@ TEST_CASE("a library's plan is timed on memory that is freed again") {
   CHECK(fake::alive() == "");
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::simulator_test

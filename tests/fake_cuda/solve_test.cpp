@@ -2,7 +2,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/fake_cuda/fake_command.h"
 
-namespace cairn::tests {
+namespace cairn::tests::solve_test {
 namespace {
 
 test::Outcome solve_on(const std::string& variable, const std::string& value, const Words& more) {
@@ -41,4 +41,4 @@ TEST_CASE("command: solve without a device or with a wrong backend") {
   CHECK(wrong.err.find("did you mean 'host'") != std::string::npos);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::solve_test

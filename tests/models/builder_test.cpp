@@ -4,7 +4,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
 
-using namespace cairn;
+namespace cairn::builder_test {
+
 using namespace cairn::models;
 using Init = core::Resident::Init;
 
@@ -60,3 +61,5 @@ TEST_CASE("shapes that do not fit are refused with the node's name") {
   CHECK(model.node_count() == 0);
   CHECK(tests::contains(tests::error_of([&] { model.project("layer7", x, w); }), "layer7"));
 }
+
+}  // namespace cairn::builder_test

@@ -5,7 +5,8 @@
 #include "cairn/tests/models/gradient_check.h"
 #include "cairn/tests/models/tiny_models.h"
 
-using namespace cairn;
+namespace cairn::gradient_test {
+
 using namespace cairn::models;
 using Init = core::Resident::Init;
 
@@ -132,3 +133,5 @@ TEST_CASE("what cannot be differentiated is refused") {
     CHECK_THROWS_AS(backward(model, model.mse("loss", model.add("sum", y, term), x)), core::InputError);
   }
 }
+
+}  // namespace cairn::gradient_test

@@ -15,7 +15,8 @@
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/support/errors.h"
 
-using namespace cairn;
+namespace cairn::operations_test {
+
 using core::NodeId;
 using models::BuildOptions;
 using models::Granularity;
@@ -270,3 +271,5 @@ TEST_CASE("what cannot be lowered gets one line that says why") {
   CHECK(contains(error_of([&] { models::to_operations(fused); }),
                  "node 'norm': it is not known which operations a layernorm_with_stats consists of"));
 }
+
+}  // namespace cairn::operations_test

@@ -13,7 +13,7 @@
 #include "cairn/tests/support/random_graph.h"
 
 // Each generated graph is of its class by the class's definition, and as large as was asked for.
-namespace cairn::models {
+namespace cairn::models::random_graphs_test {
 namespace {
 
 using core::Graph;
@@ -384,4 +384,4 @@ TEST_CASE("layered graphs that cannot be are refused") {
 }
 
 }  // namespace
-}  // namespace cairn::models
+}  // namespace cairn::models::random_graphs_test

@@ -19,7 +19,8 @@
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/support/errors.h"
 
-using namespace cairn;
+namespace cairn::registry_test {
+
 using models::build_model;
 using models::BuildOptions;
 using tests::contains;
@@ -348,3 +349,5 @@ TEST_CASE("running the whole forward pass again changes no bit of loss and gradi
     }
   }
 }
+
+}  // namespace cairn::registry_test

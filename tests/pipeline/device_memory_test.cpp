@@ -5,9 +5,8 @@
 #include "cairn/pipeline/request.h"
 #include "cairn/tests/catch.h"
 
+namespace cairn::device_memory_test {
 namespace {
-
-using namespace cairn;
 
 core::Graph ffn(std::int64_t batch, std::string optimizer) {
   models::BuildOptions options;
@@ -102,3 +101,5 @@ TEST_CASE("the largest batch fits, and the next one is not known to") {
   CHECK(none.refused == 1);
   CHECK(none.refusal_proved);
 }
+
+}  // namespace cairn::device_memory_test

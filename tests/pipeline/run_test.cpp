@@ -11,9 +11,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
 
+namespace cairn::run_test {
 namespace {
-
-using namespace cairn;
 
 pipeline::GraphSource small_ffn() {
   pipeline::GraphSource source{"ffn", {}};
@@ -329,3 +328,5 @@ TEST_CASE("a measurement ends when it is told to, and tells how far it is") {
   CHECK(seen[2].measured == 2);
   CHECK(seen[2].ops == measured.result.distinct_ops);
 }
+
+}  // namespace cairn::run_test

@@ -9,9 +9,9 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
+namespace cairn::schedule_cache_test {
 namespace {
 
-using namespace cairn;
 using pipeline::ScheduleCache;
 
 constexpr solvers::Scope kAny = solvers::kAnySchedule;
@@ -120,3 +120,5 @@ TEST_CASE("the cache keeps the files that were written last") {
   CHECK(!std::filesystem::exists(folder / ("old" + std::to_string(ScheduleCache::kMostFiles - 1))));
   CHECK(std::filesystem::exists(folder / "old0"));
 }
+
+}  // namespace cairn::schedule_cache_test

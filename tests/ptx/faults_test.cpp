@@ -8,7 +8,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/ptx/kernel.h"
 
-namespace cairn::tests::ptx {
+namespace cairn::tests::ptx::faults_test {
 namespace {
 
 /// Runs the kernel with `runs` seeds, which give different orders of execution. Returns the number of runs that end
@@ -461,4 +461,4 @@ TEST_CASE("PTX: counts of sectors, bank conflicts, divergence and atomics") {
   CHECK(count("mov.u32 %w0, %tid.x;", 70).warp_instructions[static_cast<std::size_t>(Class::move)] == 3);
 }
 
-}  // namespace cairn::tests::ptx
+}  // namespace cairn::tests::ptx::faults_test

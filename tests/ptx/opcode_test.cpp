@@ -12,7 +12,7 @@
 #include "cairn/tests/ptx/code/reals.h"
 #include "cairn/tests/ptx/kernel.h"
 
-namespace cairn::tests::ptx {
+namespace cairn::tests::ptx::opcode_test {
 namespace {
 
 using U8 = std::uint8_t;
@@ -391,4 +391,4 @@ TEST_CASE("PTX: what is not known is refused with its line") {
   CHECK_THROWS_WITH(Kernel(0, "call (%w0), f, (%w1);"), Catch::Contains("PTX line"));
 }
 
-}  // namespace cairn::tests::ptx
+}  // namespace cairn::tests::ptx::opcode_test

@@ -18,7 +18,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/stored_values.h"
 
-namespace cairn::tests {
+namespace cairn::tests::paths_test {
 namespace {
 
 using core::ElementType;
@@ -80,4 +80,4 @@ TEST_CASE("PTX: large synthetic nodes, and those of many inputs, have the host's
   CHECK(on_device(device, graph) == on_host(graph));
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::paths_test

@@ -20,7 +20,7 @@
 #include "cairn/tests/runtime/graphs.h"
 #include "cairn/tests/support/errors.h"
 
-namespace cairn::tests {
+namespace cairn::tests::runtime_defects_test {
 namespace {
 
 using fake::Order;
@@ -364,4 +364,4 @@ TEST_CASE("PTX: defects of plans are caught", "[ptx]") {
   });
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::runtime_defects_test

@@ -18,7 +18,7 @@
 #include "cairn/tests/ptx_cuda/strict_arena.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::tests {
+namespace cairn::tests::steps_test {
 namespace {
 
 using core::Graph;
@@ -91,4 +91,4 @@ TEST_CASE("PTX: a step of a tiny resnet is the same with recomputation, and meas
   for (const Precision precision : {Precision::fp32, Precision::bf16}) check_steps("resnet18", precision);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::steps_test

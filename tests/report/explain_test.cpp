@@ -19,7 +19,8 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/schedules.h"
 
-using namespace cairn;
+namespace cairn::explain_test {
+
 using namespace cairn::core;
 using namespace cairn::report;
 using tests::for_each_schedule;
@@ -512,3 +513,5 @@ TEST_CASE("empty schedules have no peak, invalid ones are refused", "[explain]")
   const Graph graph = tests::build_graph({make_node("a", 4)});
   CHECK_THROWS_AS(memory_at(graph, label_tensors(graph), baseline_schedule(graph), 1), InputError);
 }
+
+}  // namespace cairn::explain_test

@@ -21,7 +21,8 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/schedules.h"
 
-using namespace cairn;
+namespace cairn::perfetto_test {
+
 using namespace cairn::core;
 using namespace cairn::report;
 using cairn::tests::check_fields;
@@ -267,3 +268,5 @@ TEST_CASE("of many tensors a trace shows the largest, and says so", "[formats][p
   CHECK(least == 77);
   CHECK(trace.name(2, {}) == "tensors of the schedule (24 of 100, the largest)");
 }
+
+}  // namespace cairn::perfetto_test

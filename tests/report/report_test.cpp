@@ -15,9 +15,9 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/report_data.h"
 
+namespace cairn::report_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::check_fields;
 using Json = nlohmann::json;
 
@@ -203,3 +203,5 @@ TEST_CASE("the picture of a tradeoff has steps, and says what it leaves out", "[
   CHECK(svg.find("knee: 700 B, +3.0%") != std::string::npos);
   CHECK(svg.find("nan") == std::string::npos);
 }
+
+}  // namespace cairn::report_test

@@ -5,7 +5,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
 
-namespace cairn {
+namespace cairn::words_test {
 namespace {
 
 /// A chain of three values of 100 bytes, whose only schedule has a peak of 200.
@@ -57,4 +57,4 @@ TEST_CASE("the best so far is told by its peak where its plan says nothing else,
   CHECK(said(plans, "250", 0).find("give -o s.json to have it written") != std::string::npos);
 }
 
-}  // namespace cairn
+}  // namespace cairn::words_test

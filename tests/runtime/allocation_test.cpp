@@ -43,7 +43,7 @@ int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) noexcep
 }
 }
 
-namespace cairn::tests {
+namespace cairn::tests::allocation_test {
 namespace {
 
 long allocations_of_a_step(runtime::Program program, const runtime::ExecuteOptions& options = {}) {
@@ -95,6 +95,6 @@ TEST_CASE("nothing is allocated while a step runs") {
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::allocation_test
 
 #endif

@@ -8,7 +8,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/tensors.h"
 
-namespace cairn::tests {
+namespace cairn::tests::blas_threads_test {
 namespace {
 
 thread_local bool alone = false;
@@ -60,4 +60,4 @@ TEST_CASE("every thread that computes a product has told BLAS that it is alone")
   CHECK(products_of_teams == 0);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::blas_threads_test

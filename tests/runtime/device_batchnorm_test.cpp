@@ -6,7 +6,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_batchnorm_test {
 namespace {
 
 using core::ElementType;
@@ -118,4 +118,4 @@ TEST_CASE("device: sums over rows are cut for a device of many teams", "[device]
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_batchnorm_test

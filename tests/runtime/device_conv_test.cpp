@@ -5,7 +5,7 @@
 #include "cairn/tests/runtime/conv_case.h"
 #include "cairn/tests/runtime/device_op.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_conv_test {
 namespace {
 
 using core::OpKind;
@@ -134,4 +134,4 @@ TEST_CASE("device: a lowered convolution takes its scratch once, and none for pa
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_conv_test

@@ -3,7 +3,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_elementwise_test {
 namespace {
 
 using core::OpKind;
@@ -62,4 +62,4 @@ TEST_CASE("device: products agree with the host", "[device]") {
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_elementwise_test

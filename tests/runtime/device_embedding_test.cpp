@@ -5,7 +5,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_embedding_test {
 namespace {
 
 using core::OpKind;
@@ -70,4 +70,4 @@ TEST_CASE("device: an embedding whose ids occur often", "[device]") {
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_embedding_test

@@ -9,7 +9,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/fiber_machine.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_grid_test {
 namespace {
 
 using runtime::device::Divisor;
@@ -163,4 +163,4 @@ TEST_CASE("device: windows along an axis", "[device]") {
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_grid_test

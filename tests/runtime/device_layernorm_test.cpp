@@ -5,7 +5,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_layernorm_test {
 namespace {
 
 using core::ElementType;
@@ -112,4 +112,4 @@ TEST_CASE("device: layer norm may take the storage of x or dy", "[device]") {
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_layernorm_test

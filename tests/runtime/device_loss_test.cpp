@@ -5,7 +5,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_loss_test {
 namespace {
 
 using core::ElementType;
@@ -95,4 +95,4 @@ TEST_CASE("device: mean squared error agrees with the host", "[device]") {
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_loss_test

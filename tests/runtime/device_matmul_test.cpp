@@ -3,7 +3,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_matmul_test {
 namespace {
 
 using core::OpKind;
@@ -80,4 +80,4 @@ TEST_CASE("device: products are cut where rows of A or C do not begin at 16 byte
   CHECK(gemm_tiles({.type = core::ElementType::f32, .m = 3, .n = 8, .k = 5}, kLimit)->rows == 3);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_matmul_test

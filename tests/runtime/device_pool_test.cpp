@@ -7,7 +7,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_pool_test {
 namespace {
 
 using core::OpKind;
@@ -139,4 +139,4 @@ TEST_CASE("device: upsample and its gradient agree with the host", "[device]") {
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_pool_test

@@ -8,7 +8,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/fiber_machine.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_rows_test {
 namespace {
 
 using core::Bf16;
@@ -150,4 +150,4 @@ TEST_CASE("device: rows of a warp fit what eight warps have", "[device]") {
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_rows_test

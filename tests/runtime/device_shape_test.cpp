@@ -5,7 +5,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_shape_test {
 namespace {
 
 using core::OpKind;
@@ -112,4 +112,4 @@ TEST_CASE("device: every tile of permute is of the shape that wastes least", "[d
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_shape_test

@@ -6,7 +6,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_softmax_test {
 namespace {
 
 using core::ElementType;
@@ -155,4 +155,4 @@ TEST_CASE("device: softmax and its gradient may take the storage of an argument"
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_softmax_test

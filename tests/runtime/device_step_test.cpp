@@ -12,7 +12,7 @@
 #include "cairn/tests/support/device_run.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::tests {
+namespace cairn::tests::device_step_test {
 namespace {
 
 using core::Graph;
@@ -188,4 +188,4 @@ TEST_CASE("device: every model agrees with the host, and recomputation does not 
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::device_step_test

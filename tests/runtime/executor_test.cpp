@@ -15,7 +15,7 @@
 #include "cairn/tests/runtime/graphs.h"
 #include "cairn/tests/support/errors.h"
 
-namespace cairn::tests {
+namespace cairn::tests::executor_test {
 namespace {
 
 using core::Buffer;
@@ -442,4 +442,4 @@ TEST_CASE("what nobody reads or keeps is digested, and the digest sees a clobber
   CHECK_FALSE(bad->sink_digests() == good->sink_digests());
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::executor_test

@@ -5,7 +5,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/tensors.h"
 
-namespace cairn::tests {
+namespace cairn::tests::gradients_test {
 namespace {
 
 using core::Op;
@@ -181,4 +181,4 @@ TEST_CASE("gradients of the losses") {
                  as_function(make_op(OpKind::mse, {1}), {logits, target}, 0), logits.values, {1.0});
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::gradients_test

@@ -15,7 +15,7 @@
 #include "cairn/tests/runtime/tensors.h"
 #include "cairn/tests/support/errors.h"
 
-namespace cairn::tests {
+namespace cairn::tests::kernels_test {
 namespace {
 
 using core::Op;
@@ -494,4 +494,4 @@ TEST_CASE("the same bits with any number of threads") {
   core::set_thread_count(threads_before);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::kernels_test

@@ -12,7 +12,7 @@
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/runtime/graphs.h"
 
-namespace cairn::tests {
+namespace cairn::tests::measure_test {
 namespace {
 
 using core::Graph;
@@ -287,4 +287,4 @@ TEST_CASE("samples of ops with several outputs, and of those that read them, run
   }
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::measure_test

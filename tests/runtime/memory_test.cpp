@@ -15,7 +15,7 @@
 #include "cairn/tests/runtime/graphs.h"
 #include "cairn/tests/support/errors.h"
 
-namespace cairn::tests {
+namespace cairn::tests::memory_test {
 namespace {
 
 using core::Resident;
@@ -235,4 +235,4 @@ TEST_CASE("every output of a synthetic node has bytes of its own, the first thos
   CHECK_FALSE(std::equal(third.begin(), third.end(), second.begin()));
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::memory_test

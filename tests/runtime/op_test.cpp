@@ -8,7 +8,7 @@
 #include "cairn/tests/runtime/tensors.h"
 #include "cairn/tests/support/errors.h"
 
-namespace cairn::tests {
+namespace cairn::tests::op_test {
 
 using core::InputError;
 using core::OpAttrs;
@@ -223,4 +223,4 @@ TEST_CASE("roofline: the slower of compute and memory, and the launch") {
   CHECK(roofline.cost({.flops = std::numeric_limits<std::int64_t>::max()}) > 0);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::op_test

@@ -11,7 +11,7 @@
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/parse_error.h"
 
-namespace cairn::tests {
+namespace cairn::tests::program_test {
 namespace {
 
 using core::Graph;
@@ -202,4 +202,4 @@ TEST_CASE("optimizer state is no operand") {
   CHECK(compile_error(graph, baseline_plan(graph)).find("resident 'adam' is optimizer state") == 0);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::program_test

@@ -12,6 +12,8 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/schedules.h"
 
+namespace cairn::scratch_test {
+
 using cairn::core::Graph;
 using cairn::core::NodeId;
 using cairn::core::Schedule;
@@ -117,3 +119,5 @@ TEST_CASE("no combination of variants within the limits is faster than the one c
     REQUIRE(time_of(result, variants) == least_time(graph, variants, limits, 0, scratch));
   });
 }
+
+}  // namespace cairn::scratch_test

@@ -17,7 +17,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
-namespace cairn::sim {
+namespace cairn::sim::dominance_property_test {
 namespace {
 
 using tests::canonical_one_by_one;
@@ -329,4 +329,4 @@ TEST_CASE("Sets of chains merge as they do one by one", "[dominance]") {
 }
 
 }  // namespace
-}  // namespace cairn::sim
+}  // namespace cairn::sim::dominance_property_test

@@ -14,9 +14,9 @@
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/random_graph.h"
 
+namespace cairn::simulator_property_test {
 namespace {
 
-using namespace cairn;
 namespace reference = core::reference;
 
 /// Half of them without recomputation, a quarter invalid.
@@ -396,3 +396,5 @@ TEST_CASE("Philox gives the published numbers") {
 }
 
 }  // namespace
+
+}  // namespace cairn::simulator_property_test

@@ -13,9 +13,9 @@
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
+namespace cairn::sweep_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::Random;
 using sim::Generator;
 using sim::Sweep;
@@ -281,3 +281,5 @@ TEST_CASE("a checkpoint of which one character is another is refused") {
     }
   }
 }
+
+}  // namespace cairn::sweep_test

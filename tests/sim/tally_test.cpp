@@ -9,9 +9,9 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
+namespace cairn::tally_test {
 namespace {
 
-using namespace cairn;
 using cairn::tests::Random;
 using sim::Entry;
 using sim::Outcomes;
@@ -307,3 +307,5 @@ TEST_CASE("bins are as narrow as 65536 of them allow") {
   CHECK(options(std::int64_t{1} << 61).bins <= 65'536);
   CHECK(sim::tally_options(core::Graph()).bins == 1);
 }
+
+}  // namespace cairn::tally_test

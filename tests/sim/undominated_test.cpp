@@ -12,7 +12,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
-namespace cairn::sim {
+namespace cairn::sim::undominated_test {
 namespace {
 
 /// Memory from after the first step to the end of the last, with its outputs still there, step by step.
@@ -93,4 +93,4 @@ TEST_CASE("invalid candidates are left out, and of equal profiles the first one 
   CHECK(found.profiles().profile(0).end() == 2);
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::sim::undominated_test

@@ -14,7 +14,7 @@
 #include "cairn/tests/support/fiber_machine.h"
 
 // What solvers leave to a device, with one that runs on the host.
-namespace cairn::solvers {
+namespace cairn::solvers::accelerator_test {
 namespace {
 
 class FiberAccelerator : public solvers::Accelerator {
@@ -89,4 +89,4 @@ TEST_CASE("accelerator: a limit ends its work", "[order]") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::accelerator_test

@@ -12,7 +12,7 @@
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::contracts_test {
 namespace {
 
 using core::Graph;
@@ -234,4 +234,4 @@ TEST_CASE("a solver whose engine is missing says how to get it", "[contracts]") 
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::contracts_test

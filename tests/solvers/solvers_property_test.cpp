@@ -13,7 +13,7 @@
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn {
+namespace cairn::solvers_property_test {
 namespace {
 
 using core::Graph;
@@ -196,4 +196,4 @@ TEST_CASE("an unknown solver is answered with the nearest name") {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::solvers_property_test

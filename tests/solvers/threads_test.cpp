@@ -12,7 +12,7 @@
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
 
-namespace cairn::tests {
+namespace cairn::tests::threads_test {
 namespace {
 
 std::ptrdiff_t threads_now() {
@@ -57,4 +57,4 @@ TEST_CASE("with one thread a search has one, whatever its limit, and the same an
   CHECK(together.cost_bound.value == alone.cost_bound.value);
 }
 
-}  // namespace cairn::tests
+}  // namespace cairn::tests::threads_test

@@ -16,7 +16,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::values_test {
 namespace {
 
 using core::Graph;
@@ -190,4 +190,4 @@ TEST_CASE("Algorithm 3 on several outputs: the same peak in the node-sum graph")
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::values_test

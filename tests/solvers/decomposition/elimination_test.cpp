@@ -12,7 +12,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::elimination_test {
 namespace {
 
 using core::Graph;
@@ -211,4 +211,4 @@ TEST_CASE("stars, nodes that share many readers and long paths of 100,000 nodes"
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::elimination_test

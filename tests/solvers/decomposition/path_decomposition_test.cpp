@@ -11,7 +11,7 @@
 #include "cairn/tests/support/folded_chain.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::path_decomposition_test {
 namespace {
 
 using core::Graph;
@@ -144,4 +144,4 @@ TEST_CASE("path decompositions: an expired watch ends the search with a valid on
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::path_decomposition_test

@@ -8,7 +8,7 @@
 #include "cairn/tests/support/kumar2019.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::spine_test {
 namespace {
 
 using core::Graph;
@@ -133,4 +133,4 @@ TEST_CASE("a Hamiltonian path is the spine; long chains do not need a deep stack
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::spine_test

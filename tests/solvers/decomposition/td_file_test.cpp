@@ -8,7 +8,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::td_file_test {
 namespace {
 
 using core::Graph;
@@ -118,4 +118,4 @@ TEST_CASE("every mutated .td file gives a valid decomposition or one clear line"
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::td_file_test

@@ -8,7 +8,7 @@
 #include "cairn/tests/solvers/decomposition/literal.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::tree_decomposition_test {
 namespace {
 
 using core::Graph;
@@ -227,4 +227,4 @@ TEST_CASE("separators of a path and of a star of 200,000 bags") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::tree_decomposition_test

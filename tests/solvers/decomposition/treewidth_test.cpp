@@ -9,7 +9,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::treewidth_test {
 namespace {
 
 using core::Graph;
@@ -117,4 +117,4 @@ TEST_CASE("local search takes min-fill's width of 5,000 layers of four to the lo
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::treewidth_test

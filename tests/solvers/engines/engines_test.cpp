@@ -10,7 +10,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/solvers/no_engine.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::engines_test {
 namespace {
 
 using tests::no_engine;
@@ -232,4 +232,4 @@ TEST_CASE("an answer that is cut short is refused", "[engines]") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::engines_test

@@ -7,9 +7,8 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
+namespace cairn::fit_test {
 namespace {
-
-using namespace cairn;
 
 /// Budgets that the stub below was asked for.
 std::vector<std::int64_t> asked;
@@ -288,3 +287,5 @@ TEST_CASE("a search that is given a plan of its start keeps to it") {
   });
   CHECK(careful > 0);
 }
+
+}  // namespace cairn::fit_test

@@ -10,9 +10,8 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
+namespace cairn::least_budget_test {
 namespace {
-
-using namespace cairn;
 
 const solvers::SolverInfo& all_solvers() { return solvers::find_solver("auto"); }
 
@@ -248,3 +247,5 @@ TEST_CASE("the least peak is no higher than that of the lowest plan") {
     check(tests::random_graph(random, shape), 50'000);
   });
 }
+
+}  // namespace cairn::least_budget_test

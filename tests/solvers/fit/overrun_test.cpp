@@ -4,7 +4,7 @@
 
 #include "cairn/tests/catch.h"
 
-using namespace cairn;
+namespace cairn::overrun_test {
 
 TEST_CASE("what calls take beyond their limit is kept for the next ones, the most that was seen") {
   fit::Overrun overrun;
@@ -27,3 +27,5 @@ TEST_CASE("without a limit of time there is nothing to exceed") {
   CHECK(overrun.seconds() == 0);
   CHECK(overrun.before({.seconds = kEndless, .work = 10}).seconds == kEndless);
 }
+
+}  // namespace cairn::overrun_test

@@ -4,9 +4,8 @@
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 
+namespace cairn::pareto_test {
 namespace {
-
-using namespace cairn;
 
 /// Points whose peaks are their budgets.
 std::vector<fit::CurvePoint> points_of(const std::vector<std::pair<std::int64_t, std::int64_t>>& bytes_and_costs) {
@@ -111,3 +110,5 @@ TEST_CASE("a point that the solver never reaches is served by the start") {
   CHECK(csv.find("\n55,50,50,11,10.0000,10,10.0000,feasible,") != std::string::npos);
   CHECK(csv.find("\n49,,,,,,,infeasible,0\n") != std::string::npos);
 }
+
+}  // namespace cairn::pareto_test

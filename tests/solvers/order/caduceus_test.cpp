@@ -16,7 +16,7 @@
 #include "cairn/tests/support/show.h"
 
 // Algorithm 6 and Corollary 7.9 against brute force over topological cuts.
-namespace cairn::solvers {
+namespace cairn::solvers::caduceus_test {
 namespace {
 
 using core::NodeId;
@@ -328,4 +328,4 @@ TEST_CASE("malformed bends are refused", "[order]") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::caduceus_test

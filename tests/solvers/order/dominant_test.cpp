@@ -20,7 +20,7 @@
 
 // Step graphs, and what works on any of them: minimum cuts, bounds, exact search, local search and Algorithms 1 and 2,
 // against brute force over topological cuts.
-namespace cairn::solvers {
+namespace cairn::solvers::dominant_test {
 namespace {
 
 using core::Graph;
@@ -514,4 +514,4 @@ TEST_CASE("local search returns an order that is no worse than its start", "[ord
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::dominant_test

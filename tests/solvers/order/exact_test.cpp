@@ -14,7 +14,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::exact_test {
 namespace {
 
 core::Stopwatch unlimited() { return core::Stopwatch(core::Limit{}); }
@@ -193,4 +193,4 @@ TEST_CASE("the least closure is the largest of least weight") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::exact_test

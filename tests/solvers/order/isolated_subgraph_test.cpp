@@ -14,7 +14,7 @@
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
-namespace cairn::tests {
+namespace cairn::tests::isolated_subgraph_test {
 namespace {
 
 using core::Graph;
@@ -214,4 +214,4 @@ TEST_CASE("series-parallel reduction takes each edge once and leaves nothing exa
 }
 
 }  // namespace
-}  // namespace cairn::tests
+}  // namespace cairn::tests::isolated_subgraph_test

@@ -17,7 +17,7 @@
 #include "cairn/tests/support/reference_order.h"
 
 // The search over key orders against brute force over topological cuts, and against itself on other machines.
-namespace cairn::solvers {
+namespace cairn::solvers::key_orders_search_test {
 namespace {
 
 using core::Segment;
@@ -305,4 +305,4 @@ TEST_CASE("key orders of no key and of parents that cannot be", "[sim]") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::key_orders_search_test

@@ -20,7 +20,7 @@
 #include "cairn/tests/support/show.h"
 
 // The order solvers against brute force over topological cuts, on about a hundred thousand small graphs.
-namespace cairn::solvers {
+namespace cairn::solvers::order_property_test {
 namespace {
 
 using core::Graph;
@@ -558,4 +558,4 @@ TEST_CASE("3-Partition with fifteen and eighteen numbers that parity keeps from 
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::order_property_test

@@ -6,7 +6,7 @@
 #include "cairn/solvers/order/order.h"
 #include "cairn/tests/catch.h"
 
-namespace cairn::tests {
+namespace cairn::tests::order_scale_test {
 namespace {
 
 using core::Graph;
@@ -91,4 +91,4 @@ TEST_CASE("the exact search does not begin on graphs too large for it", "[order]
 }
 
 }  // namespace
-}  // namespace cairn::tests
+}  // namespace cairn::tests::order_scale_test

@@ -10,7 +10,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::order_search_test {
 namespace {
 
 StepGraph random_steps(tests::Random& random, core::NodeId least, core::NodeId most) {
@@ -230,4 +230,4 @@ TEST_CASE("the search copes with graphs that leave it nothing to do") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::order_search_test

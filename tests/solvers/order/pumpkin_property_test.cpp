@@ -13,7 +13,7 @@
 
 // The pumpkin table on the host and with a device's launches, against all interleavings and against Theorem 8.2 as the
 // paper has it.
-namespace cairn::solvers {
+namespace cairn::solvers::pumpkin_property_test {
 namespace {
 
 using core::Segment;
@@ -342,4 +342,4 @@ TEST_CASE("pumpkin table: no branches and many equal ones") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::pumpkin_property_test

@@ -11,7 +11,7 @@
 #include "cairn/tests/support/random_graph.h"
 
 // Caduceus graphs given by their segments, larger than brute force could solve, against the exact search on any graph.
-namespace cairn::solvers {
+namespace cairn::solvers::segment_caduceus_test {
 namespace {
 
 using core::Segment;
@@ -168,4 +168,4 @@ TEST_CASE("caduceus graphs given by segments have the least peaks and dominant o
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::segment_caduceus_test

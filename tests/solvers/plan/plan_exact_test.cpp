@@ -17,7 +17,7 @@
 #include "cairn/tests/support/seeds.h"
 
 /// The planner against exhaustive search, and against problems whose solution is known.
-namespace cairn::solvers {
+namespace cairn::solvers::plan_exact_test {
 namespace {
 
 using tests::PlacedBuffer;
@@ -552,4 +552,4 @@ TEST_CASE("small problems of known height are planned at that height") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::plan_exact_test

@@ -7,7 +7,7 @@
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::plan_order_test {
 namespace {
 
 std::vector<core::NodeId> sorted(std::vector<core::NodeId> steps) {
@@ -47,4 +47,4 @@ TEST_CASE("another order of the same steps may have a plan that fits, and is no 
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::plan_order_test

@@ -16,7 +16,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::core {
+namespace cairn::core::plan_property_test {
 namespace {
 
 using solvers::plan_buffers;
@@ -443,4 +443,4 @@ TEST_CASE("free-standing buffers are placed apart, in the order given") {
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::plan_property_test

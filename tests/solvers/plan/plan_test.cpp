@@ -11,7 +11,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::core {
+namespace cairn::core::plan_test {
 namespace {
 
 using solvers::plan_buffers;
@@ -291,4 +291,4 @@ TEST_CASE("fixed buffers that overlap, or lie on forbidden addresses, are refuse
 }
 
 }  // namespace
-}  // namespace cairn::core
+}  // namespace cairn::core::plan_test

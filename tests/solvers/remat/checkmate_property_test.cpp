@@ -17,7 +17,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::checkmate_property_test {
 namespace {
 
 using core::Graph;
@@ -351,4 +351,4 @@ TEST_CASE("checkmate and checkmate-lp on a random layered graph and on a trainin
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::checkmate_property_test

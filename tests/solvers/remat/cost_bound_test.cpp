@@ -24,7 +24,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::cost_bound_test {
 namespace {
 
 using core::Graph;
@@ -251,4 +251,4 @@ TEST_CASE("cost bound: a value that must make room for a large one is made again
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::cost_bound_test

@@ -21,7 +21,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::exact_remat_test {
 namespace {
 
 using core::Graph;
@@ -233,4 +233,4 @@ TEST_CASE("auto on 2,000 graphs of 4 to 12 nodes, three budgets each", "[.][smal
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::exact_remat_test

@@ -27,7 +27,7 @@
 #include "cairn/tests/support/seeds.h"
 #include "cairn/tests/support/show.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::hiremate_property_test {
 namespace {
 
 using core::Graph;
@@ -368,4 +368,4 @@ TEST_CASE("hiremate beside checkmate, where that finishes", "[hiremate]") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::hiremate_property_test

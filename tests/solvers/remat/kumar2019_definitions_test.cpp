@@ -8,7 +8,7 @@
 
 /// What Kumar et al. (2019) state of their definitions, tested on the definitions alone. Where a statement as printed
 /// does not hold, a test keeps a counterexample, and the statement is tested as it holds.
-namespace cairn::tests::kumar2019 {
+namespace cairn::tests::kumar2019::kumar2019_definitions_test {
 namespace {
 
 using core::Schedule;
@@ -602,4 +602,4 @@ TEST_CASE("Kumar 2019: Algorithm 3 as printed runs a node before its inputs") {
 }
 
 }  // namespace
-}  // namespace cairn::tests::kumar2019
+}  // namespace cairn::tests::kumar2019::kumar2019_definitions_test

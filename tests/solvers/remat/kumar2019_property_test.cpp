@@ -25,7 +25,7 @@
 #include "cairn/tests/support/show.h"
 
 /// The library against the definitions and theorems of Kumar et al. (2019) as tests/support/kumar2019.h has them.
-namespace cairn::tests::kumar2019 {
+namespace cairn::tests::kumar2019::kumar2019_property_test {
 namespace {
 
 using solvers::SeparatorTree;
@@ -597,4 +597,4 @@ TEST_CASE("Kumar 2019: the curve of TWRemat(k) and the streamed schedule are tho
 }
 
 }  // namespace
-}  // namespace cairn::tests::kumar2019
+}  // namespace cairn::tests::kumar2019::kumar2019_property_test

@@ -17,7 +17,7 @@
 #include "cairn/tests/support/seeds.h"
 #include "cairn/tests/support/show.h"
 
-namespace cairn::tests::level {
+namespace cairn::tests::level::layer_option_property_test {
 namespace {
 
 using core::Schedule;
@@ -97,4 +97,4 @@ TEST_CASE("schedules of a layer as a graph of its own are options of the layer",
 }
 
 }  // namespace
-}  // namespace cairn::tests::level
+}  // namespace cairn::tests::level::layer_option_property_test

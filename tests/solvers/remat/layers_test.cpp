@@ -18,7 +18,7 @@
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::layers_test {
 namespace {
 
 using core::Graph;
@@ -245,4 +245,4 @@ TEST_CASE("a mark that is missing goes where the gradient comes from", "[layers]
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::layers_test

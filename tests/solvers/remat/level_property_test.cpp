@@ -24,7 +24,7 @@
 #include "cairn/tests/support/seeds.h"
 #include "cairn/tests/support/show.h"
 
-namespace cairn::tests::level {
+namespace cairn::tests::level::level_property_test {
 namespace {
 
 using solvers::exact_remat;
@@ -272,4 +272,4 @@ TEST_CASE("H-ILP is the optimum of what it counts, with corrections and without"
 }
 
 }  // namespace
-}  // namespace cairn::tests::level
+}  // namespace cairn::tests::level::level_property_test

@@ -17,7 +17,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::moccasin_property_test {
 namespace {
 
 using core::Graph;
@@ -334,4 +334,4 @@ TEST_CASE("moccasin refuses what it cannot do in one line", "[moccasin]") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::moccasin_property_test

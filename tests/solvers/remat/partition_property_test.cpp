@@ -12,7 +12,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::partition_property_test {
 namespace {
 
 using Item = std::int32_t;
@@ -543,4 +543,4 @@ TEST_CASE("H-Partition refuses limits that no partition meets") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::partition_property_test

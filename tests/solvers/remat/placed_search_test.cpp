@@ -17,7 +17,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::placed_search_test {
 namespace {
 
 using core::Graph;
@@ -238,4 +238,4 @@ TEST_CASE("what is wrong with a search of placed schedules is said") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::placed_search_test

@@ -18,7 +18,7 @@
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::population_test {
 namespace {
 
 using core::Graph;
@@ -206,4 +206,4 @@ TEST_CASE("what a population offers is the same under a work limit, whoever eval
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::population_test

@@ -7,7 +7,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::priced_remat_test {
 namespace {
 
 using core::Graph;
@@ -89,4 +89,4 @@ TEST_CASE("byte prices bring a layered graph to a budget that no order reaches w
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::priced_remat_test

@@ -18,7 +18,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::pw_remat_test {
 namespace {
 
 using core::Graph;
@@ -258,4 +258,4 @@ TEST_CASE("Merge, Condense and Flatten are the paper's") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::pw_remat_test

@@ -5,7 +5,7 @@
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::refine_test {
 namespace {
 
 using core::Graph;
@@ -90,4 +90,4 @@ TEST_CASE("eviction gives valid schedules, within the budget where it says so") 
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::refine_test

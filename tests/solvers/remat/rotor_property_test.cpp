@@ -27,7 +27,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::rotor_property_test {
 namespace {
 
 using core::Graph;
@@ -392,4 +392,4 @@ TEST_CASE("rotor keeps to its limits, and auto does without it where there is no
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::rotor_property_test

@@ -9,7 +9,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::search_property_test {
 namespace {
 
 using core::Graph;
@@ -141,4 +141,4 @@ TEST_CASE("auto starts from the schedule that it is given") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::search_property_test

@@ -16,7 +16,7 @@
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::tw_remat_test {
 namespace {
 
 using core::Graph;
@@ -277,4 +277,4 @@ TEST_CASE("keeping what fits never makes a schedule dearer") {
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::tw_remat_test

@@ -17,7 +17,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::solvers {
+namespace cairn::solvers::window_test {
 namespace {
 
 using core::Graph;
@@ -319,4 +319,4 @@ TEST_CASE("windows: one seed gives one schedule, whatever was searched before; s
 }
 
 }  // namespace
-}  // namespace cairn::solvers
+}  // namespace cairn::solvers::window_test
