@@ -90,7 +90,7 @@ void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& h
     try {
       limit_reading(core::parse_seconds(text));
     } catch (const core::InputError&) {
-      // The code that needs the limit reports the error.
+      // Errors are reported later, when the limit is used.
     }
   });
 }

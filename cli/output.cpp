@@ -94,8 +94,7 @@ void write_output(const std::string& path, const std::function<std::string()>& t
 const std::string& unwritten() { return not_written; }
 
 void limit_reading(double seconds) {
-  constexpr double kLeast = 1;  // seconds; a shorter limit would also stop the reading of small files, for which a
-                                // short search can still give an answer
+  constexpr double kLeast = 1;  // seconds; enough to read a small graph, which a short search can still solve
   reading_ends = std::max(seconds, kLeast);
 }
 

@@ -36,7 +36,7 @@ struct PlanArguments {
 
 // --- the addresses that buffers may use ------------------------------------------------------------------------------
 
-/// The addresses that buffers may use: those below `capacity` that are not forbidden.
+/// Those below `capacity` that are not forbidden.
 struct Space {
   std::optional<std::int64_t> capacity;
   std::vector<core::AddressRange> forbidden;
@@ -125,7 +125,7 @@ report::PlanVerdict verdict_of(const FoundPlan& result) {
   return {quality(result), result.solution.lower_bound, result.capacity, result.seconds};
 }
 
-/// Calls `work()` and returns its result. Meanwhile shows the phase and its time.
+/// Calls `work()` and returns its result. Shows the phase and its time meanwhile.
 template <class Work>
 auto planned(const PlanArguments& arguments, const char* phase, const Work& work) {
   ProgressLine line(arguments.console);
@@ -240,8 +240,7 @@ int plan_csv(const PlanArguments& arguments) {
     options.limit = watch.rest();
     conflict = planned(arguments, "looking for what does not fit",
                        [&] { return solvers::irreducible_conflict(problem, options); });
-    if (!arguments.minimize) {  // searches again without a capacity, so that the message can name a capacity that
-                                // suffices
+    if (!arguments.minimize) {  // finds a capacity that suffices, for the message
       options.capacity.reset();
       options.limit = watch.rest();
       solvers::PlanSolution lowest =

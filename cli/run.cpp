@@ -163,7 +163,7 @@ class Executing {
     try {
       seconds = with_line([&] { return both_.warm_up(kMost * limit.seconds); });
     } catch (const core::InterruptedError&) {
-      // Ctrl-C was pressed. The search that follows sees the stop flag, too, and reports this.
+      // Ctrl-C was pressed. The search will see the stop flag, too, and report this.
     }
     return std::max(kOfBaseline * seconds, std::min(kRounds * seconds, kShareOfRounds * limit.seconds));
   }

@@ -150,7 +150,6 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   return {std::move(problem), std::move(options), std::move(random), std::move(simulator)};
 }
 
-/// Returns the failure with this process's number before the message.
 Failure named(const Failure& failure, const Processes& processes) {
   return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
 }

@@ -133,8 +133,7 @@ bool tiles_pay(Gemms& gemms, const GemmShape& s) {
 }
 
 Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32) {
-  constexpr std::int64_t kSide = 2048;  // side of square matrices; the product takes less than a millisecond in any
-                                        // precision
+  constexpr std::int64_t kSide = 2048;  // side of square matrices; a product takes under 1 ms in any precision
   constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes; several times the cache of any device
   const GemmShape shape{.tf32 = tf32, .type = type, .m = kSide, .n = kSide, .k = kSide};
   const std::int64_t matrix = kSide * kSide * core::element_bytes(type);

@@ -111,7 +111,7 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
       continue;
     }
     const bool finite = std::isfinite(error);
-    // Rounding alone can change this output by so much that it explains the error.
+    // Rounding alone can change this output so much that nothing follows from the error.
     if (finite && allowed >= kDecidable && error <= kFactor * allowed) {
       ++result.undecided;
       continue;

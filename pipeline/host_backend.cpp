@@ -27,8 +27,8 @@ class HostBackend : public Backend {
   std::string name() const override { return "host"; }
   std::string device() const override { return fmt::format("{}, {} threads", processor(), core::thread_count()); }
 
-  /// Raises each node's scratch to what the host's kernels need. The graph may have been measured on another device,
-  /// whose kernels need less.
+  /// Raises each node's scratch to what the host's kernels need. The graph may come from another device, whose kernels
+  /// may need less.
   core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
     if (precision != core::Precision::fp32)
       throw core::InputError(fmt::format("the host executes fp32 only, not {}; drop {} or use {}",
@@ -80,9 +80,7 @@ class HostBackend : public Backend {
       std::vector<runtime::Timing> timings;
       for (std::size_t i = 0; i < report.op_seconds.size(); ++i) {
         timings.push_back({report.op_seconds[i], report.op_delays[i]});
-        timings.back().delays.threads = report.delays.threads;  // that of the whole step, because the system often
-                                                                // reports no thread for a time as short as that of one
-                                                                // op
+        timings.back().delays.threads = report.delays.threads;  // of the step; for an op, often none is reported
       }
       return timings;
     };

@@ -47,7 +47,7 @@ Spread spread_of(const Execution& execution) {
   return spread;
 }
 
-/// The executions of the baseline or of the schedule. Those of the two alternate.
+/// The executions of one of the two schedules that SideBySide compares.
 class SideBySide::Turns {
  public:
   Turns(Backend& backend, const ExecuteRequest& request, bool baseline, const RunOptions& options)
@@ -194,7 +194,7 @@ RunResult SideBySide::run(const fit::Decision& decision) {
     scheduled = load(decision, false);
   } catch (const core::DeviceError&) {
     if (!baseline_) throw;
-    // Baseline and schedule do not fit into memory together.
+    // Memory does not suffice for both schedules at the same time.
   }
   result_.interleaved = baseline_ && scheduled;
   if (!baseline_) {
@@ -252,7 +252,7 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
 void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded) {
   const std::int64_t least = rounded.plan_bound();
   backend.require_memory(prepared, least, least);
-  // A cheapest schedule within the budget takes at most the budget, and never needs more than the baseline.
+  // A cheapest schedule within the budget never needs more memory than the baseline.
   if (rounded.budget) backend.require_memory(prepared, std::min(*rounded.budget, rounded.baseline.peak), least);
 }
 

@@ -91,8 +91,7 @@ Rows run_rows(const pipeline::RunOutcome& run) {
 
 /// Draws the histogram with at most kRows bars, one per row, by merging neighbouring bins.
 std::string histogram_text(const pipeline::Histogram& histogram, std::int64_t valid) {
-  constexpr std::int64_t kRows = 12, kLongest = 40;  // kRows: largest number of bars; kLongest: length of the longest
-                                                     // bar
+  constexpr std::int64_t kRows = 12, kLongest = 40;  // kRows: most bars; kLongest: length of the longest bar
   if (histogram.counts.empty()) return "";
   const auto shown = static_cast<std::int64_t>(histogram.counts.size());
   const std::int64_t together = (shown + kRows - 1) / kRows;

@@ -154,8 +154,7 @@ double increase_pct(std::int64_t value, std::int64_t base) {
 double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
 
 namespace {
-constexpr double kWorthSaying = 100;  // percent; of a larger gap, the texts give no exact number, because it only means
-                                      // that the bound is weak
+constexpr double kWorthSaying = 100;  // percent; a larger gap only means that the bound is weak
 }
 
 std::string above_optimum_text(double pct) {

@@ -66,7 +66,7 @@ class Search {
     if (const ConvVariant lowered = trials_.lowered(); lowered.ms > 0) add(lowered);
   }
 
-  /// Stores a variant without a measured time in `untimed_`. run() uses it only if no variant has a time.
+  /// A variant without a measured time goes to `untimed_`, which run() uses only if no variant has a time.
   void add(const ConvVariant& variant) {
     const bool small = !variant.engine || variant.scratch <= limits_.small_workspace;
     if (variant.ms > 0) {

@@ -17,7 +17,7 @@ namespace cairn::cuda {
 class PlanTarget {
  public:
   explicit PlanTarget(cudnnHandle_t handle) : handle_(handle) {}
-  /// Plans for the device with the properties in `json` (see CardPlanner). Throws CudnnFailure.
+  /// `json` is as in CardPlanner (conv_plans.h). Throws CudnnFailure.
   explicit PlanTarget(const std::string& json);
 
   void set_on_graph(Descriptor& graph) const;

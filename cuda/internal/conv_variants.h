@@ -35,7 +35,7 @@ class ConvTrials {
   /// Returns the engine's bytes of workspace, or nullopt if the engine must not or cannot compute the shape.
   virtual std::optional<std::int64_t> workspace(std::size_t engine) = 0;
   /// Returns the engine's milliseconds, 0 if memory does not suffice to measure them, or nullopt if the engine fails to
-  /// run(even an engine that was planned can fail).
+  /// run. Even an engine that was planned can fail.
   virtual std::optional<double> engine_ms(std::size_t engine) = 0;
   /// Returns time and scratch of im2col. The time is 0 if it could not be measured.
   virtual ConvVariant lowered() = 0;
@@ -57,8 +57,8 @@ struct ConvLimits {
 /// times as fast.
 struct ConvVariants {
   std::vector<ConvVariant> all;
-  /// Index of the variant for nodes whose scratch in the graph does not ask for another one. No variant with a small
-  /// workspace, nor im2col, is more than kWorthIt times as fast.
+  /// Index of the variant for nodes whose scratch in the graph does not ask for another one. Neither im2col nor a
+  /// variant with a small workspace is more than kWorthIt times as fast.
   std::size_t usual = 0;
 
   /// Returns the index of the fastest variant with at most this scratch, or 0 if none has so little.

@@ -38,7 +38,7 @@ inline void check(cudnnStatus_t status) {
   if (status != CUDNN_STATUS_SUCCESS) throw CudnnFailure{status};
 }
 
-/// These overloads return the type with which cuDNN gets an attribute.
+/// These functions return cuDNN's constant for the C++ type of an attribute.
 constexpr cudnnBackendAttributeType_t attribute_type(std::int64_t) { return CUDNN_TYPE_INT64; }
 constexpr cudnnBackendAttributeType_t attribute_type(float) { return CUDNN_TYPE_FLOAT; }
 constexpr cudnnBackendAttributeType_t attribute_type(void*) { return CUDNN_TYPE_VOID_PTR; }

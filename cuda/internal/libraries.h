@@ -103,8 +103,8 @@ class Gemms {
   /// Throws InputError if the shape is invalid (extents below 1, or a bias together with accumulate).
   std::int64_t workspace(const runtime::device::GemmShape& shape);
 
-  /// Returns whether cuBLASLt has an algorithm for this shape. Meant for shapes with a bias, because many algorithms
-  /// cannot add one.
+  /// Returns whether cuBLASLt has an algorithm for this shape. This is in doubt if there is a bias, because many
+  /// algorithms cannot add one.
   bool adds_bias(const runtime::device::GemmShape& shape);
 
   /// Returns whether the product is faster in tiles, which are copies of a few rows with padding (gemm_tiles() in

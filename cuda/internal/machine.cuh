@@ -99,8 +99,7 @@ class BlockTeam {
     __syncthreads();  // all threads must have read the result before the storage is used again
     return total;
   }
-  /// Computes in each thread the sum over lower threads. The first warp does this; each of its lanes adds kWarps
-  /// values.
+  /// Returns the sum of the values of all lower threads. Each lane of the first warp adds kWarps of these values.
   template <class T>
   __device__ T scan(T value, T& total) const {
     __shared__ detail::Slots<T, kThreads + kWarp + 1> sums;  // the last slot holds the total
@@ -153,7 +152,7 @@ class WarpTeam {
   template <class T, class Op>
   __device__ T reduce(T value, const Op& op) const {
     __syncwarp();  // shuffles synchronise registers only, so writes to memory need this call
-    // Only lane 0 gets the whole result in this loop. The other lanes copy it from lane 0.
+    // The loop gives only lane 0 the whole result. The other lanes copy it from there.
     CAIRN_UNROLL
     for (int offset = kWarp / 2; offset > 0; offset /= 2) value = op(value, detail::from_above(value, offset));
     return detail::from_lane(value, 0);

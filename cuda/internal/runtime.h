@@ -33,7 +33,6 @@ inline int current_device() {
 /// allocates, launches or frees holds such an object, because its caller may use another device.
 class OnDevice {
  public:
-  /// `device` is the ordinal among the visible devices.
   explicit OnDevice(int device) : OnDevice(device, std::nothrow) { check(status_, "choosing the device"); }
   /// Does not throw if the device cannot be selected, because destructors use this.
   OnDevice(int device, std::nothrow_t) noexcept : status_(cudaGetDevice(&before_)) {

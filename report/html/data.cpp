@@ -356,7 +356,7 @@ class GraphData {
 
 void add_buffers(Json& json, const ReportBuffers& shown) {
   const std::vector<core::Buffer>& buffers = shown.plan.buffers;
-  // Key: a time at which the number of live bytes changes. Value: the change in bytes.
+  // Time -> change of the number of live bytes.
   std::map<std::int64_t, std::int64_t> changes;
   std::vector<Life> lives;
   for (std::size_t b = 0; b < buffers.size(); ++b) {

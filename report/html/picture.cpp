@@ -66,7 +66,7 @@ std::string picture_begin(std::string_view label) {
 /// The range that the picture shows: x in bytes, y in percent of cost above the baseline's.
 struct Frame {
   const ReportTradeoff& tradeoff;
-  /// The points that are not worse than another point in memory and cost, by ascending memory.
+  /// The points that no other point equals or beats in both memory and cost, by ascending memory.
   std::vector<ReportPoint> front;
   double x_min = 0, x_max = 1;
   double y_max = 1;
@@ -82,8 +82,7 @@ struct Frame {
       if (front.empty() || point.cost < front.back().cost) front.push_back(point);
     }
     double low = real(front.front().bytes), high = real(all.back().bytes);
-    for (const ReportPoint& point : shown.proved) {  // the range also includes the budgets for which only a lower bound
-                                                     // is known
+    for (const ReportPoint& point : shown.proved) {  // includes budgets for which only a bound is known
       high = std::max(high, real(point.bytes));
       low = std::min(low, real(point.bytes));
     }
