@@ -39,7 +39,7 @@ void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& h
 const CLI::Validator& at_least_one();
 
 /// Adds --threads, which sets core::thread_count() when it is parsed. `of` ends the help text "CPU threads ...", for
-/// example with "of the kernels". `usual` describes the default; empty: as many as this process may use cores.
+/// example with "of the kernels". `usual` describes the default; empty: one thread per core that this process may use.
 void add_threads(CLI::App& app, const std::string& of, const std::string& usual = "");
 
 /// The option --precision.
@@ -71,6 +71,7 @@ struct BackendChoice : PrecisionChoice, DeviceChoice {
 
 /// Adds the optional --budget. Its value must not be empty.
 void add_budget(CLI::App& app, std::string& budget, const std::string& help);
+/// Adds --alignment. The present value of `alignment` is the default.
 void add_alignment(CLI::App& app, std::int64_t& alignment);
 
 /// The option --alignment of commands whose plans `cairn run` can execute. The default is what the kernels require, or
@@ -153,7 +154,9 @@ struct GraphArguments {
   pipeline::GraphSource model() const;
   /// Like model(), but also throws InputError if a file has options of models.
   pipeline::GraphSource source() const;
+  /// Loads the graph that is named here. Throws InputError.
   core::Graph load() const;
+  /// Builds the model with this batch instead of the given one.
   core::Graph with_batch(std::int64_t batch) const;
   /// Loads the graph and returns the problem of meeting the budget. Percentages refer to the baseline's peak, with
   /// sizes rounded up to the alignment. Throws InputError.

@@ -7,6 +7,7 @@ namespace cairn::cli {
 
 using report::Explanation;
 
+/// Adds --explain.
 void add_explain(CLI::App& app, bool& explain);
 
 }  // namespace cairn::cli

@@ -24,6 +24,7 @@ struct ObjectiveArguments {
   DeviceArguments device;
   bool peak_only = false;
 
+  /// Adds the options to the command. `help` is the help text of --budget.
   void add_to(CLI::App& app, const std::string& help);
   bool given() const { return !budget.empty() || !max_cost.empty() || device.given(); }
   /// Without a budget and a largest cost, the task's objective is the knee of the curve of cost over memory for the
@@ -33,6 +34,7 @@ struct ObjectiveArguments {
                  const SolverArguments& search) const;
 };
 
+/// Adds --peak-only.
 void add_peak_only(CLI::App& app, bool& peak_only);
 
 using report::add_proof;

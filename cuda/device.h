@@ -11,6 +11,7 @@
 
 namespace cairn::cuda {
 
+/// A GPU that CUDA_VISIBLE_DEVICES permits.
 struct DeviceInfo {
   int ordinal = 0;  ///< index among the visible GPUs
   std::string name;

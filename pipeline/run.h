@@ -63,6 +63,7 @@ inline constexpr std::int64_t kGuardBytes = 256;
 std::int64_t synthetic_nodes(const core::Graph& graph);
 /// Names the kernels that execute the graph: "real", "synthetic", or "mixed".
 std::string_view kernels_of(const core::Graph& graph);
+/// Progress of a run.
 struct RunProgress {
   bool baseline = false;  ///< whether the current execution is of the baseline
   /// step: number of steps done in the current execution; steps: number of steps in all.
@@ -117,8 +118,8 @@ std::optional<double> predicted_seconds(const core::Graph& graph, const fit::Dec
 /// Returns whether the costs were measured on this backend in this precision, so that they predict times.
 bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision);
 /// The least and the largest timing of an execution, and the number of disturbed timings. A timing is disturbed if
-/// runtime::disturbed() says so and other work took more than 0.1 ms of it. Waking up a thread can take less than that
-/// even on an idle machine.
+/// runtime::disturbed() says so and if other work took more than 0.1 ms of it. A smaller loss does not count, because
+/// waking up a thread can take that long even on an idle machine.
 struct Spread {
   double least = 0, most = 0;
   std::int64_t disturbed = 0;
@@ -127,7 +128,7 @@ Spread spread_of(const Execution& execution);
 /// Executes the baseline and a schedule of one graph and compares them. The constructor loads the baseline, so that it
 /// can be executed before the search for the schedule; its time tells how much of the limit to keep for executions. If
 /// memory does not suffice for the baseline, only the schedule is executed. The time of options.limit begins in the
-/// constructor. Its arguments must outlive the object.
+/// constructor. The constructor's arguments must outlive the object.
 class SideBySide {
  public:
   /// Plans and loads the baseline. Throws what Backend::load() throws, unless the baseline does not fit into memory.
@@ -182,6 +183,7 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
 /// resident tensors.
 void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded);
 
+/// Executes the baseline and the decision's schedule by means of a SideBySide.
 RunResult run(Backend& backend, const PreparedGraph& graph, const fit::Decision& decision,
               const RunOptions& options = {});
 

@@ -19,7 +19,8 @@ class ScheduleCache {
   explicit ScheduleCache(std::string folder = default_folder()) : folder_(std::move(folder)) {}
 
   /// Returns `$CAIRN_CACHE/schedules`, else `$XDG_CACHE_HOME/cairn/schedules`, else `$HOME/.cache/cairn/schedules`,
-  /// depending on which variable is set. Returns an empty text if this path is not absolute or the home does not exist.
+  /// for the first of these variables that is set. Returns an empty text if this path is not absolute or the home does
+  /// not exist.
   static std::string default_folder();
 
   /// Returns the stored schedule of the task's graph in this scope, planned with the task's alignment. O(file size +

@@ -9,6 +9,7 @@
 
 namespace cairn::report {
 
+/// A schedule that the trace shows.
 struct TraceRun {
   const core::Schedule* schedule = nullptr;
   const core::Plan* plan = nullptr;  ///< nullptr: the trace shows neither the arena's bytes nor offsets

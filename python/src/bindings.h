@@ -64,11 +64,13 @@ nb::object records(const void* rows, std::size_t bytes, const nb::object& dtype)
 /// Reads whole numbers from a sequence or an array of any type. Throws InputError, which calls the argument `what`, for
 /// anything else.
 std::vector<std::int64_t> integers(nb::handle values, std::string_view what);
+/// Reads node ids in the same way as integers().
 std::vector<core::NodeId> node_ids(nb::handle values, std::string_view what);
 /// Reads a whole number. Throws InputError, which calls the argument `what`, for anything else.
 std::int64_t integer(nb::handle value, std::string_view what);
 /// Reads a node id, which stands for the node's first output, or a pair (node id, output index), or None.
 core::OutputRef output_ref(nb::handle value, std::string_view what);
+/// Converts a Schedule, or a sequence of node ids, to a schedule.
 core::Schedule schedule_of(nb::handle value);
 /// A schedule that the caller passed.
 struct GivenSchedule {

@@ -62,8 +62,8 @@ struct LiveTensor {
   std::int64_t first = 0;  ///< the step that made the tensor
   /// The last step that reads the tensor; `first` if no step reads it; the number of steps if the tensor is kept.
   std::int64_t last = 0;
-  /// The first step that reads the tensor, at or after the step that LiveTensor is about. -1 if there is none or if
-  /// that step made the tensor.
+  /// The first step that reads the tensor, at or after the step for which this LiveTensor was made. -1 if there is none
+  /// or if that step made the tensor.
   std::int64_t next_read = -1;
   bool recomputed = false;  ///< whether the tensor's node also ran before `first`
   bool operator==(const LiveTensor&) const = default;

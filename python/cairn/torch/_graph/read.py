@@ -456,7 +456,7 @@ class _Reader:
 
     def _order_recomputed(self):
         """Orders the two runs of each split operation (policies.py). The late run comes after the border. Operations
-        that read the early run run only once, so that its result need not be kept for the backward pass."""
+        that read the early run's result run only once, so that this result need not be kept for the backward pass."""
         for op in self.trace.operations:
             run = policies.run_of(op.node) if op.node is not None else None
             if run is policies.LATE and op.index > self.trace.border.index:

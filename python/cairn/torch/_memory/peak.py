@@ -32,7 +32,7 @@ class Measured:
         self.sizes = set()
         self.present_sizes = ()  # those of the latest measured run
         self.has_sizes = any(_private.is_sym(n.meta.get("val")) for n in joint.graph.find_nodes(op="placeholder"))
-        # In a first run, an optimizer allocates its state, so that many runs are not measured.
+        # Number of runs that are not measured. An optimizer allocates its state in the first run.
         self.passed_over = 1 if trace.updated else 0
         if self.done:
             report.measured, report.measured_before = solved.measured, True
