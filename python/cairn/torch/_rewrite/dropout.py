@@ -55,7 +55,7 @@ def split(graph, layouts):
             with graph.inserting_before(node):
                 drawn = graph.call_function(dropout_mask, (list(value.shape), strides, p))
             drawn.meta = dict(mask.meta)
-            if node in of_backward:  # without inputs, the node does not show its pass
+            if node in of_backward:  # the node has no inputs that show its pass
                 _private.set_side(drawn, True)
             mask.replace_all_uses_with(drawn)
             graph.erase_node(mask)

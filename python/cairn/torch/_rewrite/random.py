@@ -71,7 +71,7 @@ def free_of_inputs(graph, layouts):
             value = node.meta["val"]
             if value.layout is torch.strided and all(isinstance(size, int) for size in value.shape) and (
                     layouts.strides(node) == list(torch.empty(value.shape, device="meta").stride())):
-                if node in of_backward:  # without tensor inputs, the node does not show its pass
+                if node in of_backward:  # the node has no tensor inputs that show its pass
                     _private.set_side(node, True)
                 node.target = target
                 node.args = (list(value.shape), *node.args[1:])
