@@ -28,8 +28,8 @@ inline double copy_bandwidth() {
   return bandwidth;
 }
 
-/// Reports items/s, bytes/s, and bytes/s as a fraction of copy_bandwidth(). An iteration processes `count` items, and
-/// reads plus writes `bytes`.
+/// Reports items/s, bytes/s, and bytes/s as a fraction of copy_bandwidth(). An iteration processes `count` items.
+/// `bytes` is the number of bytes read plus bytes written.
 inline void report_rate(benchmark::State& state, const char* items, std::int64_t count, std::int64_t bytes) {
   using benchmark::Counter;
   const double iterations = static_cast<double>(state.iterations());

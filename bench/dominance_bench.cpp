@@ -2,8 +2,9 @@
 // core::dominates(). The profiles are those of bench/dominance_populations.h. Uses one core unless the name says
 // otherwise.
 //
-// To compare two profiles, a quick test uses their signatures, of a few values. If it cannot decide, their staircases
-// are compared: lists of stairs, which say exactly what a profile dominates (sim/device/dominance.h). Counters:
+// To compare two profiles, a quick test uses their signatures (a few numbers each). If it cannot decide, their
+// staircases are compared: lists of stairs, which say exactly what a profile dominates (sim/device/dominance.h).
+// Counters:
 //   pairs_per_second  pairs of profiles
 //   true_pct          percentage of pairs whose first profile dominates the second
 //   full_pct          percentage of pairs whose staircases are compared

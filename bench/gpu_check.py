@@ -349,7 +349,7 @@ class Check:
         words = {True: "yes", False: "no", None: "not measured"}
         return "ok", "verdicts: " + ", ".join(words[v["answer"]] for v in self.comparisons[-1]["verdicts"])
 
-    # All.
+    # The whole check.
 
     def main(self):
         start = time.monotonic()

@@ -36,7 +36,7 @@ struct PlanArguments {
 
 // --- the addresses that buffers may use ------------------------------------------------------------------------------
 
-/// Those below `capacity` that are not forbidden.
+/// Buffers may use the addresses below `capacity` that are not forbidden.
 struct Space {
   std::optional<std::int64_t> capacity;
   std::vector<core::AddressRange> forbidden;

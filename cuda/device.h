@@ -41,9 +41,9 @@ int device_count();
 
 struct Libraries;
 
-/// A GPU that is ready to execute programs. The libraries' kernel for a shape is chosen once, so
-/// that the same op gives the same bits in every program. Executors refer to the Device and must not outlive it. Only
-/// one thread may use a Device at a time. A call does not change the calling thread's current CUDA device.
+/// A GPU that is ready to execute programs. The libraries' kernel for a shape is chosen once, so that the same op gives
+/// the same bits in every program. Executors refer to the Device and must not outlive it. Only one thread may use a
+/// Device at a time. A call does not change the calling thread's current CUDA device.
 class Device {
  public:
   struct Options {

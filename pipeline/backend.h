@@ -84,8 +84,8 @@ class Backend {
   }
 
   /// Throws MemoryError if an arena of `arena_bytes` is known not to fit into memory beside the resident tensors of the
-  /// prepared graph and what a search leaves allocated. `least_bytes` is the least size of the arena of any schedule.
-  /// The message says so if not even that fits.
+  /// prepared graph and what a search leaves allocated. No schedule needs a smaller arena than
+  /// `least_bytes`; the message says so if not even that fits.
   virtual void require_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t least_bytes) {
     static_cast<void>(graph), static_cast<void>(arena_bytes), static_cast<void>(least_bytes);
   }

@@ -169,7 +169,7 @@ bool SideBySide::take_turns(std::span<Turns* const> all) {
   for (Turns* turns : all) {
     if (!turns->executed()) turns->execute();
   }
-  // Whether executing each of `all` once more would exceed the time.
+  // Returns whether executing each of `all` once more would exceed the time.
   const auto no_time = [&] {
     double round = 0;
     for (const Turns* turns : all) round += turns->latest();

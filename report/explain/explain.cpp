@@ -200,7 +200,7 @@ class Timeline {
 
   std::int64_t length() const { return schedule_.length(); }
   core::NodeId node(std::int64_t step) const { return schedule_.steps[step]; }
-  /// See core::Lifetime::last.
+  /// Returns the last step that reads output `k` of a step; see core::Lifetime.
   std::int64_t last(std::int64_t step, std::int32_t k) const { return slots_[begin_[step] + k].last; }
   const std::vector<core::Lifetime>& slots() const { return slots_; }
   std::int64_t slot(std::int64_t step) const { return begin_[step]; }

@@ -72,7 +72,7 @@ class GraphReport:
     promised_forward: int = 0  # the peak of the forward pass alone
     promised_backward: int = 0  # the peak of the backward pass, with the values that the forward pass saved
     broken_by: str = ""  # the operation at which the promise was broken
-    # Inputs that others may write; read only in the forward pass.
+    # Inputs that others may write. Only the forward pass reads them.
     shared_inputs: list = dataclasses.field(default_factory=list)
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read again after the forward pass
     buffers_read_again: list = dataclasses.field(default_factory=list)  # the same for tensors of modules

@@ -19,8 +19,8 @@ function makePicture({title, note, svg}) {
       element('img', {src: `data:image/svg+xml;utf8,${encodeURIComponent(svg)}`, alt: title}));
 }
 
-/** Returns what is in memory at a schedule's peak as rows {name, bytes, count, color, tensor?, again?}, one per
- * `group`. */
+/** Returns what is in memory at a schedule's peak as rows {name, bytes, count, color, tensor?, again?}: one row for each
+ * kind, layer or tensor, as `group` says. */
 function peakRows(view, track, group) {
   const {data} = view;
   if (group === 'kind') {

@@ -27,8 +27,8 @@ class Call:
         return lambda: self.node.target(*args, **kwargs)
 
 
-# For each backward kernel of a norm: positions of the saved mean and deviation; positions of weight, bias and running
-# statistics. Argument 1 is the input.
+# Positions among the arguments of each norm's backward kernel: (those of the saved mean and deviation, those of weight,
+# bias and running statistics). The input has position 1.
 _NORMS = {
     torch.ops.aten.native_batch_norm_backward.default: ((5, 6), (2, 3, 4)),
     torch.ops.aten.native_layer_norm_backward.default: ((3, 4), (5, 6)),

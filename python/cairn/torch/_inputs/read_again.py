@@ -121,7 +121,7 @@ class Unchanged:
     comparison would wait for the device."""
 
     def __init__(self, tensors, kernels="", hooks=False):
-        """``tensors``: by name. ``hooks``: whether saved-tensor hooks receive the values that are saved for the
+        """``tensors``: name -> tensor. ``hooks``: whether saved-tensor hooks receive the values that are saved for the
         backward pass."""
         self.kernels, self.hooks, self.modes = kernels, hooks, _private.modes_of_user()
         self.known = {}  # name -> (address, shape, strides, checksum)

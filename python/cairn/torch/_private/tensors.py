@@ -24,7 +24,7 @@ def is_batched(value):
 
 
 def is_there(tensor):
-    """Returns whether the storage contains all elements of a plain tensor. It may have been resized."""
+    """Returns whether the storage contains all elements of a plain tensor. If it was resized, it may be too small."""
     last = tensor.storage_offset() + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
     return (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes()
 
