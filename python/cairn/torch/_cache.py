@@ -9,9 +9,9 @@ import tempfile
 
 
 def folder():
-    """Returns the folder of the files: ``$CAIRN_CACHE/torch``, else ``cairn/torch`` in ``$XDG_CACHE_HOME`` or
-    ``~/.cache``. Only absolute paths count, because files must not be written into the working directory. Returns None
-    if there is none, for example in a container without a home directory."""
+    """Returns the folder of the files: ``$CAIRN_CACHE/torch`` if the variable is set, else ``cairn/torch`` in
+    ``$XDG_CACHE_HOME`` or ``~/.cache``. A relative one of these two is ignored, because files must not be written into
+    the working directory. Returns None if neither is left, for example in a container without a home directory."""
     given = os.environ.get("CAIRN_CACHE")
     if given:
         return pathlib.Path(given) / "torch"
