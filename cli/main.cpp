@@ -220,7 +220,7 @@ int main_guarded(int argc, char** argv) {
   return fail(kBadInput, "no subcommand was given; 'cairn --help' lists them", json);
 }
 
-/// Returns `code`, or another exit code if stdout is full or closed.
+/// Flushes stdout. If it is full or closed, prints an error and returns kBadInput instead of kDone.
 int flushed(int code) {
   std::cout.flush();
   if (std::cout) return code;

@@ -118,8 +118,8 @@ std::optional<double> predicted_seconds(const core::Graph& graph, const fit::Dec
 /// Returns whether the costs were measured on this backend in this precision, so that they predict times.
 bool predicts(const core::Graph& graph, const Backend& backend, core::Precision precision);
 /// The least and the largest timing of an execution, and the number of disturbed timings. A timing is disturbed if
-/// runtime::disturbed() says so and if other work took more than 0.1 ms of it. A smaller loss does not count, because
-/// waking up a thread can take that long even on an idle machine.
+/// runtime::disturbed() says so and if it is more than 0.1 ms above the least. A smaller difference does not count,
+/// because waking up a thread can take that long even on an idle machine.
 struct Spread {
   double least = 0, most = 0;
   std::int64_t disturbed = 0;
