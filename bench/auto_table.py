@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 
-# Answers of earlier runs must not help later ones.
+# A schedule that an earlier run stored would help a later one.
 os.environ["CAIRN_CACHE"] = "/dev/null"
 
 RIVALS = ["tw", "pw", "greedy", "chen", "exact-remat", "moccasin", "rotor", "hiremate", "checkmate", "checkmate-lp",
@@ -41,7 +41,8 @@ ZOO = ["ffn", "resnet50", "unet", "mlp-mixer", "transformer", "gpt2"]
 
 
 def split_case(text, budgets, limit):
-    """Returns (graph, budgets, time limit) of GRAPH, GRAPH@BUDGETS or GRAPH@BUDGETS@LIMIT."""
+    """Returns (graph, budgets, time limit) of GRAPH, GRAPH@BUDGETS or GRAPH@BUDGETS@LIMIT. The other
+    arguments are defaults."""
     graph, *own = text.split("@")
     return graph, (own[0] if own else budgets).split(","), own[1] if len(own) > 1 else limit
 
@@ -58,7 +59,7 @@ def seconds_of(limit):
 
 
 class Build:
-    """A `cairn` command, or the saved measurements of a `cairn` command."""
+    """A `cairn` command, or the measurements that one has saved."""
 
     def __init__(self, path, save=None):
         self.path, self.known, self.save = path, {}, save
@@ -190,7 +191,7 @@ def rivals(args):
             own = [increase(a) for a in auto if found(a)]
             better = ""
             if by and own:
-                # Percentages of equal costs may differ in the last bit.
+                # Percentages of equal costs can differ in the last bit.
                 difference = others[by] - middle(own)
                 better = f"{difference:.2f}"
                 lost += difference < -1e-9

@@ -9,9 +9,8 @@
 
 namespace cairn::bench {
 
-/// Returns the bytes per second that memcpy reads and writes on one thread when it copies 256 MiB. This rate is an
-/// upper limit for code that reads or writes large arrays once. It is the best of several measurements, which are made
-/// once per process.
+/// Returns the bytes per second that memcpy reads plus writes on one thread when it copies 256 MiB. Code that reads or
+/// writes large arrays once cannot be faster. Takes the best of several measurements, once per process.
 inline double copy_bandwidth() {
   static const double bandwidth = [] {
     constexpr std::size_t kBytes = std::size_t{1} << 28;
@@ -29,8 +28,8 @@ inline double copy_bandwidth() {
   return bandwidth;
 }
 
-/// Reports three rates of a benchmark: items/s, bytes/s, and bytes/s as a fraction of copy_bandwidth(). An iteration
-/// processes `count` items, and reads and writes `bytes` together.
+/// Reports items/s, bytes/s, and bytes/s as a fraction of copy_bandwidth(). An iteration processes `count` items.
+/// `bytes` is the number of bytes read plus bytes written.
 inline void report_rate(benchmark::State& state, const char* items, std::int64_t count, std::int64_t bytes) {
   using benchmark::Counter;
   const double iterations = static_cast<double>(state.iterations());

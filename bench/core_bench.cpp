@@ -28,8 +28,8 @@ void evaluate_schedule(benchmark::State& state) {
 }
 BENCHMARK(evaluate_schedule)->Unit(benchmark::kMillisecond);
 
-/// Evaluates the large graph, in which every second node has been given a second output. Half of the readers of such a
-/// node read the second output instead of the first.
+/// Evaluates the large graph with a second output at every second node. Half of such a node's readers read the second
+/// output.
 void evaluate_several_outputs(benchmark::State& state) {
   core::GraphBuilder builder(large_graph());
   for (core::NodeId v = 0; v < builder.node_count(); ++v) {
@@ -45,7 +45,7 @@ void evaluate_several_outputs(benchmark::State& state) {
 BENCHMARK(evaluate_several_outputs)->Unit(benchmark::kMillisecond);
 
 void evaluate_with_recomputation(benchmark::State& state) {
-  // Every node runs twice in a row, which gives 40,000 steps.
+  // Every node runs twice in a row: 40,000 steps.
   core::Schedule schedule;
   for (core::NodeId v = 0; v < large_graph().node_count(); ++v) schedule.steps.insert(schedule.steps.end(), {v, v});
   core::Evaluator evaluator(large_graph());
@@ -53,8 +53,8 @@ void evaluate_with_recomputation(benchmark::State& state) {
 }
 BENCHMARK(evaluate_with_recomputation)->Unit(benchmark::kMillisecond);
 
-/// Inserts a recomputation of the first input of some step right before that step, asks for the peak, and undoes the
-/// change. The argument is the number of steps.
+/// Inserts a recomputation of a step's first input right before the step, asks for the peak, and undoes the change. The
+/// argument is the number of steps.
 void edit_schedule(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   const core::Graph graph = bench::random_layered(nodes, 2 * state.range(0));

@@ -32,7 +32,6 @@ constexpr Kind kKinds[] = {
     {"random layered, 100 wide", [](core::NodeId n) { return bench::random_layered(n, 2 * n); }},
 };
 
-/// Measures body(graph), and reports its result as `counter`.
 template <class Body>
 void on_kind(benchmark::State& state, const char* counter, const Body& body) {
   const Kind& kind = kKinds[state.range(0)];

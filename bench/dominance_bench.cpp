@@ -1,10 +1,14 @@
-// Measures the comparison of many memory profiles at once (sim/dominance.h), and compares it with a loop over
-// core::dominates(). The profiles are the populations of bench/dominance_populations.h. Uses one core unless the name
-// says otherwise. `pairs_per_second` counts pairs of profiles. `true_pct` is the percentage of pairs in which the first
-// profile dominates the second. `full_pct` is the percentage of pairs that a quick test cannot decide, so that the
-// staircases of the two profiles are compared. The staircases of a profile, each a list of stairs, say exactly which
-// profiles it dominates (sim/device/dominance.h); its signature serves the quick test. `bytes_per_second` counts what
-// is read once per pair: signatures and, where they are read, stairs.
+// Measures which of many memory profiles dominate others (sim/dominance.h, docs/order.md), beside a loop over
+// core::dominates(). The profiles are those of bench/dominance_populations.h. Uses one core unless the name says
+// otherwise.
+//
+// To compare two profiles, a quick test uses their signatures (a few numbers each). If it cannot decide, their
+// staircases are compared: lists of stairs, which say exactly what a profile dominates (sim/device/dominance.h).
+// Counters:
+//   pairs_per_second  pairs of profiles
+//   true_pct          percentage of pairs whose first profile dominates the second
+//   full_pct          percentage of pairs whose staircases are compared
+//   bytes_per_second  signatures and, where they are read, stairs, each counted once per pair
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -34,7 +38,7 @@ double percent(std::int64_t part, std::int64_t whole) {
 constexpr std::int64_t kMany = 4096;
 constexpr std::int64_t kOnes = 64;
 
-/// Calls compare(one, other) for each of the first 64 profiles and each of all profiles.
+/// Calls compare(one, other) for each of the first 64 profiles with each profile.
 template <class Compare>
 void compare_pairs(benchmark::State& state, const Compare& compare) {
   std::int64_t dominated = 0;
@@ -76,8 +80,7 @@ void stairs_alone(benchmark::State& state, const std::string& name) {
   state.SetBytesProcessed(state.iterations() * kOnes * bytes);
 }
 
-/// Runs the same loop as stairs_alone(), but first rejects pairs quickly by their first value, last value, peak and
-/// minimum.
+/// Like stairs_alone(), but first rejects pairs by first value, last value, peak and minimum.
 void four_values(benchmark::State& state, const std::string& name) {
   const Prepared prepared(name);
   const sim::device::Profiles all = prepared.profiles();
@@ -103,8 +106,7 @@ void four_values(benchmark::State& state, const std::string& name) {
   state.counters["full_pct"] = percent(full, kOnes * kMany);
 }
 
-/// Compares as the library does: first rejects pairs quickly by their signatures, and compares the staircases of the
-/// others.
+/// Compares as the library does: by signatures, and if these do not decide, by staircases.
 void one_against_many(benchmark::State& state, const std::string& name, bool one_dominates, int threads) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   const Prepared prepared(name);
@@ -157,7 +159,7 @@ void non_dominated(benchmark::State& state, const std::string& name, std::int64_
   state.SetItemsProcessed(state.iterations() * count);
 }
 
-/// Converts profiles of 2001 values to canonical form.
+/// Converts profiles of 2001 values to canonical form (docs/order.md).
 void canonical(benchmark::State& state, bool in_bulk) {
   constexpr std::int64_t kProfiles = 1000;
   const Generator generate = generator("kahn");
@@ -184,7 +186,7 @@ void canonical(benchmark::State& state, bool in_bulk) {
   state.SetBytesProcessed(state.iterations() * std::ssize(values) * 8);
 }
 
-/// Merges 32 chains into one, for each of 128 sets: one set after the other, or all sets in one call if `in_bulk`.
+/// Merges 32 chains into one, for each of 128 sets. If `in_bulk` is set, one call merges all sets.
 void merge(benchmark::State& state, const std::string& name, bool in_bulk) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   constexpr std::int64_t kChains = 32, kSets = kMany / kChains;

@@ -15,17 +15,15 @@
 #include "cairn/core/support/random.h"
 #include "cairn/sim/canonical_batch.h"
 
-/// Memory profiles for the benches of dominance. A population is a set of profiles of one kind, named by one of the
-/// words below and optionally the number of values of a profile; without a number, profiles have 2001 values.
-///   kahn      Random orders of a layered graph of 1000 nodes. All starts and ends are 0, so the peak alone decides.
-///   walks     Random walks that all end where they began.
-///   funnels   Noise that widens towards the middle and narrows again. Profiles have many segments. Almost no profile
-///             dominates another.
-///   raised    Copies of one of the funnels. Each copy is raised by a different amount and has a little noise. In half
-///             of all pairs, one profile dominates the other.
-///   narrowing Copies of a profile in which each peak is lower and each valley higher than the one before. Each copy is
-///             raised by less than the distance between two such peaks, and has a little noise. Profiles have a
-///             thousand segments, and all of them must be compared.
+/// Memory profiles for the benches of dominance. A population is a set of profiles of one kind. Its name is one of the
+/// words below, optionally with the number of values of a profile (default: 2001).  kahn   Random orders of a layered
+/// graph of 1000 nodes. All starts and ends are 0, so the peak alone decides.  walks   Random walks that all end where
+/// they began.  funnels  Noise that widens towards the middle and narrows again. Profiles have many segments. Almost no
+/// profile       dominates another.  raised  Copies of one of the funnels. Each copy is raised by a different amount
+/// and has a little noise. In half       of all pairs, one profile dominates the other.  narrowing Copies of a profile
+/// in which each peak is lower and each valley higher than the one before. Each copy is       raised by less than the
+/// distance between two such peaks, and has a little noise. Profiles have a       thousand segments, and all of them
+/// must be compared.
 namespace cairn::bench {
 
 using Values = std::vector<std::int64_t>;
@@ -34,7 +32,6 @@ inline std::int64_t below(core::Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
 
-/// Draws topological orders by running random ready nodes.
 class RandomOrders {
  public:
   explicit RandomOrders(const core::Graph& graph) : graph_(graph) {}
@@ -121,7 +118,7 @@ inline Generator generator(const std::string& population) {
   return raised(narrowing(), 1 << 12, 1 << 8);
 }
 
-/// Returns the first `count` profiles of the population, which are made once per process.
+/// Returns the first `count` profiles of the population. They are made once per process.
 inline const sim::CanonicalBatch& population(const std::string& name, std::int64_t count) {
   static std::map<std::pair<std::string, std::int64_t>, sim::CanonicalBatch> known;
   const auto [place, is_new] = known.try_emplace({name, count});

@@ -44,13 +44,13 @@ SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
 SANITIZER_SECONDS = 120
 TEST_SECONDS = 300
 HOST_SHARE = 0.2  # fraction of the remaining time for the comparison with the host
-# Fraction of the remaining time for the runs, if PyTorch follows them and if not. Benchmarks always follow.
+# Fraction of the remaining time for the budgeted runs. It is smaller if PyTorch follows them. Benchmarks always follow.
 RUNS_SHARE = 0.6
 RUNS_SHARE_WITHOUT_TORCH = 0.85
 REPEATS = "10"
 BENCHMARK_SECONDS = "0.05"  # for each of about a hundred benchmarks
 NOT_RUN = "not run: time"
-# Messages of compute-sanitizer if it works for no program at all, as in some virtual machines.
+# What compute-sanitizer prints if it works for no program, as in some virtual machines.
 UNSUPPORTED = re.compile(r"(?i)device (is )?not supported|insufficient permissions")
 
 
@@ -82,8 +82,8 @@ def parse_arguments(arguments):
 
 
 def call(command, seconds, environment=None):
-    """Runs a command for at most `seconds` seconds. Returns its exit code and its output. If the time is over,
-    kills the command with all of its child processes, and the exit code is None."""
+    """Returns the exit code and the output of a command. After `seconds` seconds, kills it with all of its child
+    processes; the exit code is then None."""
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", start_new_session=True,
                                env={**os.environ, **(environment or {})})
@@ -105,7 +105,6 @@ def last_line(text):
 
 
 class Check:
-    """Runs the steps and stores their results."""
 
     def __init__(self, given):
         self.given = given
@@ -122,7 +121,6 @@ class Check:
     # Time.
 
     def begin_timed(self):
-        """Starts the time of the time limit."""
         self.end = time.monotonic() + self.given.seconds
 
     def left(self):
@@ -131,7 +129,7 @@ class Check:
     # Steps.
 
     def step(self, name, work):
-        """Runs a step and stores its result. `work` returns (result, detail). If it raises an exception, this step has
+        """Runs a step and stores its result. `work` returns (result, detail). If it raises an exception, the step has
         failed, and later steps still run."""
         start = time.monotonic()
         try:
@@ -143,7 +141,7 @@ class Check:
         print(f"{seconds:7.1f} s  {name}: {result}" + (f" ({detail})" if detail else ""), flush=True)
 
     def find_device(self):
-        """Returns the name of the device. Raises Failure with the command's own message if there is none."""
+        """Returns the device's name. Raises Failure with the command's message if there is none."""
         code, answer = self.cairn.call("run", "ffn", "--batch", "8", "--layers", "2", "--width", "16", "--inputs",
                                        "16", "--outputs", "16", "--budget", "1GiB", "--backend", "cuda", timeout=120)
         if code == 5:
@@ -188,7 +186,7 @@ class Check:
             line = next(line for line in output.splitlines() if UNSUPPORTED.search(line))
             return "skipped", line.strip("= ")
         if code is None:
-            # initcheck is the slowest tool and the least important, so it may be skipped.
+            # initcheck is the slowest and least important tool, so it may be skipped.
             return "skipped" if tool == "initcheck" else "FAILED", f"not done after {SANITIZER_SECONDS} s"
         print(output[-6000:])
         return "FAILED", f"exit code {code}: {detail}"
@@ -209,7 +207,7 @@ class Check:
         return "FAILED", f"after {TEST_SECONDS} s" if code is None else last_line(output)
 
     def against_host(self):
-        """Compares each kept output of small models with the host's, in every precision, within Cairn's tolerance."""
+        """Compares the kept outputs of small models with the host's, in every precision, within Cairn's tolerance."""
         worst, faults, missing = {}, [], 0
         end = time.monotonic() + HOST_SHARE * max(self.left(), 0)
         for precision in PRECISIONS:
@@ -242,8 +240,8 @@ class Check:
     # Budgeted runs.
 
     def jobs(self, solvers):
-        """Returns (model, precision, budget, solver) of all runs. The most important runs come first, because time may
-        run out."""
+        """Returns (model, precision, budget, solver) of all runs, the most important first, because time may run
+        out."""
         first = "auto" if "auto" in solvers else solvers[0]
         main = self.given.precision
         jobs = [(model, main, budget, first) for budget in ("50%", "70%", "35%") for model in self.models]
@@ -256,8 +254,8 @@ class Check:
         return self.folder / f"{model}-{precision}.json"
 
     def measure(self, model, precision, end):
-        """Measures the costs of a model's graph and writes the graph to a file, unless an earlier call has done so. An
-        error becomes a row of the results."""
+        """Measures a model's costs and writes its graph to a file, unless this was done before. An error becomes a row
+        of the results."""
         graph = self.graph(model, precision)
         start = time.monotonic()
         try:
@@ -351,7 +349,7 @@ class Check:
         words = {True: "yes", False: "no", None: "not measured"}
         return "ok", "verdicts: " + ", ".join(words[v["answer"]] for v in self.comparisons[-1]["verdicts"])
 
-    # All.
+    # The whole check.
 
     def main(self):
         start = time.monotonic()
@@ -363,7 +361,7 @@ class Check:
         with tempfile.TemporaryDirectory() as folder:
             self.folder = pathlib.Path(folder)
             wanted = set(self.given.steps)
-            # This is called only if a step needs torch, because importing torch takes seconds.
+            # Imports torch only if a step needs it, because that takes seconds.
             torch = self.torch_problem() if wanted & {"torch", "pytorch"} else ""
             if "tests" in wanted:
                 self.step("tests", self.tests)
@@ -388,7 +386,7 @@ class Check:
         return self.report()
 
     def torch_problem(self):
-        """Returns why PyTorch is left out; an empty text if it is used."""
+        """Returns why PyTorch is left out, or an empty text."""
         if self.given.quick:
             return "--quick"
         code, _ = call([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], 120)
@@ -435,8 +433,7 @@ class Check:
 
 
 def revision():
-    """Returns the git revision of the checked tree, with a mark if files have been changed; an empty text without
-    git."""
+    """Returns the git revision, with a mark if files are changed; an empty text without git."""
     if shutil.which("git") is None:
         return ""
     code, text = call(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], 30)
@@ -458,7 +455,7 @@ def find_tool(name):
 
 
 def judge_run(code, answer):
-    """Returns what a run's exit code and JSON mean: "ok", "no schedule" or "FAILED", and the figures."""
+    """Returns the result of a run ("ok", "no schedule" or "FAILED") and its figures."""
     if code in NO_SCHEDULE:
         return {"result": "no schedule", "note": NO_SCHEDULE[code]}
     if code != 0:
@@ -477,8 +474,8 @@ def judge_run(code, answer):
         "identical": answer["identical"],
         "predicted_increase_pct": scheduled["cost_increase_pct"],
         "measured_increase_pct": percent_over(scheduled["seconds"], baseline["seconds"]),
-        # Expected: a step takes at most 1.02 times the sum of its ops' times, and the increase of the time is predicted
-        # to within 3 percentage points.
+        # The ratio should be at most 1.02. The predicted increase of the time should be within 3 percentage points of
+        # the measured one.
         "replay_over_sum": baseline["seconds"] / max(baseline["predicted_seconds"], 1e-12),
         "recomputed": scheduled["recomputed"],
         "solve_seconds": answer.get("solve_seconds"),

@@ -16,7 +16,7 @@
 namespace cairn::bench {
 namespace {
 
-/// Searches with a work limit, which ends the search of larger trees early.
+/// A work limit ends the search of larger trees early.
 void search(benchmark::State& state, std::int64_t most_width, int threads) {
   constexpr std::int64_t kMostWork = 4'000'000;
   const solvers::KeyTree tree = key_tree(static_cast<int>(state.range(0)));
@@ -57,8 +57,8 @@ struct Instance {
   std::vector<Bend> bends;
 };
 
-/// Returns caduceus graphs (docs/order.md) like those that the search solves for prefixes of key orders. Each has a
-/// staff of 8 segments and 14 bends with about 3 segments each.
+/// Returns caduceus graphs (docs/order.md) like those of prefixes of key orders: a staff of 8 segments and 14 bends
+/// with about 3 segments each.
 std::vector<Instance> instances(int count) {
   tests::Random random(1);
   const auto segment = [&] { return core::Segment{random.between(0, 100), random.between(0, 100)}; };

@@ -7,7 +7,7 @@
 
 namespace cairn::bench {
 
-/// Returns a random key tree (solvers::KeyTree). For the same number of readers, it always returns the same tree.
+/// Returns a random key tree (solvers::KeyTree), always the same for the same number of readers.
 inline solvers::KeyTree key_tree(int readers) {
   tests::Random random(static_cast<std::uint64_t>(readers));
   return tests::random_key_tree(random, readers, readers - 2, 3);

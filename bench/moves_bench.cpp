@@ -1,6 +1,5 @@
-// Measures how many moves per second a local search can make. A move edits a schedule, computes the peak and undoes the
-// edit, either with core::EditableSchedule or with a full evaluation. The graphs are layered; the argument is the
-// number of nodes.
+// Measures the moves per second of a local search. A move edits a schedule, computes the peak and undoes the edit, with
+// core::EditableSchedule or with a full evaluation. The graphs are layered; the argument is the number of nodes.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -43,7 +42,7 @@ void count_moves(benchmark::State& state, std::int64_t moves) {
   state.counters["moves/s"] = benchmark::Counter(static_cast<double>(moves), benchmark::Counter::kIsRate);
 }
 
-/// Inserts a recomputation of a random input of a random step right before that step, asks for the peak, and undoes the
+/// Inserts a recomputation of a random input of a random step before this step, asks for the peak, and undoes the
 /// change.
 void moves_incremental(benchmark::State& state) {
   const Instance instance = ::instance(state);
@@ -66,7 +65,6 @@ void moves_incremental(benchmark::State& state) {
 }
 BENCHMARK(moves_incremental)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMicrosecond);
 
-/// Makes the same moves as moves_incremental(), but evaluates the whole schedule each time.
 void moves_from_scratch(benchmark::State& state) {
   const Instance instance = ::instance(state);
   core::Evaluator evaluator(instance.graph);
@@ -86,8 +84,7 @@ void moves_from_scratch(benchmark::State& state) {
 }
 BENCHMARK(moves_from_scratch)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMicrosecond);
 
-/// Makes moves of the anytime search when its temperature is already low. A move has several edits and is usually
-/// undone.
+/// Makes moves of simulated annealing at a low temperature. A move has several edits and is usually undone.
 void moves_of_annealing(benchmark::State& state) {
   const Instance instance = ::instance(state);
   solvers::Annealer annealer(instance.graph, {}, 1);
@@ -105,7 +102,8 @@ void moves_of_annealing(benchmark::State& state) {
 }
 BENCHMARK(moves_of_annealing)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMillisecond);
 
-/// Makes and evaluates candidates of a population. The second argument is the number of threads.
+/// Makes and evaluates candidates of the search that improves a population of schedules. The second argument is the
+/// number of threads.
 void population(benchmark::State& state) {
   const Instance instance = ::instance(state);
   const auto threads = static_cast<int>(state.range(1));

@@ -1,6 +1,6 @@
-// Measures dominance and the solvers of solvers/order/, which minimise peak memory without recomputation. All use one
-// thread, except for the search of `order`. With `--benchmark_filter=growth` the sizes are doubled several times. The
-// other benches have the sizes that the documents quote.
+// Measures dominance and the solvers of solvers/order/, which lower the peak without recomputation. Only the search of
+// `order` uses several threads. `--benchmark_filter=growth` doubles the sizes several times; the other benches have the
+// sizes that the documents quote.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -31,15 +31,14 @@ OrderOptions one_thread(double seconds = 60) {
   return options;
 }
 
-/// Sets the sizes of a benchmark. They double from kLeast to kMost. The benchmark then also reports the complexity that
-/// fits its times.
+/// Doubles the size from kLeast to kMost, and reports the complexity that fits the times.
 template <std::int64_t kLeast, std::int64_t kMost>
 void doubling(benchmark::internal::Benchmark* growth) {
   for (std::int64_t n = kLeast; n <= kMost; n *= 2) growth->Arg(n);
   growth->Complexity();
 }
 
-/// Returns a random walk, which is similar to the profile of a schedule.
+/// Returns a random walk, which resembles the memory profile of a schedule.
 std::vector<std::int64_t> walk(std::int64_t length, std::uint64_t seed) {
   core::Random random(seed);
   std::vector<std::int64_t> profile(static_cast<std::size_t>(length));
@@ -47,7 +46,7 @@ std::vector<std::int64_t> walk(std::int64_t length, std::uint64_t seed) {
   for (std::int64_t& entry : profile) entry = bytes += static_cast<std::int64_t>(random.next() % 2001) - 1000;
   return profile;
 }
-/// Returns a profile whose peaks fall and whose valleys rise from beginning to end, so that every entry ends a segment.
+/// Returns a profile whose peaks fall and whose valleys rise, so that every entry ends a segment.
 std::vector<std::int64_t> contracting(std::int64_t length) {
   std::vector<std::int64_t> profile(static_cast<std::size_t>(length));
   for (std::int64_t i = 0; i < length; ++i) profile[i] = i % 2 == 0 ? i : 2 * length - i;
@@ -66,7 +65,7 @@ void dominance_of_itself_growth(benchmark::State& state) {
 BENCHMARK(dominance_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
 BENCHMARK(dominance_of_itself_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
 
-/// Merges 32 chains that have state.range(0) segments together.
+/// Merges 32 chains with state.range(0) segments in all.
 void merge_growth(benchmark::State& state) {
   std::vector<std::vector<core::Segment>> parts;
   core::Random random(1);
@@ -153,7 +152,7 @@ void out_tree_growth(benchmark::State& state) {
   solve(state, models::generate_out_tree(nodes, 4, {}, 1), solvers::out_tree, one_thread());
   state.SetComplexityN(nodes);
 }
-/// Runs the solver `order` on graphs that its reductions turn into a single path, so that no search is needed.
+/// Runs the solver `order` on graphs that its reductions turn into a path, so that no search is needed.
 void order_growth(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   solve(state, models::generate_series_parallel(nodes, 3, {}, 1), solvers::order, one_thread());
@@ -163,8 +162,8 @@ BENCHMARK(in_tree_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500,
 BENCHMARK(out_tree_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500, 200'000>);
 BENCHMARK(order_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<12'500, 200'000>);
 
-/// Runs the exact search on 50 random graphs. Reports the seconds per graph, and the fraction of the graphs that were
-/// proved within ten seconds.
+/// Runs the exact search on 50 random graphs. Reports the seconds per graph, and the fraction of graphs that were
+/// solved to proved optimality within ten seconds.
 void exact_random(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   std::vector<double> seconds;

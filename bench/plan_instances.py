@@ -30,7 +30,7 @@ CAPACITY = UNIT * UNITS
 
 
 def partition(rng, count):
-    """Returns `count` or up to four more rectangles (first, end, lower, upper), which fill all times and addresses."""
+    """Returns `count` to `count` + 3 rectangles (first, end, lower, upper), which fill all times and addresses."""
     parts = [(0, UNITS, 0, UNITS)]
     while len(parts) < count:
         at = rng.randrange(len(parts))
@@ -70,8 +70,8 @@ def left_out(rng, count):
 
 
 def allocator(rng, count):
-    """Returns buffers as an allocator places them. When buffers end, most of the free holes are filled again. At one
-    moment, all of them are filled."""
+    """Returns buffers as an allocator places them that fills most holes left by ended buffers, and at one moment all
+    holes."""
     placed, live = [], []
     full_from = rng.randint(1, count // 2)
     was_full = False
@@ -104,7 +104,7 @@ KINDS = {
 
 
 def instance(seed):
-    """Returns (kind, buffers) for a seed. Consecutive seeds have different kinds. There are 100 to 500 buffers."""
+    """Returns (kind, buffers) of a seed, with 100 to 500 buffers. Consecutive seeds have different kinds."""
     rng = random.Random(seed)
     kind = list(KINDS)[seed % len(KINDS)]
     parts = KINDS[kind](rng, rng.randint(100, 500))
@@ -120,7 +120,7 @@ def write(path, parts):
 
 
 def solve(cairn, path, time_limit):
-    """Returns whether the buffers were placed below the capacity, and the seconds that the command took."""
+    """Returns whether all buffers were placed below the capacity, and the seconds of the command."""
     command = [cairn, "plan", "--buffers", path, "--capacity", str(CAPACITY), "--time-limit", time_limit, "--json"]
     start = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True)

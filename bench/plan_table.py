@@ -29,7 +29,7 @@ COLUMNS = ["graph", "solver", "budget", "alignment", "steps", "max-live", "plann
 
 
 def random_layered(path, nodes, width, seed):
-    """Writes a graph of layers of `width` nodes. A node reads one to four nodes, mostly of the previous layer."""
+    """Writes a graph with layers of `width` nodes, which read one to four nodes, mostly of the previous layer."""
     rng = random.Random(seed)
     made = []
     for v in range(nodes):
@@ -84,7 +84,7 @@ class Table:
         self.plans += 1
         self.at_max_live += planned == max_live
         self.proved += planned == bound != max_live
-        # Plans with a larger alignment are not counted, because rounding alone can bring them above the budget.
+        # A larger alignment is not counted, because rounding alone can bring a plan above the budget.
         self.over_budget += alignment == 1 and not fits
         self.worst = max(self.worst, gap)
         self.seconds = max(self.seconds, seconds)

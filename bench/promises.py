@@ -31,7 +31,7 @@ import sys
 import tempfile
 import time
 
-# Answers of earlier runs must not help later ones.
+# A schedule that an earlier run stored would help a later one.
 os.environ["CAIRN_CACHE"] = "/dev/null"
 
 GRAPHS = ["ffn", "unet", "resnet18 --image 64", "resnet50 --batch 2 --image 32", "mlp-mixer --layers 2 --image 64",
@@ -57,7 +57,7 @@ class Cairn:
             return done.returncode, {"error": done.stderr.strip()}, wall
 
     def graph(self, text, folder):
-        """Returns the words that name the graph. A generated graph is written to a file first."""
+        """Returns the words that name the graph. Writes a generated graph to a file first."""
         words = text.split()
         if words[0] != "generate":
             return words
@@ -90,7 +90,7 @@ def judge(cairn, graph, name, budget, limit, least, folder):
     if budget == "least":
         schedule, plan = os.path.join(folder, "w.json"), os.path.join(folder, "p.json")
         for path in schedule, plan:
-            pathlib.Path(path).unlink(missing_ok=True)  # that of the graph before
+            pathlib.Path(path).unlink(missing_ok=True)  # the file of the previous graph
         _, again, again_s = cairn.run("info", *graph, "-t", limit, *alignment, "--witness", schedule, "--witness-plan", plan)
         same = again.get("least_feasible_bytes") == least["least_feasible_bytes"]
         _, planned, _ = cairn.run("plan", *graph, schedule, *alignment)

@@ -27,7 +27,7 @@ void pumpkin_table(benchmark::State& state) {
   for (std::size_t size = 0; size < layers.size(); ++size) {
     const auto segments = static_cast<double>(answer.segments_of_layer[size]);
     states += static_cast<double>(layers[size]);
-    // A state in which `size` branches have run is read once for each of the remaining branches.
+    // A state in which `size` chains have run is read once for each chain that has not.
     read += segments * static_cast<double>(layers.size() - 1 - size) * sizeof(core::Segment);
     longest = std::max(longest, segments / static_cast<double>(layers[size]));
   }

@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 
-# Answers of earlier runs must not help later ones.
+# A schedule that an earlier run stored would help a later one.
 os.environ["CAIRN_CACHE"] = "/dev/null"
 
 
@@ -26,8 +26,8 @@ class Storage:
 
 
 def operations(path):
-    """Returns a pair (storages that it makes, storages that it reads) for each operation of the step. Also sets the
-    last use of every storage."""
+    """Returns (storages that it makes, storages that it reads) for each operation of the step, and the last use of
+    every storage."""
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file if line.strip()]
     started = not any(line.get("ANNOTATION") == "START" for line in lines)

@@ -1,7 +1,6 @@
 // Measures the simulator on the host: candidates per second, compared with the plain evaluator called in a loop.
 // `bytes/s` counts each byte of the batch and of its outcomes once. `of_copy` is this rate divided by the rate that
-// memcpy reaches on one thread; it is printed like a rate, but is a ratio.
-//   cairn_bench --benchmark_filter=simulator
+// memcpy reaches on one thread. It is printed like a rate, but is a ratio.  cairn_bench --benchmark_filter=simulator
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -20,8 +19,7 @@ namespace {
 
 using namespace cairn;
 
-/// Adds a second output to every fourth node, and two more outputs to every eighth node. Each edge reads a random
-/// output of its node.
+/// Adds an output to every fourth node, and two more to every eighth. Each edge reads a random output.
 core::Graph with_several_outputs(const core::Graph& graph) {
   std::mt19937_64 random(3);
   core::GraphBuilder builder("several");
@@ -38,8 +36,8 @@ core::Graph with_several_outputs(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Returns the graph with which the figures in bench/results/solvers.md were measured. It has n = 1,000 and m = 5,875.
-/// Graphs of other sizes have as many edges per node. If `several` is set, returns the graph with 1.5 outputs per node.
+/// Returns a graph with 5.875 edges per node. bench/results/solvers.md has the figures for n = 1,000 and m = 5,875. If
+/// `several` is set, nodes have 1.5 outputs on average.
 const core::Graph& graph_of(std::int64_t nodes, bool several = false) {
   static std::map<std::pair<std::int64_t, bool>, core::Graph> known;
   const auto place = known.find({nodes, several});
@@ -49,7 +47,8 @@ const core::Graph& graph_of(std::int64_t nodes, bool several = false) {
   return known.emplace(std::pair(nodes, several), std::move(graph)).first->second;
 }
 
-/// Returns random orders. In each, `again` random nodes are recomputed right before one of their readers.
+/// Returns `count` random orders, in each of which `again` random nodes are recomputed right before one of their
+/// readers.
 const sim::ScheduleBatch& batch_of(std::int64_t nodes, std::int64_t count, std::int64_t again) {
   static std::int64_t known[3] = {};
   static sim::ScheduleBatch batch(0);
@@ -81,7 +80,6 @@ const sim::ScheduleBatch& batch_of(std::int64_t nodes, std::int64_t count, std::
   return batch;
 }
 
-/// Returns the size of a batch, which is smaller for larger graphs.
 std::int64_t batch_size(const benchmark::State& state) {
   return std::max<std::int64_t>(256, 4'096'000 / state.range(0));
 }
@@ -161,8 +159,8 @@ void simulator_tally(benchmark::State& state) {
   bench::report_rate(state, "candidates/s", outcomes.count(), outcomes.count() * 21);
 }
 
-// Real time is measured, because other threads work as well. The output lists each bench together with the plain
-// evaluator on the same candidates, and together with the bench of the graph with 1.5 outputs per node.
+// Real time is measured, because other threads work, too. Each bench is followed by the plain evaluator on the same
+// candidates, and by the same bench on the graph with 1.5 outputs per node.
 #define CAIRN_PLAIN(nodes, again, several) \
   BENCHMARK(simulator_plain_evaluator)->Args({nodes, again, several})->UseRealTime()
 #define CAIRN_BATCH(nodes, again, threads, several) \

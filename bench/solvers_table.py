@@ -12,12 +12,11 @@ import subprocess
 import sys
 import tempfile
 
-# Answers of earlier runs must not help later ones.
+# A schedule that an earlier run stored would help a later one.
 os.environ["CAIRN_CACHE"] = "/dev/null"
 
 
 def run(command):
-    """Runs a command and returns its exit code and its JSON object."""
     done = subprocess.run(command, capture_output=True, text=True)
     try:
         return done.returncode, json.loads(done.stdout)

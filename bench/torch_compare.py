@@ -31,8 +31,7 @@ DEFAULT_CAIRN = ROOT / "build" / "default" / "bin" / "cairn"
 RESNET = {"batch": 32, "image": 224, "classes": 1000, "width": 64}
 TRANSFORMER = {"batch": 16, "seq": 128, "layers": 6, "width": 512, "heads": 8, "ff": 2048, "vocab": 37000,
                "dropout": 10}
-# The options of each model and their defaults, as `cairn models` lists them. Every option is passed to Cairn
-# explicitly.
+# The models' options and their defaults, as in `cairn models`. All are passed to Cairn.
 OPTIONS = {
     "ffn": {"batch": 256, "layers": 8, "width": 1024, "inputs": 1024, "outputs": 1024},
     **{f"resnet{depth}": RESNET for depth in (18, 34, 50, 101, 152, 200)},
@@ -44,7 +43,7 @@ OPTIONS = {
                   "channel-mlp": 2048, "classes": 1000},
 }
 MODES = ("eager", "eager-graph", "checkpoint", "checkpoint-sqrt")
-SHARES = (100, 70, 50, 35)  # budgets in percent of the peak of Cairn's baseline
+SHARES = (100, 70, 50, 35)  # budgets in percent of the baseline's peak
 NO_SCHEDULE = {3: "no schedule fits (proved)", 4: "no schedule found"}
 
 EPILOG = """\
@@ -139,7 +138,6 @@ def option_words(options):
 
 
 class Cairn:
-    """The command `cairn`, which is called with --json."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -148,8 +146,7 @@ class Cairn:
         return subprocess.run([self.path, *words], capture_output=True, text=True).stdout
 
     def call(self, *words, timeout=None):
-        """Returns the exit code and the printed object. If the output is no JSON, the object has the output as
-        `error`."""
+        """Returns the exit code and the printed object. Output that is not JSON becomes the object's `error`."""
         done = subprocess.run([self.path, *words, "--json"], capture_output=True, text=True, timeout=timeout)
         try:
             answer = json.loads(done.stdout)
@@ -167,8 +164,8 @@ class Cairn:
         return answer
 
     def repeat_option(self):
-        """Reads two things from the help text of `run`, because they differ between versions: the name of the option
-        for the number of executions, and whether `run` reports their median or another time."""
+        """Reads from the help text of `run` how the option for the number of executions is called, and whether `run`
+        reports their median, because versions differ."""
         help_text = " ".join(self.text("run", "--help").split())
         found = re.search(r"(--repeats?)\b(.*?) -", help_text)
         if not found:
@@ -176,7 +173,7 @@ class Cairn:
         return found[1], "median" if "median" in found[2] else "fastest"
 
     def solvers(self):
-        """Returns the names of all solvers, taken from the help text of --solver."""
+        """Returns the names of all solvers, from the help text of --solver."""
         found = re.search(r"--solver\b.*?one of ([\w-]+(?:,\s+[\w-]+)*)", self.text("solve", "--help"), re.DOTALL)
         return re.split(r",\s+", found[1]) if found else []
 
@@ -196,7 +193,7 @@ def write_graph(cairn, given, file):
 
 
 def cairn_budgets(torch_rows):
-    """Returns (label, budget, key) for each run. The verdicts find a run by its key."""
+    """Returns (label, budget, key) for each run. verdicts() finds a run by its key."""
     budgets = [(f"{share}%", f"{share}%", f"{share}%") for share in SHARES]
     plain = {row["mode"]: row for row in torch_rows if not row["sdpa"]}
     eager = plain.get("eager", {}).get("activation_bytes")
@@ -210,8 +207,8 @@ def cairn_budgets(torch_rows):
 
 
 def cairn_row(cairn, given, graph, label, budget, key):
-    """Runs Cairn under a budget and returns a row. The row's `failed` is True if Cairn broke a promise, for example if
-    outputs differ."""
+    """Runs Cairn under a budget and returns a row. `failed` is True if Cairn broke a promise, for example that outputs
+    are the same."""
     row = {"label": label, "budget": budget, "key": key, "failed": False, "note": ""}
     code, answer = cairn.call("run", graph, "--budget", budget, "--time-limit", given.time_limit,
                               given.repeat_option, str(given.repeats), *backend_words(given))
@@ -342,7 +339,6 @@ class TorchBench:
         row.update(ms=statistics.median(times), fastest_ms=min(times))
 
     def times(self, step):
-        """Returns the milliseconds of each timed step."""
         torch, repeats = self.torch, self.given.repeats
         if not self.cuda:
             times = []
@@ -351,8 +347,7 @@ class TorchBench:
                 step()
                 times.append(1e3 * (time.perf_counter() - start))
             return times
-        # Steps are queued one after another, as in training, so that the launch of a step overlaps with the previous
-        # step.
+        # Queues the steps without waiting, as in training, so that a step is launched while the previous one runs.
         events = [torch.cuda.Event(enable_timing=True) for _ in range(repeats + 1)]
         torch.cuda.synchronize()
         events[0].record()
@@ -367,7 +362,7 @@ class TorchBench:
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            # Before the capture of a CUDA graph, everything must have been set up.
+            # Everything must be set up before a CUDA graph is captured.
             for _ in range(max(3, self.given.warmup)):
                 model.zero_grad(set_to_none=True)
                 model(*data).backward()
@@ -381,15 +376,15 @@ class TorchBench:
         return self.times(graph.replay)
 
     def measure_memory(self, row, model, data, step):
-        """Measures the memory of one step, which is not timed. Reads the peak whenever a gradient is complete.
+        """Measures the memory of one step, which is not timed, by reading the peak whenever a gradient is complete.
 
-        The times at which gradients are complete divide the step into intervals. The activations of an interval are its
-        peak minus the gradients that exist. The gradient that ends an interval is subtracted for the whole interval. So
-        the figure can be too low by at most one gradient.
+        These moments divide the step into intervals. Activations of an interval are its peak minus the gradients. The
+        gradient that ends the interval is subtracted for the whole interval, so the figure can be too low by at most
+        one gradient.
         """
         torch = self.torch
         model.zero_grad(set_to_none=True)
-        gc.collect()  # frees objects of earlier steps that are in reference cycles
+        gc.collect()  # frees objects of earlier steps in reference cycles
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
         seen = {"gradients": 0, "activations": 0, "peak": 0}
@@ -416,7 +411,7 @@ class TorchBench:
             allocated_before_bytes=before,
             parameter_bytes=parameters,
             input_bytes=inputs,
-            # This figure assumes that all gradients exist at the moment of the peak.
+            # Assumes that all gradients exist at the moment of the peak.
             peak_less_all_gradients_bytes=seen["peak"] - 2 * parameters - inputs,
         )
 
@@ -444,8 +439,8 @@ def find_row(rows, **wanted):
 
 
 def cairn_baseline(rows):
-    """Returns the row of Cairn's step without recomputation. Every run of Cairn also executes this step, so the row has
-    the median of the times of all runs."""
+    """Returns the row of Cairn's step without recomputation. Every run executes it, so the time is the median over all
+    runs."""
     times = [row["baseline_ms"] for row in rows if row.get("baseline_ms")]
     if not times:
         return None
@@ -454,8 +449,8 @@ def cairn_baseline(rows):
 
 
 def table_rows(torch_rows, rows):
-    """Returns the cells of the table: step, ms, change of time, activations, activations in percent of those of PyTorch
-    eager, note."""
+    """Returns the table's cells: step, ms, change of time, activations, activations in percent of PyTorch eager's,
+    note."""
     eager = find_row(torch_rows, mode="eager", sdpa=False) or {}
     whole = eager.get("activation_bytes")
 
@@ -489,7 +484,7 @@ def table_rows(torch_rows, rows):
 
 
 def format_table(cells):
-    """Returns a Markdown table with aligned columns. Numbers are aligned to the right."""
+    """Returns a Markdown table with aligned columns, numbers to the right."""
     widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
     numeric = range(1, len(widths) - 1)
 
@@ -502,8 +497,8 @@ def format_table(cells):
 
 
 def verdicts(torch_rows, rows, statistic):
-    """Answers three questions from the table. Returns triples (question, answer, figures). An answer is True, False, or
-    None if it was not measured."""
+    """Answers three questions from the table, as (question, answer, figures). An answer is True, False, or None if not
+    measured."""
     eager = find_row(torch_rows, mode="eager", sdpa=False) or {}
     key = "ms" if statistic == "median" else "fastest_ms"
     found = []
@@ -574,7 +569,7 @@ def compare(given):
         try:
             rows = cairn_rows(given, cairn, torch_rows, started)
         except Failure as failure:
-            problem = failure  # raised later, so that PyTorch's figures are printed first
+            problem = failure  # raised after PyTorch's figures are printed
 
     title = f"{given.model} {' '.join(option_words(given.options))}, {given.precision}"
     print(f"{title}: {bench.parameters:,} parameters, {bench.device_name()}, PyTorch {torch.__version__}\n")

@@ -1,6 +1,6 @@
-// Measures the exact re-optimisation of windows (short ranges of steps) of a schedule: how many windows are solved per
-// second, and by how much a thousand windows lower the cost. The schedules are input orders of random layered graphs,
-// with evictions until the peak is a given percentage of the baseline's.
+// Measures the exact re-optimisation of windows (short ranges of steps) of a schedule: windows solved per second, and
+// how far a thousand windows lower the cost. The schedules are input orders of random layered graphs with evictions,
+// whose peak is a given percentage of the baseline's.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -23,8 +23,8 @@
 namespace cairn::cli {
 namespace {
 
-/// Returns the help text of every option that some model has. If the texts of several models differ, the help says that
-/// the option depends on the model.
+/// Returns the help text of every option that some model has. If models differ, the text says that it depends on the
+/// model.
 std::map<std::string, std::string> model_option_help() {
   std::map<std::string, std::string> helps;
   for (const auto& model : models::registry()) {
@@ -51,7 +51,7 @@ void require_writable(const std::string& path) {
   if (access(parent.c_str(), W_OK) != 0)
     throw core::InputError(fmt::format("cannot write '{}': no permission in folder '{}'", path, parent.string()));
   // In some folders, such as those of /proc, and on broken drives, only opening the file shows whether it can be
-  // written. A pipe is not opened, because opening it would wait for a reader.
+  // written. A pipe is not opened, because that would wait for a reader.
   if (!fs::is_fifo(path, error)) core::FileWriter opened(path);
 }
 
@@ -62,7 +62,7 @@ bool same_file(const std::string& a, const std::string& b) {
     constexpr int kMostLinks = 40;  // the limit of Linux
     std::error_code error;
     path = fs::absolute(path, error);
-    // Also follows a link to a file that does not exist yet.
+    // Follows links to files that do not exist yet, which weakly_canonical() does not.
     for (int links = 0; links < kMostLinks && fs::is_symlink(path, error) && !fs::exists(path, error); ++links)
       path = path.parent_path() / fs::read_symlink(path, error);
     return fs::weakly_canonical(path, error);
@@ -77,7 +77,7 @@ const CLI::Validator& at_least_one() {
   static const CLI::Validator validator(
       [](std::string& text) -> std::string {
         std::int64_t value = 0;
-        // For a text that is not a number, CLI11's conversion reports the error.
+        // CLI11 itself reports texts that are not numbers.
         if (!CLI::detail::lexical_cast(text, value) || value >= 1) return {};
         return fmt::format("{} must be at least 1", text);
       },
@@ -90,7 +90,7 @@ void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& h
     try {
       limit_reading(core::parse_seconds(text));
     } catch (const core::InputError&) {
-      // The code that needs the limit reports the error.
+      // Errors are reported later, when the limit is used.
     }
   });
 }
@@ -277,14 +277,14 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
           ->group(in_group);
     };
     add(flag, group);
-    // Until version 0.2, the spelling with _ is accepted as well. An option without a group is not listed in the help.
+    // Until version 0.2, the spelling with _ is accepted, too. Without a group, it is not in the help.
     std::string old = option;
     std::replace(old.begin(), old.end(), '-', '_');
     if (old != option) add("--" + old, "");
   }
   if (app.get_option_no_throw("--repeat") == nullptr) {
-    // --repeat was once the name of --depth-multiplier. Until version 0.2 it is recognized, to tell the user the new
-    // name. `run` has another option --repeat. An option without a group is not listed in the help.
+    // --repeat was once the name of --depth-multiplier. Until version 0.2, it is recognized to tell the user the new
+    // name. Without a group, it is not in the help.
     app.add_option_function<std::string>(
            "--repeat",
            [](const std::string& value) {

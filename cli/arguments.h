@@ -26,30 +26,29 @@ class Validator;
 /// Arguments that several subcommands share.
 namespace cairn::cli {
 
-/// A file named on the command line, and the option that names it.
+/// A file on the command line, and the option that names it.
 struct NamedPath {
   std::string_view option;
   std::string path;  ///< empty: not given
 };
 
-/// Adds the option -t, --time-limit. The limit also applies to the reading of files (reading()).
+/// Adds -t, --time-limit. The limit also applies to the reading of files (reading()).
 void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& help);
 
 /// Returns a check that a number is 1 or more.
 const CLI::Validator& at_least_one();
 
-/// Adds --threads, which sets core::thread_count() as soon as the option is parsed. `of` is the end of the help text
-/// "CPU threads ..." and says what the threads do, for example "of the kernels". `usual` describes the default; empty:
-/// it is the number of cores that this process may use.
+/// Adds --threads, which sets core::thread_count() when it is parsed. `of` ends the help text "CPU threads ...", for
+/// example with "of the kernels". `usual` describes the default; empty: one thread per core that this process may use.
 void add_threads(CLI::App& app, const std::string& of, const std::string& usual = "");
 
 /// The option --precision.
 struct PrecisionChoice {
-  std::string precision;  ///< empty: the precision that the graph is stored in
+  std::string precision;  ///< empty: that in which the graph is stored
   void add_to(CLI::App& app);
-  /// Returns `graph`, which `source` loaded or built, stored in the chosen precision.
+  /// Returns `graph`, which comes from `source`, stored in the chosen precision.
   core::Graph stored(const pipeline::GraphSource& source, core::Graph graph) const;
-  /// Returns the precision if one is given. Throws InputError on an unknown name; the message suggests the nearest one.
+  /// Returns the precision, if given. Throws InputError on an unknown name, and suggests the nearest one.
   std::optional<core::Precision> given() const;
 };
 
@@ -57,11 +56,11 @@ struct PrecisionChoice {
 struct DeviceChoice {
   std::string backend = "auto";
   int device = -1;  ///< -1: not given
-  /// `use` is appended to the help text of --backend. It says what the device is used for; it can be empty.
+  /// `use` ends the help text of --backend and says what the device is for. It can be empty.
   void add_to(CLI::App& app, const std::string& use = "");
-  /// Returns whether an option chooses one of several GPUs.
+  /// Returns whether the options choose one of several GPUs.
   bool is_named() const { return device >= 0 || backend.find(':') != std::string::npos; }
-  /// Returns the name that pipeline::open_backend() takes. Throws InputError if both options name a device.
+  /// Returns the name for pipeline::open_backend(). Throws InputError if both options name a device.
   std::string name() const;
 };
 
@@ -70,42 +69,40 @@ struct BackendChoice : PrecisionChoice, DeviceChoice {
   void add_to(CLI::App& app);
 };
 
-/// Adds --budget, which is not required. If it is given, its value must not be empty.
+/// Adds the optional --budget. Its value must not be empty.
 void add_budget(CLI::App& app, std::string& budget, const std::string& help);
 /// Adds --alignment. The present value of `alignment` is the default.
 void add_alignment(CLI::App& app, std::int64_t& alignment);
 
-/// The option --alignment of commands that make plans which `cairn run` can execute. The default is the alignment that
-/// the kernels require, or 1 for graphs without ops.
+/// The option --alignment of commands whose plans `cairn run` can execute. The default is what the kernels require, or
+/// 1 for graphs without ops.
 struct AlignmentChoice {
   std::int64_t given = 0;  ///< 0: not given
   void add_to(CLI::App& app);
-  std::int64_t of(const core::Graph& graph) const;  ///< Returns the alignment for plans of this graph.
+  std::int64_t of(const core::Graph& graph) const;
 };
 
-/// The option --start, a schedule file from which the search starts.
+/// The option --start, a file with a schedule from which the search starts.
 struct StartArgument {
   std::string path;  ///< empty: not given
   void add_to(CLI::App& app);
-  /// Loads the file and stores pointers to its schedule in `search`. The schedule must have been made for the graph or
-  /// for a graph with the fingerprint `or_fingerprint`. Throws InputError if it is not a valid schedule in the scopes
-  /// of `search` and of the solver. The caller must keep the result as long as `search`. Returns nullptr if no file is
-  /// given.
+  /// Loads the file and stores pointers to its schedule in `search`. The result must live as long as `search`. The
+  /// schedule must have been made for the graph or for one with the fingerprint `or_fingerprint`. Throws InputError if
+  /// it is invalid or outside the scopes of `search` and of the solver. Returns nullptr if no file is given.
   std::unique_ptr<const core::ScheduleFile> load_into(solvers::SolveOptions& search, const solvers::SolverInfo& solver,
                                                       const core::Graph& graph,
                                                       std::string_view or_fingerprint = {}) const;
 };
 
-/// The options --td, --backend and --device. They give solvers a tree decomposition, and a device for their searches.
+/// The options --td, --backend and --device: a tree decomposition for solvers, and a device for their searches.
 struct SearchAids {
   std::string td;
   DeviceChoice device{.backend = "host"};
 
   void add_to(CLI::App& app);
   NamedPath input() const;
-  /// Reads the file and opens the device that the options name. `searched` is the graph that the solvers get, because
-  /// the decomposition must be one of this graph. Throws InputError if the file is not acceptable, and DeviceError if
-  /// the device is missing.
+  /// Reads the decomposition, which must be one of `searched`, the graph that solvers get, and opens the device. Throws
+  /// InputError if the file is not acceptable, and DeviceError if the device is missing.
   struct OpenedAids open(const core::Graph& searched) const;
 };
 struct OpenedAids {
@@ -116,65 +113,61 @@ struct OpenedAids {
   OpenedAids();
   OpenedAids(OpenedAids&&) noexcept;
   ~OpenedAids();
-  /// Sets pointers to these objects in `options`. The objects must outlive the search.
+  /// Points `options` to these objects, which must outlive the search.
   void lend_to(solvers::SolveOptions& options) const;
 };
 
-/// Returns the seconds since the command began.
 double seconds_since_start();
-/// Subtracts the time since the command began from the limit, but keeps at least a twentieth of the limit.
+/// Subtracts the time since the command began, but keeps at least a twentieth of the limit.
 core::Limit from_start(core::Limit limit);
-/// Returns from_start() of a limit from which the estimated time for explaining an answer for this graph is subtracted.
+/// Like from_start(), but also subtracts the estimated time for explaining an answer.
 core::Limit until_answer(core::Limit limit, const core::Graph& graph);
 
-/// Parses a number of bytes above 0, such as 1048576 or 1MiB. Throws InputError that names the option.
+/// Parses a size above 0, such as 1048576 or 1MiB. Throws InputError that names the option.
 std::int64_t parse_size(std::string_view option, const std::string& text);
 
-/// Checks the outputs before any work is done. If an output is `-`, the command's table goes to stderr. Throws
-/// InputError in these cases:
-/// - an output cannot be written as a file, would overwrite an input, or is named twice;
-/// - `-` stands for standard input twice or for standard output twice;
-/// - `-` stands for standard output, and --json is given.
+/// Checks the outputs before any work is done. If one is `-`, the command's table will go to stderr. Throws InputError
+/// in these cases: - an output cannot be written as a file, would overwrite an input, or is named twice; - `-` stands
+/// for standard input twice or for standard output twice; - `-` stands for standard output, and --json is given.
 void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
 /// A graph named on the command line: a file, or a model with its options.
 struct GraphArguments {
   std::string name;
   std::map<std::string, std::int64_t, std::less<>> model_options;
-  /// Whether --batch auto was given, so that the command finds the largest batch that fits.
+  /// Whether --batch auto was given: the command finds the largest batch that fits.
   bool batch_auto = false;
-  std::int64_t found_batch = 0;  ///< the batch that was found; 0: none was searched for
+  std::int64_t found_batch = 0;  ///< the batch that --batch auto found; 0: none was searched for
   std::string weight_grads;      ///< empty: not given
   std::string optimizer;         ///< empty: not given
   std::string granularity;       ///< empty: not given
   bool forward = false;          ///< whether to leave out the graph's backward nodes
   bool unit_cost = false;        ///< whether to set every node's cost to 1
-  /// Precision in which load() and with_batch() store the graph, if the command has the option.
+  /// Precision in which load() and with_batch() store the graph, if the command has --precision.
   PrecisionChoice precision;
 
-  /// Adds a positional argument, which names the graph, and the options of all models. Must be called after the
-  /// subcommand's own options were added, because these take precedence over a model's option of the same name.
+  /// Adds a positional argument for the graph, and the options of all models. Must be called after the subcommand's own
+  /// options were added, because these take precedence over model options of the same name.
   void add_to(CLI::App& app, const std::string& positional = "GRAPH");
-  /// Returns a GraphSource for the named graph with its options. A file will be read with the options of reading().
-  /// Throws InputError if an option has a bad value.
+  /// Returns the named graph with its options. If it is a file, the options of reading() apply. Throws InputError if an
+  /// option has a bad value.
   pipeline::GraphSource model() const;
-  /// Returns the same as model(). Also throws InputError if options of models are given together with a file.
+  /// Like model(), but also throws InputError if a file has options of models.
   pipeline::GraphSource source() const;
   /// Loads the graph that is named here. Throws InputError.
   core::Graph load() const;
-  /// Builds the model with the batch `batch` instead of the given one.
+  /// Builds the model with this batch instead of the given one.
   core::Graph with_batch(std::int64_t batch) const;
-  /// Loads the graph and returns the problem of meeting the budget. A budget in percent refers to the baseline's peak
-  /// with sizes rounded up to the alignment. Throws InputError.
+  /// Loads the graph and returns the problem of meeting the budget. Percentages refer to the baseline's peak, with
+  /// sizes rounded up to the alignment. Throws InputError.
   fit::Problem problem(const std::string& budget, const AlignmentChoice& alignment = {.given = 1}) const;
-  /// Returns the file to be read; its path is empty for a model.
   NamedPath input() const;
 
  private:
   void add_batch(CLI::App& app, const std::string& help, const std::string& group);
 };
 
-/// Options that write the graph of a command to files: as Cairn JSON, Graphviz or PACE .gr.
+/// Options that write a command's graph to files: as Cairn JSON, Graphviz or PACE .gr.
 struct GraphOutputs {
   std::string json, dot, gr;
 
@@ -182,11 +175,11 @@ struct GraphOutputs {
   std::vector<NamedPath> paths() const;
   void write(const core::Graph& graph) const;
 };
-/// Returns the text with which messages name a file that was written: the path, or "stdout" for `-`. If the path is
-/// empty, the text says that nothing was written.
+/// Returns how messages name a written file: its path, or "stdout" for `-`. For an empty path, says that nothing was
+/// written.
 std::string written_to(const std::string& path);
 
-/// The options that say which solver runs and when it must stop.
+/// The options that choose the solver and its limits.
 struct SolverArguments {
   std::string solver = "auto";
   std::string time_limit;
@@ -195,19 +188,17 @@ struct SolverArguments {
   std::string memory;  ///< empty: the default of SolveOptions
   std::string order = "free";
   std::int32_t max_occurrences = 0;  ///< 0: any number
-  std::vector<std::string> own;      ///< values of --option: "name=value" for options that only this solver has
+  std::vector<std::string> own;      ///< values of --option, "name=value", for options that only this solver has
 
-  /// Adds the options. If no limit is given, the time limit is `default_seconds`. If only a work limit is given, the
-  /// time is unlimited.
+  /// Adds the options. Without any limit, the time limit is `default_seconds`; with only a work limit, the time is
+  /// unlimited.
   void add_to(CLI::App& app, const std::string& default_seconds);
   const solvers::SolverInfo& find() const;
-  /// Returns whether --solver was given on the command line.
   bool names_solver() const;
-  /// Returns whether --order, --max-occurrences or --option is given. These options can restrict the search to some
-  /// schedules.
+  /// Returns whether --order, --max-occurrences or --option is given, which can exclude schedules from the search.
   bool narrows() const;
-  /// Returns the solver's options, without a budget. Ctrl-C stops the search. Throws InputError, for example for an
-  /// option that the solver does not have.
+  /// Returns the solver's options, without a budget. Ctrl-C stops the search. Throws InputError, for example for
+  /// options that the solver does not have.
   solvers::SolveOptions options() const;
 
  private:

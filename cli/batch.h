@@ -15,21 +15,20 @@ namespace cairn::cli {
 /// Returns whether the graph is a model with a batch.
 bool takes_batch(const GraphArguments& graph);
 
-/// Finds the largest batch that fits into the budget or device that `objective` names. Throws InputError if `objective`
-/// names no fixed size.
+/// Finds the largest batch that fits into the budget or device of `objective`. Throws InputError if that is not a fixed
+/// size.
 fit::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArguments& objective,
                                 const AlignmentChoice& alignment, const SolverArguments& search, const Console& console,
                                 const core::Limit& limit);
 
-/// Returns `graph` with the largest batch that fits, if --batch auto was given. The search for the batch takes at most
-/// half of the time limit. Reports the batch on stderr. Throws InputError. Throws Failure if not even a batch of 1
-/// fits.
+/// Returns `graph`, with the largest batch that fits if --batch auto was given. That search takes at most half of the
+/// time limit and reports the batch on stderr. Throws InputError. Throws Failure if not even a batch of 1 fits.
 GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments& objective,
                                   const AlignmentChoice& alignment, const SolverArguments& search,
                                   const Console& console);
 
-/// Returns the arguments of a subcommand. If --batch auto was given, replaces the graph by with_largest_batch().
-/// `Arguments` is the struct of a subcommand's arguments, which must have the members that are used here.
+/// Returns the subcommand's arguments, with the graph replaced by with_largest_batch(). `Arguments` must have the
+/// members used here.
 template <class Arguments>
 Arguments with_batch(Arguments arguments) {
   if constexpr (requires { arguments.backend.precision; }) arguments.graph.precision = arguments.backend;

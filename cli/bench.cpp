@@ -21,8 +21,7 @@ namespace {
 constexpr core::NodeId kNodes = 20000;
 constexpr core::NodeId kLayer = 100;
 
-/// Builds layers of 100 nodes. Each node reads two distinct nodes of the previous layer, which gives about 40,000
-/// edges.
+/// Builds layers of 100 nodes, each of which reads two nodes of the previous layer: about 40,000 edges.
 core::Graph layered_graph() {
   std::mt19937_64 random(1);
   const auto below = [&](std::int64_t bound) {
@@ -51,8 +50,7 @@ struct Measurement {
   std::string description;
 };
 
-/// Measures the seconds that one call takes. Repeats the call for about `budget` seconds, and returns the shortest
-/// timing.
+/// Repeats the call for about `budget` seconds, and returns the shortest time in seconds.
 template <class F>
 double seconds_of(F&& call, double budget = 0.3) {
   using Clock = std::chrono::steady_clock;

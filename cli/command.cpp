@@ -21,17 +21,17 @@ namespace {
 std::atomic<bool> interrupted{false};
 
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
-std::atomic<std::int64_t> first_signal{0};  // time of the first signal in ns; 0: there was none
+std::atomic<std::int64_t> first_signal{0};  // time in ns; 0: there was no signal
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "a signal handler may not wait for a lock");
 
-/// Calls only functions that POSIX permits in a handler of signals.
+/// Only calls functions that POSIX permits in signal handlers.
 extern "C" void on_interrupt(int signal) {
   interrupted.store(true, std::memory_order_relaxed);
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   const std::int64_t at = now.tv_sec * kNanoseconds + now.tv_nsec;
   std::int64_t first = 0;
-  // Service managers, `timeout` and terminals may deliver one request twice: to the process and to its group.
+  // Service managers, `timeout` and terminals may signal a process twice for one request: itself and its group.
   if (first_signal.compare_exchange_strong(first, at) || at - first < kNanoseconds) return;
   std::signal(signal, SIG_DFL);
   std::raise(signal);
@@ -40,8 +40,8 @@ extern "C" void on_interrupt(int signal) {
 }  // namespace
 
 const std::atomic<bool>& catch_interrupt() {
-  // SIGINT comes from Ctrl-C. SIGTERM comes from timeout, docker stop and Slurm. SIGHUP comes from a terminal that is
-  // closed; nohup ignores that signal.
+  // SIGINT comes from Ctrl-C. SIGTERM comes from timeout, docker stop and Slurm. SIGHUP comes from a closed terminal;
+  // nohup ignores it.
   static const bool installed = [] {
     std::signal(SIGINT, on_interrupt);
     std::signal(SIGTERM, on_interrupt);
@@ -59,8 +59,8 @@ std::string one_line(std::string message) {
 
 namespace {
 
-/// Limits the first line of the message to the width of a verdict; the rest of the line becomes the second line.
-/// Divides the line at a semicolon or, if there is none, between words.
+/// Limits the first line of the message to the width of a verdict, by a line break at a semicolon or else between
+/// words.
 std::string with_short_verdict(std::string message) {
   constexpr std::string_view kBetween = "; ";
   const std::string verdict = core::cut_to_width(message, report::kVerdictColumns);
@@ -107,7 +107,7 @@ int print_failure(const Failure& failure, bool json) {
 
 void print_error(const std::string& message) {
   const bool colour = stderr_is_terminal() && std::getenv("NO_COLOR") == nullptr;
-  std::cerr << (stderr_is_terminal() ? "\r\033[K" : "")  // erases a progress line, if there is one
+  std::cerr << (stderr_is_terminal() ? "\r\033[K" : "")  // erases a progress line
             << (colour ? "cairn: \033[31merror:\033[0m " : "cairn: error: ");
   const std::string text = with_short_verdict(message);
   for (std::size_t begin = 0; begin < text.size();) {

@@ -24,8 +24,6 @@ inline constexpr int kNotFound = 4;
 inline constexpr int kDevice = 5;
 inline constexpr int kInterrupted = 130;
 
-/// One subcommand. `app` holds the subcommand's options. `run` does the work after the options were parsed, and returns
-/// the exit code.
 struct Subcommand {
   CLI::App* app;
   std::function<int()> run;
@@ -44,8 +42,8 @@ Subcommand add_run(CLI::App& root);
 Subcommand add_simulate(CLI::App& root);
 Subcommand add_bench(CLI::App& root);
 
-/// An exception that ends the command with an exit code and a message. The message is printed on stderr. Its first
-/// line, the verdict, says what is wrong. With --json, `details` and the key "error" are also printed on stdout.
+/// An exception that ends the command with an exit code. Its message is printed on stderr; the first line, the verdict,
+/// says what is wrong. With --json, `details` and the key "error" are also printed on stdout.
 class Failure : public core::Error {
  public:
   Failure(int code, const std::string& message, Json object = Json::object())
@@ -54,20 +52,18 @@ class Failure : public core::Error {
   Json details;
 };
 
-/// Returns the message with line ends replaced by spaces. Line ends can come from user input that the message quotes.
+/// Replaces line ends by spaces. They can come from user input that the message quotes.
 std::string one_line(std::string message);
-/// Converts the exception that is being handled to a Failure. The exception can be of any type.
+/// Converts the exception that is being handled, of any type, to a Failure.
 Failure current_failure();
-/// Prints the lines of the failure on stderr. If `json` is set, also prints its details on stdout. Returns its exit
-/// code.
+/// Prints the failure on stderr and, if `json` is set, its details on stdout. Returns its exit code.
 int print_failure(const Failure& failure, bool json);
-/// Prints "cairn: error: " and the verdict, which is the first line of the message, on stderr. Then prints the other
-/// lines of the message, indented. The word "error" is red on a terminal. If the verdict is longer than
-/// report::kVerdictColumns, the rest of it is printed on a second line.
+/// Prints "cairn: error: " and the verdict, which is the first line of the message, on stderr. The other lines follow,
+/// indented. A verdict longer than report::kVerdictColumns continues on a second line. On a terminal, "error" is red.
 void print_error(const std::string& message);
 
-/// Makes the first Ctrl-C, SIGTERM or SIGHUP set a flag, and returns that flag. Further signals within a second count
-/// as the same request. A later signal ends the process. A SIGHUP that is ignored, as under nohup, stays ignored.
+/// Makes the first Ctrl-C, SIGTERM or SIGHUP set a flag, and returns the flag. More signals within a second count as
+/// the same request; a later one ends the process. An ignored SIGHUP, as under nohup, stays ignored.
 const std::atomic<bool>& catch_interrupt();
 
 }  // namespace cairn::cli

@@ -9,7 +9,7 @@
 #include "cairn/cli/output.h"
 #include "cairn/pipeline/device_memory.h"
 
-/// The options that state the memory of a device. The budget is then computed from this memory.
+/// The options that state a device's memory, from which the budget is computed.
 namespace cairn::cli {
 
 /// The options --device-memory and --context-memory.
@@ -18,8 +18,7 @@ struct DeviceArguments {
 
   void add_to(CLI::App& app);
   bool given() const { return !memory.empty(); }
-  /// Parses the options. Throws InputError on a text that is not a size, and if only
-  /// --context-memory is given.
+  /// Throws InputError if a text is not a size, or if only --context-memory is given.
   std::optional<pipeline::DeviceMemory> given_memory() const;
 };
 

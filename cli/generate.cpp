@@ -28,7 +28,7 @@ struct GenerateArguments {
   std::vector<std::int64_t> numbers;
 };
 
-/// A generated graph. Some constructions determine the graph's least peak, which is then stored with the graph.
+/// A generated graph. Some constructions know the graph's least peak, which is stored with the graph.
 struct Generated {
   core::Graph graph;
   std::optional<std::int64_t> feasible_peak;
@@ -106,7 +106,7 @@ const GeneratorInfo& find_generator(const std::string& name) {
                                      fmt::join(names, ", ")));
 }
 
-/// Throws InputError if the graph would be too large. To be called before anything is allocated.
+/// Throws InputError if the graph would be too large. Must be called before allocations.
 void require_size(const GenerateArguments& a) {
   constexpr std::int64_t kMost = 20'000'000;
   const std::int64_t chains = static_cast<std::int64_t>(a.branches) * a.length;

@@ -36,9 +36,9 @@ struct InfoArguments {
   bool explain = false;
 };
 
-/// Searches for a tree decomposition of small width during half of the time limit, and writes the best one to a file.
+/// Searches for a tree decomposition of small width, and writes the best one to a file.
 solvers::Treewidth write_decomposition(const InfoArguments& arguments, const core::Graph& graph) {
-  constexpr double kShare = 0.5;  // fraction of the limit; the rest is for the search for the least budget
+  constexpr double kShare = 0.5;  // fraction of the time limit; the search for the least budget gets the rest
   solvers::SolveOptions options = arguments.search.options();
   options.limit = core::Stopwatch(from_start(options.limit)).share(kShare);
   ProgressLine line(arguments.console);
@@ -62,7 +62,7 @@ void write_witness(const InfoArguments& arguments, const core::Graph& graph, con
   write_output(arguments.witness_plan, [&] { return core::plan_to_json(graph, least.plan.value()); });
 }
 
-/// Finds what helps if a device is too small: the smallest sufficient device, and the largest batch.
+/// Finds what helps if a device is too small: the smallest device that suffices, and the largest batch.
 void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const core::Limit& limit,
             pipeline::DeviceAdvice& device) {
   device.least_memory = device.share.beside_arena() + least.memory();
@@ -71,8 +71,8 @@ void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const
                                        arguments.console, limit);
 }
 
-/// Throws a Failure that says that the resident tensors leave no memory of the device for the arena. No schedule helps
-/// in this case, but a smaller batch may help, so the message names the largest batch that fits.
+/// Throws a Failure: the resident tensors leave no memory of the device for the arena. No schedule helps, but a smaller
+/// batch may, so the message names the largest batch that fits.
 [[noreturn]] void refuse_device(const InfoArguments& arguments, const core::Graph& graph,
                                 const pipeline::DeviceShare& share) {
   pipeline::DeviceAdvice device{share, {}, {}};
@@ -89,8 +89,8 @@ void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const
                 std::move(json));
 }
 
-/// Adds the cost per sample of the largest batch. This is the cost of the cheapest schedule known within the budget,
-/// divided by the number of samples of the batch.
+/// Adds the cost per sample of the largest batch: the cost of the cheapest schedule known within the budget, divided by
+/// the batch.
 void add_sample_cost(std::int64_t batch, const fit::Problem& problem,
                      const std::optional<pipeline::BudgetVerdict>& verdict, Json& json, Rows& rows) {
   if (batch == 0) return;
@@ -128,7 +128,7 @@ int show_info(const InfoArguments& arguments) {
   std::optional<solvers::Treewidth> treewidth;
   if (!arguments.td.empty()) treewidth = write_decomposition(arguments, graph);
   ObjectiveArguments objective = arguments.objective;
-  objective.max_cost.clear();  // --max-cost restricts only the search for the batch, which has already ended
+  objective.max_cost.clear();  // --max-cost restricts only the search for the batch, which has ended
   fit::Task task = objective.task(std::move(graph), arguments.graph.name, arguments.alignment, arguments.search);
   const fit::Problem& problem = task.problem;
 
@@ -170,7 +170,7 @@ int show_info(const InfoArguments& arguments) {
   const Explanation explanation(problem.graph, verdict && verdict->by ? &verdict->by->schedule : nullptr);
   explanation.add_to(json);
   const bool failed = stopped || (verdict && verdict->fits != true);
-  // Even if the command fails, the table is printed. With --json, the object of the failure contains the results.
+  // Prints the table even if the command fails. With --json, the object of the failure has the results.
   if (!failed || !arguments.console.json)
     arguments.console.print(json, format_table(rows) + explanation.text(arguments.explain));
   if (stopped)

@@ -35,8 +35,7 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
   return core::did_you_mean(word, std::vector<std::string_view>(names.begin(), names.end()));
 }
 
-/// Returns an error message about arguments that are neither options nor their values. Returns an empty text if there
-/// are no such arguments.
+/// Returns an error message about arguments that are neither options nor their values; empty if there are none.
 std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>& subcommands) {
   for (const auto& subcommand : subcommands) {
     if (!subcommand.app->parsed()) continue;
@@ -59,7 +58,7 @@ std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>&
   return fmt::format("cairn has no subcommand '{}'{}; see 'cairn --help'", word, suggestion(word, names));
 }
 
-/// Returns the help of `cairn` itself, which fits on one screen. The commands that a new user needs first come first.
+/// Returns the help of `cairn` itself, which fits on one screen. The first commands are those that a new user needs.
 std::string help(const CLI::App& root) {
   constexpr std::size_t kFirst = 3;
   std::string text = fmt::format("{}\n\nUsage: cairn COMMAND [OPTIONS]     'cairn help COMMAND' says what it takes\n\n",
@@ -89,9 +88,8 @@ int run_guarded(const Subcommand& subcommand, bool json) {
   }
 }
 
-/// Returns an error message for two kinds of arguments that CLI11 does not report; empty if there are none. An argument
-/// such as `--budget=` has no value, and CLI11 would take the next argument as the value. An empty argument is what an
-/// unset shell variable becomes.
+/// Returns an error message about two kinds of arguments that CLI11 does not report; empty if there are none. For
+/// `--budget=`, CLI11 would take the next argument as the value. An empty argument comes from an unset shell variable.
 std::string describe_empty_values(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -102,8 +100,8 @@ std::string describe_empty_values(int argc, char** argv) {
   return {};
 }
 
-/// Returns what is wrong with the number in `word`; empty if it is correct. Rewrites a whole number in plain digits,
-/// because CLI11 would read 010 as octal and -1 as the largest number that exists.
+/// Returns what is wrong with the number in `word`; empty if nothing. Rewrites a whole number in plain digits, because
+/// CLI11 would read 010 as octal and -1 as the largest number.
 std::string read_number(std::string_view type, std::string& word) {
   if (type.starts_with("FLOAT")) {
     double value = 0;
@@ -130,7 +128,7 @@ std::string read_number(std::string_view type, std::string& word) {
                                                                  : std::numeric_limits<std::int64_t>::max());
 }
 
-/// Makes every option that takes numbers check its text before CLI11 converts that text.
+/// Checks the texts of numbers before CLI11 converts them.
 void check_numbers(const std::vector<Subcommand>& subcommands) {
   for (const auto& subcommand : subcommands) {
     for (CLI::Option* option : subcommand.app->get_options()) {
@@ -148,8 +146,8 @@ void check_numbers(const std::vector<Subcommand>& subcommands) {
   }
 }
 
-/// Returns the arguments as CLI11 should read them. `help` alone, `help COMMAND`, `COMMAND help` and an empty command
-/// line become requests for --help.
+/// Returns the arguments for CLI11. `help`, `help COMMAND`, `COMMAND help` and an empty command line become requests
+/// for --help.
 std::vector<std::string> read_words(int argc, char** argv, const std::vector<Subcommand>& subcommands) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const std::string help = "--help";
@@ -184,7 +182,7 @@ int main_guarded(int argc, char** argv) {
   const std::vector<Subcommand> subcommands = {add_info(app),    add_solve(app),    add_run(app),      add_pareto(app),
                                                add_models(app),  add_solvers(app),  add_model(app),    add_plan(app),
                                                add_measure(app), add_simulate(app), add_generate(app), add_bench(app)};
-  // This is set after the subcommands were added, so that they keep CLI11's form.
+  // Set after the subcommands were added, so that they keep CLI11's form of help.
   app.formatter_fn([](const CLI::App* root, const std::string&, CLI::AppFormatMode) { return help(*root); });
   const std::string empty_values = describe_empty_values(argc, argv);
   if (!empty_values.empty()) return fail(kBadInput, empty_values, json);
@@ -195,14 +193,12 @@ int main_guarded(int argc, char** argv) {
     app.parse(words);
   } catch (const CLI::Success& success) {  // --help and --version
     const int code = app.exit(success);
-    // Without arguments, the exit code is that of an error, so that a script notices if the variable that should
-    // contain the arguments is empty.
+    // Without arguments, the exit code is that of an error, because a script may have passed an empty variable.
     return argc > 1 ? code : kBadInput;
   } catch (const core::InputError& error) {
     return fail(kBadInput, error.what(), json);
   } catch (const CLI::ConversionError& error) {
-    // The text of every number was checked above. So if CLI11 cannot convert a number, it does not fit into its
-    // variable.
+    // read_number() has checked the texts. So a number that CLI11 cannot convert does not fit into its variable.
     constexpr std::string_view kBefore = "Could not convert: ";
     const std::string what = error.what();
     const std::size_t equals = what.find(" = ");
@@ -224,7 +220,7 @@ int main_guarded(int argc, char** argv) {
   return fail(kBadInput, "no subcommand was given; 'cairn --help' lists them", json);
 }
 
-/// Flushes stdout, which may be full or closed, and returns the exit code.
+/// Flushes stdout. If it is full or closed, prints an error and returns kBadInput instead of kDone.
 int flushed(int code) {
   std::cout.flush();
   if (std::cout) return code;
@@ -232,8 +228,8 @@ int flushed(int code) {
   return code == kDone ? kBadInput : code;
 }
 
-/// Calls `work` on a thread with a stack of at least 8 MiB, even if `ulimit -s` is less. Threads that are started later
-/// get such stacks, too. Some compilers make code that needs more stack than a low limit permits.
+/// Calls `work` on a thread with a stack of at least 8 MiB, even if `ulimit -s` is less, because the code of some
+/// compilers needs more than a low limit. Later threads get such stacks, too.
 int with_room_on_stacks(const std::function<int()>& work) {
   constexpr std::size_t kUsual = std::size_t{8} << 20;  // bytes
   rlimit limit{};
@@ -242,7 +238,7 @@ int with_room_on_stacks(const std::function<int()>& work) {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return work();
   pthread_attr_setstacksize(&attributes, kUsual);
-  const int failed = pthread_setattr_default_np(&attributes);  // for threads that pools start
+  const int failed = pthread_setattr_default_np(&attributes);  // for threads that are started later
   pthread_attr_destroy(&attributes);
   if (failed != 0) return work();
   int code = kDefect;
@@ -256,8 +252,7 @@ int with_room_on_stacks(const std::function<int()>& work) {
 int main(int argc, char** argv) {
   using namespace cairn::cli;
   std::signal(SIGXFSZ,
-              // If SIGXFSZ is ignored, a write beyond the limit on file sizes fails, and the file that was partly
-              // written is removed.
+              // With SIGXFSZ ignored, a write beyond the limit on file sizes fails, and the incomplete file is removed.
               SIG_IGN);
   return with_room_on_stacks([&] { return flushed(main_guarded(argc, argv)); });
 }

@@ -1,4 +1,4 @@
-// The only file that uses MPI, if the build has it.
+// The only file that uses MPI (if the build has it).
 #include "cairn/cli/mpi.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace cairn::cli {
 namespace {
 
-/// Returns the number in the first of these environment variables that is set, or -1 if none is.
+/// Returns the number in the first environment variable of `names` that is set, or -1 if none is.
 template <std::size_t count>
 int from_environment(const std::array<const char*, count>& names) {
   for (const char* name : names) {
@@ -25,7 +25,7 @@ int from_environment(const std::array<const char*, count>& names) {
   return -1;
 }
 
-/// Returns whether a variable of Open MPI, PMIx, or the PMI of MPICH and Slurm is set.
+/// Open MPI, PMIx, and the PMI of MPICH and Slurm set these variables.
 bool started_by_mpirun() { return from_environment(std::array{"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) >= 0; }
 
 #if CAIRN_HAS_MPI
@@ -57,7 +57,7 @@ class MpiProcesses : public Processes {
     MPI_Bcast(values.data(), static_cast<int>(values.size()), MPI_INT64_T, 0, MPI_COMM_WORLD);
   }
   std::vector<std::string> gather(const std::string& bytes) override {
-    // The texts are sent one by one, because the sum of their lengths can exceed the range of MPI's int.
+    // Sends the texts one by one, because their total length can exceed MPI's int.
     const auto length = static_cast<std::int64_t>(bytes.size());
     std::vector<std::int64_t> lengths(rank_ == 0 ? static_cast<std::size_t>(count_) : 0);
     MPI_Gather(&length, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, 0, MPI_COMM_WORLD);

@@ -6,21 +6,20 @@
 
 namespace cairn::cli {
 
-/// The processes that mpirun started. If mpirun did not start this process, the group consists of this process alone.
+/// The processes that mpirun started, or this process alone if it was started without mpirun.
 class Processes : public sim::Ranks {
  public:
   /// Returns the number of this process among the processes on this machine.
   virtual int local_rank() const { return 0; }
   /// Returns the number of processes on this machine.
   virtual int local_count() const { return 1; }
-  /// Ends all processes immediately with this exit code. A process calls this function if it fails while others wait
-  /// for it, because they would wait forever.
+  /// Ends all processes immediately with this exit code. A process that fails calls this if others would wait for it
+  /// forever.
   virtual void abort(int exit_code) { (void)exit_code; }
 };
 
-/// Starts MPI if mpirun started this process. In that case, the destructor of the returned object ends MPI. If mpirun
-/// did not start this process, the returned group consists of this process alone. Throws Failure if mpirun started more
-/// than one process and the build has no MPI. On Ctrl-C, mpirun sends SIGTERM to the processes.
+/// Starts MPI if mpirun started this process; the returned object's destructor ends MPI. Throws Failure if mpirun
+/// started several processes and the build has no MPI. On Ctrl-C, mpirun sends SIGTERM to the processes.
 std::unique_ptr<Processes> open_processes();
 
 }  // namespace cairn::cli

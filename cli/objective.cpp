@@ -47,7 +47,7 @@ fit::Task ObjectiveArguments::task(core::Graph graph, const std::string& name, c
 
 namespace {
 
-/// Returns whether schedules of such a search are stored from one command to the next.
+/// Returns whether schedules of this search are stored for later commands.
 bool remembers(const fit::Task& task, const SolverArguments& search) {
   return search.work_limit == 0 && search.find().can.any_means && task.plans_fit() &&
          task.problem.graph.node_count() > 0;

@@ -27,8 +27,9 @@ struct ObjectiveArguments {
   /// Adds the options to the command. `help` is the help text of --budget.
   void add_to(CLI::App& app, const std::string& help);
   bool given() const { return !budget.empty() || !max_cost.empty() || device.given(); }
-  /// Returns the task. Without a budget and a largest cost, its objective is the knee for the solver `auto` and the
-  /// least peak for other solvers. Throws InputError. Throws Failure if no schedule can be as cheap as required.
+  /// Without a budget and a largest cost, the task's objective is the knee of the curve of cost over memory for the
+  /// solver `auto`, and the least peak for other solvers. Throws InputError. Throws Failure if no schedule can be as
+  /// cheap as required.
   fit::Task task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
                  const SolverArguments& search) const;
 };
@@ -39,18 +40,18 @@ void add_peak_only(CLI::App& app, bool& peak_only);
 using report::add_proof;
 using report::proof_row;
 
-/// Returns the schedule of the lowest plan that earlier commands have stored for the task's graph. Returns nothing if a
-/// work limit asks for the same answer each time, if the solver does not combine algorithms, or if plans do not matter.
+/// Returns the stored schedule of the lowest plan of the task's graph. Returns nothing if there is a work limit (it
+/// asks for the same answer each time), if the solver does not combine algorithms, or if plans do not matter.
 std::optional<fit::LeastBudget> remembered(const fit::Task& task, const SolverArguments& search);
-/// Stores `least` for later commands, if remembered() returns no lower one. Returns the lower of the two.
+/// Stores `least` for later commands unless remembered() has a lower plan. Returns the lower of the two.
 fit::LeastBudget remember(const fit::Task& task, const SolverArguments& search, fit::LeastBudget least);
-/// Searches as fit::search() does, with a remembered() schedule that helps.
+/// Searches as fit::search() does, and starts from a remembered() schedule if that helps.
 fit::Answer search(const fit::Task& task, const SolverArguments& arguments, const solvers::SolveOptions& search,
                    const std::function<void(const fit::CurveProgress&)>& progress = {});
 
-/// Returns a Failure whose message explains why no schedule that meets the request is known. `output` is the file to
-/// which the best schedule so far was written; it is empty if there is none. `other` says what else may help if only
-/// the plan does not fit. `json` becomes Failure::details.
+/// Returns a Failure that explains why no schedule that meets the request is known. `output` is the file with the best
+/// schedule so far; empty: none was written. `other` says what else may help if only the plan does not fit. `json`
+/// becomes Failure::details.
 Failure failure_of(const fit::Task& task, const SolverArguments& search, const fit::Answer& answer,
                    const fit::LeastBudget& least, const std::string& output, std::string_view other, Json json);
 

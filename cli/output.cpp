@@ -19,7 +19,6 @@
 namespace cairn::cli {
 namespace {
 
-/// Returns the width of the terminal on stderr, in columns.
 std::size_t terminal_columns() {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
@@ -29,7 +28,7 @@ std::size_t terminal_columns() {
   return columns > 0 ? static_cast<std::size_t>(columns) : kUsual;
 }
 
-/// Makes the text printable, except for line ends, which tables contain.
+/// Makes the text printable but keeps its line ends.
 std::string printable_lines(const std::string& text) {
   std::string shown;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -73,7 +72,7 @@ void print_warning(const core::ReadWarning& warning) {
   if (streams().quiet) return;
   const bool terminal = stderr_is_terminal();
   const bool colour = terminal && std::getenv("NO_COLOR") == nullptr;
-  std::cerr << (terminal ? "\r\033[K" : "")  // erases a progress line, if there is one
+  std::cerr << (terminal ? "\r\033[K" : "")  // erases a progress line
             << (colour ? "cairn: \033[33mwarning:\033[0m " : "cairn: warning: ") << core::printable(warning.text)
             << std::endl;
 }
@@ -95,8 +94,7 @@ void write_output(const std::string& path, const std::function<std::string()>& t
 const std::string& unwritten() { return not_written; }
 
 void limit_reading(double seconds) {
-  constexpr double kLeast = 1;  // seconds; a shorter limit would also stop the reading of small files, for which a
-                                // short search can still give an answer
+  constexpr double kLeast = 1;  // seconds; enough to read a small graph, which a short search can still solve
   reading_ends = std::max(seconds, kLeast);
 }
 
@@ -143,7 +141,7 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::draw(const std::string& text) {
   if (text.empty()) return;
   shown_ = true;
-  // The last column is not used, because some terminals wrap as soon as it is written.
+  // The last column stays empty, because some terminals wrap when it is written.
   std::cerr << '\r' << core::cut_to_width(text, terminal_columns() - 1) << "\033[K" << std::flush;
 }
 
@@ -185,7 +183,6 @@ std::string ProgressLine::bar(double share) {
 
 namespace {
 
-/// Formats a bar and a time: "[####....] 2.1 s".
 std::string time_text(double seconds, double limit_seconds) {
   return fmt::format("{}{:.1f} s", std::isfinite(limit_seconds) ? ProgressLine::bar(seconds / limit_seconds) : "",
                      seconds);
@@ -221,8 +218,8 @@ std::function<void(const fit::CurveProgress&)> ProgressLine::of_curve(double lim
     std::string text = "the ends of the curve";
   };
   const auto latest = std::make_shared<Latest>();
-  // Before the first point of the curve, another search may show its progress on the line. So this object begins to
-  // write the line only at the first call.
+  // Until the first point of the curve, another search may show its progress here. So this function starts to write at
+  // its first call.
   return [this, latest, limit_seconds, started = false](const fit::CurveProgress& progress) mutable {
     if (!std::exchange(started, true)) {
       keep_showing([latest, limit_seconds, before = progress.seconds](double seconds) {

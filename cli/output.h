@@ -30,13 +30,12 @@ struct Console {
   bool quiet = false;
 
   void add_to(CLI::App& app);
-  /// Prints the object if --json is given. Otherwise prints the table, unless --quiet is given. Tables contain no
-  /// colours, and the names in them contain no control characters. The output goes to stdout, or to stderr if an output
-  /// file is `-`.
+  /// Prints the object if --json is given, else the table unless --quiet is given. Tables have no colours, and their
+  /// names no control characters. Prints on stdout, or on stderr if an output file is `-`.
   void print(const Json& object, const std::string& table) const;
 };
 
-/// The options --json and --quiet for code that has no Console, such as the report of a wrong command line. main() sets
+/// The options --json and --quiet for code without a Console, such as the report of a wrong command line. main() sets
 /// them before it parses the command line, by searching for the two words.
 struct Streams {
   bool json = false, quiet = false;
@@ -44,21 +43,20 @@ struct Streams {
 };
 Streams& streams();
 
-/// Returns all warnings that print_warning() got so far, for --json.
+/// Returns all warnings of print_warning() so far, for --json.
 Json warnings_json();
-/// Prints the warning in one line on stderr, unless --quiet.
+/// Prints the warning in one line on stderr, unless --quiet is given.
 void print_warning(const core::ReadWarning& warning);
-/// Returns options for reading a file. With these options Ctrl-C stops reading, warnings are printed, and a long read
-/// shows its progress.
+/// Returns options for reading a file: Ctrl-C stops reading, warnings are printed, and a long read shows its progress.
 core::ReadOptions reading(const std::string& path);
-/// Limits the time for reading files. If a file is still being read `seconds` seconds after the command began, reading
-/// it fails. Limits below one second count as one second.
+/// Limits the time for reading files. A file that is still being read `seconds` seconds after the command began is an
+/// error. A limit below 1 counts as 1.
 void limit_reading(double seconds);
 
-/// Writes text() to the file `path`. Does nothing if `path` is empty. If the file cannot be written, prints an error
-/// immediately, and the command continues. At the end, the command's exit code is kBadInput instead of kDone.
+/// Writes text() to the file `path`, unless that is empty. If it cannot be written, prints an error, and the command
+/// continues but ends with the exit code kBadInput instead of kDone.
 void write_output(const std::string& path, const std::function<std::string()>& text);
-/// Returns the messages about files that could not be written, in one line; empty if all were written.
+/// Returns the messages about files that could not be written, in one line; empty if there are none.
 const std::string& unwritten();
 
 using report::add_limits;
@@ -81,33 +79,29 @@ using report::stop_text;
 void print_json(const Json& object);
 bool stderr_is_terminal();
 
-/// A progress line on stderr, rewritten in place. Nothing is shown if stderr is not a terminal. The line is truncated
-/// to the terminal's current width and erased by the destructor. Must not be moved once it shows something.
+/// A progress line on stderr, rewritten in place and shown only on a terminal. It is cut to the terminal's width, and
+/// the destructor erases it. Must not be moved once it shows something.
 class ProgressLine {
  public:
   explicit ProgressLine(const Console& console) : active_(stderr_is_terminal() && !console.quiet) {}
-  /// Makes a line that is shown only if stderr is a terminal and --quiet is not given.
+  /// Uses the options in streams() instead of a Console.
   ProgressLine() : active_(stderr_is_terminal() && !streams().quiet) {}
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// Returns whether anything is shown.
   bool active() const { return active_; }
   void show(const std::string& text);
-  /// Shows text(seconds since this call) several times a second, until something else is shown. A thread of this object
-  /// calls `text`. The destructor ends that thread.
+  /// Shows text(seconds since this call) several times a second until something else is shown. A thread of this object
+  /// calls `text`; the destructor ends it.
   void keep_showing(std::function<std::string(double seconds)> text);
-  /// Shows the name of a phase that reports no progress, and its time so far, such as "planning: 3.2 s". Shows nothing
-  /// during the first half second.
+  /// Shows the name and the time of a phase without progress, such as "planning: 3.2 s", after half a second.
   void name_phase(const std::string& phase);
-  /// Returns a bar such as "[####....] ", in which the fraction `share` is filled.
+  /// Returns a bar such as "[####....] ", of which the fraction `share` is filled.
   static std::string bar(double share);
-  /// Returns a function for SolveOptions::progress that shows the best schedule so far; an empty function if the line
-  /// is not shown.
+  /// Returns a SolveOptions::progress that shows the best schedule so far; empty if nothing is shown.
   std::function<void(const solvers::Progress&)> of_search(const fit::Problem& problem, double limit_seconds);
-  /// Returns a function for CurveOptions::progress that shows the progress of the curve; an empty function if the line
-  /// is not shown.
+  /// Returns a CurveOptions::progress that shows the curve's progress; empty if nothing is shown.
   std::function<void(const fit::CurveProgress&)> of_curve(double limit_seconds);
 
  private:

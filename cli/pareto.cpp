@@ -34,7 +34,7 @@ struct ParetoArguments {
   std::string csv, report, svg, schedules;
   bool peak_only = false;
 
-  /// Returns the alignment with which memory is counted.
+  /// With --peak-only, budgets limit peaks, so sizes are not rounded up.
   AlignmentChoice counted() const { return peak_only ? AlignmentChoice{.given = 1} : alignment; }
 };
 

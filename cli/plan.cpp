@@ -36,7 +36,7 @@ struct PlanArguments {
 
 // --- the addresses that buffers may use ------------------------------------------------------------------------------
 
-/// The addresses that buffers may use: those below `capacity` that are not forbidden.
+/// Buffers may use the addresses below `capacity` that are not forbidden.
 struct Space {
   std::optional<std::int64_t> capacity;
   std::vector<core::AddressRange> forbidden;
@@ -76,7 +76,7 @@ Space parse_space(const PlanArguments& arguments) {
   return space;
 }
 
-/// Sets the hints of the buffers to the offsets that buffers with the same ids have in an earlier plan.
+/// Sets the buffers' hints to the offsets that buffers of the same ids have in an earlier plan.
 void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
   std::unordered_map<std::string, std::int64_t> offsets;
   for (const core::BufferSpec& spec : core::load_minimalloc_csv(path, reading(path))) {
@@ -94,7 +94,7 @@ void take_hints(std::vector<core::BufferSpec>& specs, const std::string& path) {
 
 using fit::FoundPlan;
 
-/// Says how far the plan can be above the least height.
+/// Says how far the plan can be above the least possible height.
 std::string quality(const FoundPlan& result) {
   const solvers::PlanSolution& found = result.solution;
   if (found.plan.bytes == found.lower_bound) return "proved least";
@@ -125,7 +125,7 @@ report::PlanVerdict verdict_of(const FoundPlan& result) {
   return {quality(result), result.solution.lower_bound, result.capacity, result.seconds};
 }
 
-/// Calls `work()` and returns its result. Meanwhile, shows the name of the phase and its time on the progress line.
+/// Calls `work()` and returns its result. Shows the phase and its time meanwhile.
 template <class Work>
 auto planned(const PlanArguments& arguments, const char* phase, const Work& work) {
   ProgressLine line(arguments.console);
@@ -164,7 +164,7 @@ int plan_schedule(const PlanArguments& arguments) {
   return kDone;
 }
 
-/// Formats the ids of conflicting buffers: "3 buffers alone do not fit: a, b, c". Shows only the first few of many.
+/// Formats the ids of conflicting buffers: "3 buffers alone do not fit: a, b, c". Of many, shows the first.
 std::string conflict_text(const std::vector<std::string>& ids) {
   constexpr std::size_t kShown = 5;
   if (ids.empty()) return "";
@@ -175,7 +175,7 @@ std::string conflict_text(const std::vector<std::string>& ids) {
                      shown < ids.size() ? ", ..." : "");
 }
 
-/// Explains why no plan within the capacity is known. `conflict` says which buffers are proved not to fit together; it
+/// Explains why no plan within the capacity is known. `conflict` names buffers that are proved not to fit together; it
 /// can be empty.
 std::string refusal_text(const std::string& path, const FoundPlan& result, const std::string& conflict) {
   const std::int64_t capacity = result.capacity.value(), live = result.solution.plan.lower_bound,
@@ -194,11 +194,11 @@ std::string refusal_text(const std::string& path, const FoundPlan& result, const
                            known});
 }
 
-/// Buffers whose fixed offset puts them beyond the capacity. No plan fits then, and no search is needed to prove it.
+/// Buffers whose fixed offset puts them beyond the capacity, so that no plan fits and no search is needed.
 struct Beyond {
-  std::string text;                  ///< names the first of them; empty: there are none
+  std::string text;                  ///< names the first of them; empty if there are none
   std::vector<std::int32_t> buffer;  ///< index of the first of them; empty if there are none
-  std::int64_t end = 0;              ///< the highest address at which one of them ends
+  std::int64_t end = 0;              ///< the highest address at which a buffer ends
 };
 
 Beyond find_beyond(const std::vector<core::BufferSpec>& specs, const Space& space, std::int64_t alignment) {
@@ -240,8 +240,7 @@ int plan_csv(const PlanArguments& arguments) {
     options.limit = watch.rest();
     conflict = planned(arguments, "looking for what does not fit",
                        [&] { return solvers::irreducible_conflict(problem, options); });
-    if (!arguments.minimize) {  // searches again without a capacity, so that the message can name a capacity that
-                                // suffices
+    if (!arguments.minimize) {  // finds a capacity that suffices, for the message
       options.capacity.reset();
       options.limit = watch.rest();
       solvers::PlanSolution lowest =

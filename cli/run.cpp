@@ -28,9 +28,9 @@
 namespace cairn::cli {
 namespace {
 
-/// Largest fraction of the time limit that is reserved for executions and not given to the search.
+/// Largest fraction of the time limit that the search leaves to executions.
 constexpr double kMostToExecute = 0.5;
-/// The baseline is executed before the search only if reading the graph took less than this fraction of the time limit.
+/// If reading the graph took more than this fraction of the time limit, the baseline is not executed before the search.
 constexpr double kMostToRead = 0.2;
 
 struct RunArguments {
@@ -53,8 +53,7 @@ struct RunArguments {
   }
 };
 
-/// The schedule to execute. If a search found it, `answer` is the answer of the search. If the user gave it, there is
-/// no answer.
+/// The schedule to execute. `answer` is that of the search; none if the user gave the schedule.
 struct Choice {
   fit::Decision decision;
   std::optional<fit::Answer> answer;
@@ -64,14 +63,13 @@ struct Choice {
   }
 };
 
-/// Writes the schedule to a file. The file contains the fingerprint of the given graph. That of the prepared graph
-/// would differ between backends, because the scratch of the nodes depends on the backend's kernels.
+/// Writes the schedule with the fingerprint of the given graph. That of the prepared graph depends on the backend,
+/// because the scratch does.
 void write_schedule(const core::Graph& given, const RunArguments& arguments, const core::Schedule& schedule,
                     const std::string& solver, const std::optional<core::Plan>& plan) {
   write_output(arguments.output, [&] { return core::schedule_to_json(given, schedule, solver, plan); });
 }
 
-/// Says that a given schedule needs more memory than the budget.
 std::string over_budget_text(const fit::Problem& problem, const std::string& path, std::int64_t planned) {
   const bool alike = report::read_alike(planned, *problem.budget);
   return report::in_lines(
@@ -82,8 +80,7 @@ std::string over_budget_text(const fit::Problem& problem, const std::string& pat
        bound_text(problem.of_plans()), "raise --budget"});
 }
 
-/// Reads a schedule. It must have been made for the given graph or for the graph that this backend executes; the two
-/// may differ in scratch.
+/// Reads a schedule. It must have been made for the given graph, or for the prepared graph, whose scratch may differ.
 Choice read_choice(const fit::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
   auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint(), reading(arguments.schedule));
   Choice choice{fit::decide_on_given(problem, file.solver.empty() ? "unknown" : file.solver, std::move(file.schedule),
@@ -110,7 +107,7 @@ Choice read_choice(const fit::Problem& problem, const core::Graph& given, const 
   throw failure_of(task, arguments.search, answer, least, "", "", std::move(details));
 }
 
-/// Searches for a schedule. `executing` is the number of seconds to reserve for executions.
+/// Searches for a schedule. `executing` is the number of seconds to leave for executions.
 Choice search_choice(const fit::Task& task, const core::Graph& given, const RunArguments& arguments, double executing) {
   const core::Graph& graph = task.problem.graph;
   solvers::SolveOptions search = arguments.search.options();
@@ -138,8 +135,7 @@ Choice search_choice(const fit::Task& task, const core::Graph& given, const RunA
   return {std::move(decision), std::move(answer)};
 }
 
-/// Executes the two parts of a run: begin() warms up the baseline before the search, and finish() executes everything
-/// else after the search.
+/// The executions of a run: begin() warms up the baseline before the search, and finish() does the rest after it.
 class Executing {
   auto with_line(const auto& work) {
     struct Shown {
@@ -156,19 +152,18 @@ class Executing {
         both_(backend, graph, arguments.plan_options(graph.prepared).alignment,
               arguments.plan_options(graph.prepared).guard_bytes, options(arguments)) {}
 
-  /// Executes the baseline once. Returns the seconds to reserve for executions after the search. If the baseline
-  /// takes t seconds, this is at least kOfBaseline * t, because the schedule is executed at least once and has more
-  /// steps. It is kRounds * t, for several executions of both, if that is at most kShareOfRounds of the limit.
+  /// Executes the baseline once, in t seconds. Returns the seconds to leave for executions after the search: kRounds *
+  /// t for several executions of both, but at most kShareOfRounds of the limit, and at least kOfBaseline * t, because
+  /// the schedule is executed at least once and has more steps.
   double begin(const core::Limit& limit) {
-    // kMost and kShareOfRounds are fractions of the limit. kOfBaseline and kRounds are multiplied by the seconds that
-    // one execution of the baseline takes.
+    // kMost and kShareOfRounds are fractions of the time limit; the others are multiples of t.
     constexpr double kMost = 0.2, kOfBaseline = 1.5, kRounds = 6, kShareOfRounds = 0.1;
     if (!std::isfinite(limit.seconds)) return 0;
     double seconds = 0;
     try {
       seconds = with_line([&] { return both_.warm_up(kMost * limit.seconds); });
     } catch (const core::InterruptedError&) {
-      // Ctrl-C was pressed. The search that follows sees the stop flag, too, ends at once and reports this.
+      // Ctrl-C was pressed. The search will see the stop flag, too, and report this.
     }
     return std::max(kOfBaseline * seconds, std::min(kRounds * seconds, kShareOfRounds * limit.seconds));
   }
@@ -183,7 +178,7 @@ class Executing {
                                  .poison = arguments.poison,
                                  .repeats = arguments.repeats,
                                  .check_on_host = arguments.check};
-    // If only a work limit is given, the time is unlimited.
+    // With only a work limit, the time is unlimited.
     options.limit = {.seconds = arguments.search.options().limit.seconds - seconds_since_start(),
                      .stop = &catch_interrupt()};
     options.progress = [this](const pipeline::RunProgress& progress) { show(progress); };
@@ -237,7 +232,7 @@ int run(const RunArguments& arguments) {
   if (arguments.schedule.empty() && !hopeless) {
     pipeline::require_memory(*backend, graph.prepared, task.rounded);
     const core::Limit limit = arguments.search.options().limit;
-    // If reading took long, executing the baseline would use up the remaining time.
+    // After a slow read, executing the baseline would use up the remaining time.
     if (seconds_since_start() < kMostToRead * limit.seconds) {
       executing.emplace(*backend, graph, arguments);
       if (!arguments.console.quiet && !executing->why_no_baseline().empty())

@@ -24,16 +24,14 @@ namespace {
 struct SimulateArguments {
   Console console;
   GraphArguments graph;
-  /// Exactly one of these two texts is empty:
-  /// - random: number of random schedules to simulate;
-  /// - schedules: path of a file of schedules to simulate.
+  /// Exactly one of these is empty: the number of random schedules, or the path of a file of schedules.
   std::string random, schedules;
   DeviceChoice device;
   std::string budget, time_limit, on_bad_line = "stop", checkpoint, checkpoint_every = "30s";
   std::string output, best, report;
   std::uint64_t seed = 0;
   std::int32_t moves = 0, top = 10;
-  /// Largest number of schedules that the backend gets at once; 0: a number that suits the backend.
+  /// Largest number of schedules that the backend gets at once; 0: the backend chooses.
   std::int64_t at_once = 0;
   bool undominated = false;
 
@@ -89,16 +87,15 @@ std::int64_t parse_count(std::string_view option, std::string_view text) {
   return value;
 }
 
-/// Returns the number of CPU threads that this process uses. This is the value of --threads, if it is given. Otherwise,
-/// the machine's cores are divided equally among the processes on it. A process that is bound to fewer cores uses only
-/// those.
+/// Returns the number of CPU threads that this process uses: the value of --threads if given, else its part of the
+/// machine's cores, but no more than the cores to which it is bound.
 int threads_of(const CLI::App& app, const Processes& processes) {
   if (app.count("--threads") > 0 || processes.local_count() == 1) return core::thread_count();
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   return std::max(1, std::min(core::available_cores(), cores / processes.local_count()));
 }
 
-/// Throws InputError if options contradict each other. To be called before any work is done.
+/// Throws InputError if options contradict each other. Must be called before any work.
 void check(const SimulateArguments& arguments, const CLI::App& app, const Processes& processes) {
   if (arguments.random.empty() == arguments.schedules.empty())
     throw core::InputError(
@@ -125,7 +122,6 @@ void check(const SimulateArguments& arguments, const CLI::App& app, const Proces
                   {arguments.graph.input(), {"--schedules", arguments.schedules}});
 }
 
-/// Everything that sweep() needs.
 struct Setup {
   fit::Problem problem;
   sim::SweepOptions options;
@@ -133,8 +129,8 @@ struct Setup {
   std::unique_ptr<sim::Simulator> simulator;
 };
 
-/// Does everything that can fail because of bad input. Must be called before the sweep, in which the processes wait for
-/// each other, because a process that fails during the sweep leaves the others waiting.
+/// Does everything that bad input can cause to fail. This must be done before the sweep, because a process that fails
+/// in the sweep leaves the others waiting for it.
 Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes& processes) {
   check(arguments, app, processes);
   const std::int64_t total = arguments.is_random() ? parse_count("--random", arguments.random) : 0;
@@ -154,16 +150,13 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   return {std::move(problem), std::move(options), std::move(random), std::move(simulator)};
 }
 
-/// Returns the same failure, with the number of the process that failed at the beginning of the message.
 Failure named(const Failure& failure, const Processes& processes) {
   return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
 }
 
-/// Runs `step` on every process and returns whether it succeeded on all of them. If it failed on some, the first of
-/// these processes throws, and its exit code becomes that of the command. On all other processes the function returns
-/// false, and they should end silently with exit code 0. If they ended with another code, mpirun could kill the process
-/// that throws before its message is printed, because mpirun kills all processes as soon as one ends with a code other
-/// than 0.
+/// Runs `step` on every process and returns whether it succeeded on all. Else the first process on which it failed
+/// throws, and its exit code becomes the command's. The other processes get false and should exit with code 0, because
+/// mpirun kills all processes when one exits with another code, perhaps before the message is printed.
 bool together(Processes& processes, const std::function<void()>& step) {
   std::optional<Failure> failure;
   try {
@@ -206,7 +199,7 @@ pipeline::Swept sweep(const SimulateArguments& arguments, Setup& setup, Processe
       setup.random.sweep.tally.options(), setup.options, processes);
 }
 
-/// Writes the output files and prints the results, on rank 0. Returns the exit code.
+/// Writes the output files and prints the results. Only rank 0 calls this. Returns the exit code.
 int finish(const SimulateArguments& arguments, const Setup& setup, const pipeline::Swept& swept, int ranks) {
   const fit::Problem& problem = setup.problem;
   if (!swept.failure.empty()) throw core::InputError(swept.failure);
@@ -240,7 +233,7 @@ int finish(const SimulateArguments& arguments, const Setup& setup, const pipelin
 
 int simulate(const SimulateArguments& arguments, const CLI::App& app) {
   const auto processes = open_processes();
-  // Every process reads the same graph, but only rank 0 shows warnings and progress.
+  // Every process reads the graph, but only rank 0 shows warnings and progress.
   if (processes->rank() != 0) streams().quiet = true;
   std::optional<Setup> setup;
   if (!together(*processes, [&] { setup.emplace(prepare(arguments, app, *processes)); })) return kDone;
@@ -249,7 +242,7 @@ int simulate(const SimulateArguments& arguments, const CLI::App& app) {
     swept = sweep(arguments, *setup, *processes);
   } catch (...) {
     if (processes->count() == 1) throw;
-    // The other processes wait for this process, and would wait forever if it ended without them.
+    // Otherwise, the other processes would wait forever for this one.
     processes->abort(print_failure(named(current_failure(), *processes), arguments.console.json));
   }
   return processes->rank() == 0 ? finish(arguments, *setup, swept, processes->count()) : kDone;

@@ -52,7 +52,7 @@ void write(const fit::Task& task, const SolveArguments& arguments, const fit::An
   });
 }
 
-/// Throws InputError if --sweep or --stream is combined with an option that it would ignore.
+/// Throws InputError if --sweep or --stream is combined with an option that has no effect on it.
 void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& options) {
   const bool sweep = !arguments.sweep.empty();
   if (!sweep && !arguments.stream) return;
@@ -69,7 +69,7 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
   for (const auto& [option, given] : ignored) {
     if (given) throw core::InputError(fmt::format("{} does not go with {}; drop one of them", option, name));
   }
-  // --stream has no default limit, because it does not search: its time depends only on the graph and on k.
+  // --stream has no default limit, because it does not search; its time depends only on the graph and on k.
   if (arguments.stream && arguments.search.time_limit.empty())
     options.limit.seconds = std::numeric_limits<double>::infinity();
 }
@@ -112,8 +112,8 @@ int solve(const SolveArguments& arguments) {
     return failure_of(task, arguments.search, answer, least, arguments.output, ", or ask for --peak-only", json);
   };
   if (catch_interrupt()) {
-    // If there is no schedule, the search has proved that none meets the task. In that case Ctrl-C has only shortened
-    // the search for the least budget, which follows.
+    // Without a schedule, the search has proved that none meets the task, and Ctrl-C only shortened the search for the
+    // least budget.
     const std::string known = answer.has_schedule() ? report::best_so_far_text(task, answer, arguments.output)
                                                     : std::string(failure().what());
     throw Failure(kInterrupted, "interrupted; " + known, json);

@@ -36,7 +36,6 @@ Json to_json(const solvers::SolverInfo& solver) {
           {"options", options}};
 }
 
-/// Lists what the solver can do, and which general options it accepts.
 std::string abilities(const solvers::SolverInfo& solver) {
   std::vector<std::string_view> words;
   if (solver.can.recomputes) words.push_back("recomputes");
@@ -47,8 +46,7 @@ std::string abilities(const solvers::SolverInfo& solver) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-/// Formats `head` in the columns before `at`, and `text` beside it, from column `at` on. Breaks the text into lines of
-/// at most 100 columns.
+/// Formats `head` at the left, and `text` from column `at` on, in lines of at most 100 columns.
 std::string paragraph(const std::string& head, std::size_t at, const std::string& text) {
   constexpr std::size_t kColumns = 100;
   std::string lines = fmt::format("{:<{}}", head, at);

@@ -30,7 +30,7 @@ int write_tw_curve(const Console& console, const fit::Problem& problem, const so
                     {"cost", known(point.steps, point.cost)},
                     {"retained_steps", known(point.retained_steps, point.retained_steps)},
                     {"retained_cost", known(point.retained_steps, point.retained_cost)}});
-    // TwPoint::length is never above 2^60, which stands for every greater length, too.
+    // TwPoint::length is at most 2^60, which also stands for greater lengths.
     const bool endless = point.length >= std::int64_t{1} << 60;
     const auto steps = static_cast<double>(point.steps > 0 ? point.steps : point.length);
     const double relative = steps / std::max(1, problem.graph.node_count());

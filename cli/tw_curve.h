@@ -8,13 +8,13 @@
 /// Implements --sweep and --stream, two options of `cairn solve --solver tw`.
 namespace cairn::cli {
 
-/// Computes the length and the memory of the schedule of TWRemat(k) for many k. Writes this curve as CSV and prints it.
+/// Computes length and memory of the schedules of TWRemat(k) for many k, writes this curve as CSV, and prints it.
 /// Returns the exit code.
 int write_tw_curve(const Console& console, const fit::Problem& problem, const solvers::SolveOptions& options,
                    const std::string& path);
 
-/// Writes the schedule of TWRemat(k) to a file step by step, so that the schedule need not fit into memory. k is the
-/// value of the solver's option `k`. Returns the exit code.
+/// Writes the schedule of TWRemat(k) to a file step by step, because it may not fit into memory. k is the solver's
+/// option. Returns the exit code.
 int stream_tw_schedule(const Console& console, const fit::Problem& problem, const solvers::SolveOptions& options,
                        const std::string& path);
 

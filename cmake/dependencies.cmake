@@ -5,9 +5,9 @@ find_package(ZLIB REQUIRED)
 set(BLA_VENDOR OpenBLAS)
 find_package(BLAS REQUIRED)
 find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas REQUIRED)
-find_package(Boost CONFIG REQUIRED)  # Graph: maximum flow; headers only
+find_package(Boost CONFIG REQUIRED)  # headers only, for maximum flow
 
-# For `cairn simulate` under mpirun alone: no dependency of the library.
+# Only `cairn simulate` under mpirun needs MPI. The library does not.
 set(CAIRN_MPI AUTO CACHE STRING "Sweeps over several machines by MPI: ON, OFF, or AUTO (where one is found)")
 set_property(CACHE CAIRN_MPI PROPERTY STRINGS AUTO ON OFF)
 if(CAIRN_MPI)

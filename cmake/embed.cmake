@@ -1,5 +1,5 @@
-# cmake -D OUTPUT=<file.cpp> -D SOURCE=<folder> -P embed.cmake: the files of the reports' page as string literals
-# (report/html/internal/page.h).
+# Writes the files of the reports' page as string literals (report/html/internal/page.h):
+# cmake -D OUTPUT=<file.cpp> -D SOURCE=<folder> -P embed.cmake
 set(script_files format tracks chart timeline details sections main)
 list(TRANSFORM script_files PREPEND "${SOURCE}/")
 list(TRANSFORM script_files APPEND ".js")

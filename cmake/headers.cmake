@@ -1,7 +1,7 @@
-# cairn_public_headers(target folders...): every header of these folders belongs to the target's installed interface,
-# and is compiled alone, and twice in one file, against nothing but the target's include root: a public header needs no
-# other header before it and no dependency of the library.
-# Headers in folders of these names are for Cairn's own use: neither installed nor compiled alone.
+# cairn_public_headers(target folders...) makes the headers of these folders part of the target's installed interface,
+# except for those in the private folders named below. With tests, it compiles each header twice in one file, alone.
+# This proves that a public header has an include guard, and needs no other header before it and no dependency of the
+# library.
 function(cairn_public_headers target)
   list(TRANSFORM ARGN REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/\\1/*.h" OUTPUT_VARIABLE patterns)
   file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${patterns})

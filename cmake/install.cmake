@@ -1,4 +1,5 @@
-# The package: find_package(cairn CONFIG) on the install tree, and the same on the build tree (cairn_DIR = build folder).
+# Makes the package for find_package(cairn CONFIG), in the installed copy and in the build tree (cairn_DIR = build
+# folder).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

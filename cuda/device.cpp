@@ -110,7 +110,7 @@ struct Device::State {
 
   DeviceInfo info;
   Libraries libraries;
-  // A machine and a library that execute nothing. They are used to compute the scratch that ops need.
+  // These two execute nothing. They compute how much scratch ops need.
   Machine machine{nullptr};
   StreamLibrary library{libraries, nullptr};
 };

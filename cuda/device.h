@@ -11,7 +11,7 @@
 
 namespace cairn::cuda {
 
-/// A GPU. CUDA_VISIBLE_DEVICES decides which GPUs are visible.
+/// A GPU that CUDA_VISIBLE_DEVICES permits.
 struct DeviceInfo {
   int ordinal = 0;  ///< index among the visible GPUs
   std::string name;
@@ -41,20 +41,19 @@ int device_count();
 
 struct Libraries;
 
-/// A GPU that is ready to execute programs. It starts the GPU's libraries and remembers which kernel they chose for
-/// each shape, so that the same op gives the same bits in every program. Executors refer to the Device and must not
-/// outlive it. Only one thread may use a Device at a time. A call does not change the calling thread's current CUDA
-/// device.
+/// A GPU that is ready to execute programs. The libraries' kernel for a shape is chosen once, so that the same op gives
+/// the same bits in every program. Executors refer to the Device and must not outlive it. Only one thread may use a
+/// Device at a time. A call does not change the calling thread's current CUDA device.
 class Device {
  public:
   struct Options {
     int ordinal = 0;  ///< index of the device among the visible ones
-    /// Largest workspace in bytes that a library may use for one op. This workspace becomes part of the op's scratch.
-    /// With more workspace some products run faster, but the plan needs more memory.
+    /// Largest workspace in bytes that a library may use for one op. The workspace is part of the op's scratch. With
+    /// more workspace some matrix products run faster, but the plan needs more memory.
     std::int64_t workspace_limit_bytes = std::int64_t{32} << 20;
-    /// Largest workspace in bytes that cuDNN may use for a convolution whose node has at least as much scratch in the
-    /// graph (scratch_variants()). With 1 GiB, cuDNN can compute ResNet-50 with 128 images by the engines
-    /// (implementations) that it proposes first.
+    /// Largest workspace in bytes that cuDNN may use for a convolution if the graph gives its node at least as much
+    /// scratch (scratch_variants()). With 1 GiB, ResNet-50 with 128 images can use the implementations that cuDNN
+    /// proposes first.
     std::int64_t large_workspace_limit_bytes = std::int64_t{1} << 30;
   };
 
@@ -66,16 +65,16 @@ class Device {
   ~Device();
 
   const DeviceInfo& info() const;
-  /// Returns the number of bytes that can be allocated now.
   std::int64_t free_bytes() const;
   /// Returns the implementation of convolutions: "cuDNN", or "im2col, as " followed by why cuDNN is not available.
   std::string convolutions() const;
 
-  /// Returns the bytes of scratch that this device's kernels need for the op of v, including workspaces of libraries.
+  /// Returns the bytes of scratch that this device's kernels need for the op of v. The workspaces of libraries are
+  /// included.
   std::int64_t scratch_bytes(const core::Graph& graph, core::NodeId v, bool tf32);
   /// Returns the graph with scratch_bytes() as the scratch of every node that has an op. A program for this device must
-  /// be compiled from such a graph. If a node has negative scratch, because it takes over the storage of an input, its
-  /// scratch stays as it is.
+  /// be compiled from such a graph. Negative scratch is not changed; it means that an output takes over the storage of
+  /// an input.
   core::Graph with_scratch(const core::Graph& graph, bool tf32);
 
   /// Returns the ways in which this device can execute the op of v. They differ in scratch and time, and are sorted by

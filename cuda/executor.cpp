@@ -27,16 +27,16 @@ using runtime::Program;
 constexpr std::int64_t kAddressAlignment = 16;  // in bytes, because kernels access 16 bytes at a time
 constexpr std::int64_t kArenaAlignment = 256;   // in bytes, as cudaMalloc aligns and as libraries' workspaces need it
 
-/// Returns the number of bytes that CUDA itself can still need: for graphs, and for kernels of libraries, which are
-/// loaded on first use.
+/// Returns the bytes of device memory that CUDA itself can still need for graphs and for kernels that libraries load on
+/// first use.
 std::int64_t slack_bytes(const DeviceInfo& device) {
   constexpr std::int64_t kMost = std::int64_t{512} << 20;
   return std::min(kMost, device.total_bytes / 8);
 }
 
-/// Device memory of an execution in addition to the arena and the residents.
+/// Device memory of an executor in addition to the arena and the resident tensors.
 struct Control {
-  /// Takes the memory from `scratch`. If `scratch` has no memory and only counts bytes, all pointers are nullptr.
+  /// Takes the memory from `scratch`. If `scratch` only counts bytes, all pointers are nullptr.
   Control(const Program& program, const runtime::Liveness& lives, runtime::device::Scratch scratch)
       : parts(runtime::device::touched_parts(program.arena_bytes)) {
     const auto guards = std::ssize(lives.all_checked());
@@ -52,7 +52,7 @@ struct Control {
   std::uint64_t* sinks;
   std::int64_t* guard_offsets;
   std::uint8_t* broken_guards;
-  std::int64_t* ends;  ///< for each part of the arena, the end of its last written byte, which find_touched() sets
+  std::int64_t* ends;  ///< for each of `parts` ranges of the arena, the end of its last written byte
 };
 
 /// Checks that every op has the scratch that its kernels need on this device. Returns whether any op needs scratch.
@@ -99,7 +99,7 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
   return program;
 }
 
-/// Shows profilers a name for the work that is launched while the object exists.
+/// Gives profilers a name for the work that is launched while the object exists.
 class Range {
  public:
   explicit Range(const std::string& name) { nvtxRangePushA(name.c_str()); }
@@ -228,8 +228,7 @@ struct Executor::State {
     }
   }
 
-  /// Issues a whole step. If `events` is not nullptr, it has the events of a TimedStep, which are recorded within the
-  /// step.
+  /// Issues a whole step. Records `events`, those of a TimedStep, within the step unless `events` is nullptr.
   void issue_all(const std::vector<Event>* events) {
     record(begin);
     step.begin();

@@ -19,7 +19,6 @@ using core::ElementType;
 using runtime::device::GemmOperands;
 using runtime::device::GemmShape;
 
-/// The functions of cuBLASLt that Cairn calls.
 struct CublasLt {
   SharedLibrary library{"cuBLAS", "libcublasLt.so", CUBLAS_VER_MAJOR, "cublasLtGetVersion"};
   decltype(cublasLtGetStatusName)* status_name = library.find("cublasLtGetStatusName");
@@ -42,15 +41,14 @@ struct CublasLt {
   }
 };
 
-/// Returns cuBLASLt's functions. The first call loads the library for the whole process. Throws DeviceError if it is
-/// missing.
+/// Loads the library in the first call. Throws DeviceError if it is missing.
 const CublasLt& cublas_lt() {
   static const CublasLt lt;
   return lt;
 }
 
-/// Throws DeviceError "<what>: <name of the status>" unless the status is success. `what` is a function, so that its
-/// text is composed only if there is an error.
+/// Throws DeviceError "<what>: <name of the status>" unless the call succeeded. `what` is a function, so that its text
+/// is composed only if there is an error.
 template <typename What>
 void check(cublasStatus_t status, const What& what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -92,7 +90,6 @@ void check_shape(const GemmShape& shape) {
     throw core::InputError(describe(shape) + ": no such product is defined");
 }
 
-/// How cuBLASLt computes one shape.
 struct Product {
   ProductDesc desc;
   MatrixLayout left, right, out;
@@ -100,7 +97,7 @@ struct Product {
   std::size_t workspace = 0;
 };
 
-/// Sets attributes of the descriptors of one product. If a call fails, the error names the shape.
+/// Sets attributes of cuBLASLt's descriptors. If a call fails, the error names the shape.
 class ProductBuilder {
  public:
   explicit ProductBuilder(const GemmShape& shape) : shape_(shape) {}
@@ -173,9 +170,9 @@ bool choose_algorithm(const ProductBuilder& builder, cublasLtHandle_t handle, st
     builder.set(preference, name, kAlignment);
   // An algorithm can split k into parts. Only one way to add the parts' sums is allowed here: the sums are stored as
   // fp32 in the workspace, and a separate step adds them, so that the order is fixed. The other schemes store the
-  // parts' sums in the output's type, which would round bf16 sums more than once. The scheme INPLACE is not allowed
-  // for another reason, too: it is not documented in which order it adds the parts. The scheme NONE, which has no
-  // parts, has the value 0 and is always allowed.
+  // parts' sums in the output's type, which would round bf16 sums more than once. The scheme INPLACE is not allowed for
+  // another reason, too: it is not documented in which order it adds the parts. Algorithms that do not split k (scheme
+  // NONE, value 0) are always allowed.
   builder.set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
               static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
 

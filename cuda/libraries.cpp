@@ -38,8 +38,8 @@ void SharedLibrary::open(const std::string& file) {
         reason_.clear();
         return;
       }
-      // Keeps the reason why the first file could not be opened, and drops later reasons. If the first file exists but
-      // cannot be loaded, its reason says what it lacks, while later ones only say that other files do not exist.
+      // Keeps only the first reason. If the first file exists but cannot be loaded, its reason says why; later reasons
+      // would only say that other files do not exist.
       const std::string reason = last_error();
       if (reason_.empty()) reason_ = reason;
     }

@@ -10,7 +10,6 @@
 namespace cairn::cuda {
 namespace {
 
-/// Returns the limit in bytes on the dynamic shared memory of a launch.
 std::int64_t most_shared_bytes(int device) {
   int bytes = 0;
   check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "the shared memory's size");
@@ -64,9 +63,9 @@ void Machine::allow_shared(std::int64_t of_block, const void* kernel) const {
                             " bytes of shared memory a block is too large for this device");
   }
   if (of_block <= kFree) return;
-  // Sets the kernel's limit to the largest value, and only once on each device. If each launch set the limit to what it
-  // needs, it could lower the limit below the need of another launch, and that launch would fail. The other launch can
-  // be one that another thread is about to make, or one that was captured and has not run yet.
+  // Sets the kernel's limit to the largest possible value, once per device. If each launch set the limit to its own
+  // need, it could lower the limit below the need of another launch, which may be captured and not have run yet, or may
+  // come from another thread. That launch would then fail.
   static std::mutex mutex;
   static std::set<std::pair<const void*, int>> allowed;
   const std::lock_guard lock(mutex);

@@ -1,4 +1,4 @@
-// Defines the functions of a Machine that use CUB, and those that launch kernels.
+// The functions of Machine that use CUB, and those that launch kernels.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <cub/device/device_radix_sort.cuh>
@@ -20,7 +20,6 @@ struct Plus {
   __host__ __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const { return a + b; }
 };
 
-/// Sets places[i] = i.
 struct CountUp {
   static constexpr int kThreads = 256;
   static constexpr std::int64_t kPlaces = 1024;
@@ -36,9 +35,8 @@ struct CountUp {
   }
 };
 
-/// Sorts the keys by CUB's radix sort, and brings places[] into the same order. The sort is stable and, on a given
-/// device, gives the same result every time. If `workspace` is nullptr, only returns the bytes of workspace that a sort
-/// needs.
+/// Sorts the keys by CUB's radix sort and permutes places[] in the same way. The sort is stable and gives the same
+/// result every time. If `workspace` is nullptr, only returns the bytes of workspace that a sort needs.
 std::size_t radix_sort(void* workspace, std::size_t bytes, const std::int32_t* keys, std::int32_t* sorted_keys,
                        const std::int32_t* places, std::int32_t* sorted_places, std::int64_t count, int bits,
                        cudaStream_t stream) {

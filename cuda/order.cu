@@ -10,8 +10,7 @@ namespace cairn::cuda {
 
 solvers::PumpkinAnswer solve_pumpkin(const solvers::PumpkinProblem& problem, const solvers::PumpkinOptions& options,
                                      int ordinal) {
-  // Bytes of the device's free memory that the search must not use. They are left for temporary memory of CUB's
-  // algorithms, and because sizes of allocations are rounded up.
+  // Bytes of free memory that the search leaves to CUB's algorithms and to the rounding of allocations.
   constexpr std::int64_t kSpared = std::int64_t{64} << 20;
   const OnDevice on(ordinal);
   Machine machine;

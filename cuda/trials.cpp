@@ -1,5 +1,5 @@
-// Measures how long a convolution takes as matrix products, and whether a product is faster in tiles (Gemms::in_tiles()
-// in libraries.h). Also measures how fast the device computes matrix products and copies memory (measure_ceilings()).
+// Measures how long a convolution takes as matrix products, whether a product is faster in tiles (Gemms::in_tiles()),
+// and how fast the device computes products and copies memory (measure_ceilings()).
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -19,8 +19,8 @@ using runtime::device::ConvKind;
 using runtime::device::ConvShape;
 using runtime::device::GemmShape;
 
-/// A library for ops under test. It computes matrix products, in tiles if `tiles` is set. It supports no convolutions,
-/// so that ops compute them as products, too.
+/// A library for ops under test. It computes matrix products, in tiles if `tiles` is set. It refuses convolutions, so
+/// that ops compute them as products, too.
 class OnlyProducts final : public StreamProducts {
  public:
   OnlyProducts(Gemms& gemms, cudaStream_t stream, bool tiles) : StreamProducts(gemms, stream), tiles_(tiles) {}
@@ -35,9 +35,8 @@ class OnlyProducts final : public StreamProducts {
   bool tiles_;
 };
 
-/// Time and scratch of an op that is computed by products alone.
 struct OpTrial {
-  /// Milliseconds. 0 if memory does not suffice for a measurement, or if cuBLASLt has no algorithm for one of the
+  /// Milliseconds; 0 if memory does not suffice to measure them, or if cuBLASLt has no algorithm for one of the
   /// products.
   double ms = 0;
   std::int64_t scratch = 0;  ///< bytes
@@ -71,7 +70,6 @@ OpTrial try_op(Gemms& gemms, const core::Op& op, const std::vector<core::Shape>&
   return {ms.value_or(0), scratch};
 }
 
-/// A convolution as an op, with the shapes of its arguments.
 struct ConvOp {
   explicit ConvOp(const ConvShape& s) {
     const core::Shape x{s.images, s.in_h, s.in_w, s.in_c}, w{s.out_c, s.kernel_h, s.kernel_w, s.in_c},
@@ -135,8 +133,7 @@ bool tiles_pay(Gemms& gemms, const GemmShape& s) {
 }
 
 Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32) {
-  constexpr std::int64_t kSide = 2048;  // side of square matrices; the product takes less than a millisecond in any
-                                        // precision
+  constexpr std::int64_t kSide = 2048;  // side of square matrices; a product takes under 1 ms in any precision
   constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes; several times the cache of any device
   const GemmShape shape{.tf32 = tf32, .type = type, .m = kSide, .n = kSide, .k = kSide};
   const std::int64_t matrix = kSide * kSide * core::element_bytes(type);

@@ -1,6 +1,6 @@
-// Runs libFuzzer on every parser. The first byte of an input chooses the parser; the rest is the file to parse. A
-// parser must return a result or throw InputError; anything else is a bug. If a graph is accepted, it is written to a
-// file and read again. It is a bug if the result is not the same graph.
+// Runs libFuzzer on every parser. The first byte of an input chooses the parser; the rest is the file to parse. It is a
+// bug if a parser neither returns a result nor throws InputError. It is also a bug if an accepted graph changes when it
+// is written to a file and read again.
 //
 //   build/fuzz/parse_fuzz -max_len=4096 CORPUS_FOLDER
 
@@ -30,7 +30,7 @@ const Graph& small_graph() {
 }
 
 void parse(std::uint8_t parser, std::string_view text) {
-  // Warnings are made only if ReadOptions::warn is set.
+  // Parsers make warnings only if ReadOptions::warn is set.
   const ReadOptions options{.warn = [](const ReadWarning& warning) {
     if (warning.text.find('\n') != std::string::npos) std::abort();
   }};
@@ -57,7 +57,7 @@ void parse(std::uint8_t parser, std::string_view text) {
       break;
     }
     case 5: {
-      // The file may be compressed, if the fuzzer finds out how.
+      // The text can be a compressed file, if the fuzzer finds the format.
       static const int file = memfd_create("fuzz", 0);
       if (ftruncate(file, 0) != 0 || pwrite(file, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
         std::abort();

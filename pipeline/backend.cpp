@@ -37,13 +37,13 @@ std::string why_no_device(int) { return "this build has no CUDA; build it where 
 
 namespace {
 
-/// The two parts of a backend's name. For example, "cuda:1" consists of the kind "cuda" and the device 1.
+/// The two parts of a backend's name: "cuda:1" has the kind "cuda" and the device 1.
 struct BackendName {
   std::string_view kind;
   int device = 0;
 };
 
-/// Throws InputError if `name` is not the name of a backend.
+/// Throws InputError if `name` does not name a backend.
 BackendName parse_backend(std::string_view name) {
   static constexpr std::array<std::string_view, 3> kKinds = {"host", "cuda", "auto"};
   const std::size_t colon = name.find(':');
@@ -65,8 +65,6 @@ BackendName parse_backend(std::string_view name) {
   return parts;
 }
 
-/// Calls `open_host()` or `open_cuda(ordinal)`, depending on the name of the backend. `ordinal` is the number of the
-/// device.
 template <class OpenHost, class OpenCuda>
 auto open(std::string_view name, const OpenHost& open_host, const OpenCuda& open_cuda) {
   const auto [kind, device] = parse_backend(name);
@@ -75,7 +73,7 @@ auto open(std::string_view name, const OpenHost& open_host, const OpenCuda& open
     if (!kHasCuda || !why_no_device(device).empty()) return open_host();
     try {
       return open_cuda(device);
-    } catch (const core::DeviceError&) {  // the device's libraries are missing
+    } catch (const core::DeviceError&) {  // for example because cuBLASLt is missing
       return open_host();
     }
   }
@@ -116,7 +114,7 @@ std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core
 }
 
 void choose_device(int local_rank) {
-  // CUDA has not started yet. It reads this variable when it starts.
+  // CUDA reads this variable when it starts, and has not started yet.
   constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
   std::vector<std::string> devices;
   if (const char* visible = std::getenv(kVisible); visible != nullptr) {

@@ -31,16 +31,15 @@ struct ExecuteRequest {
   const core::Plan& plan;
   core::Precision precision = core::Precision::fp32;
   std::uint64_t seed = 0;
-  /// Bytes of unused memory (a guard) behind each buffer of the plan. If above 0, the executor fills the guards with a
-  /// pattern and checks that no op overwrites the pattern.
+  /// Bytes of the guard behind each buffer of the plan. If above 0, the executor fills the guards with a pattern and
+  /// checks that no op overwrites it.
   std::int64_t guard_bytes = 0;
   bool poison = false;
   std::int64_t reserved_bytes = 0;  ///< runtime::ExecuteOptions::reserved_bytes
   double rounding_noise = 0;        ///< runtime::ExecuteOptions::rounding_noise; on the host only
-  /// Stop flag; the host polls it between instructions, CUDA between executions.
+  /// Ends the execution when it is true. The host checks it between instructions, CUDA between steps.
   const std::atomic<bool>* stop = nullptr;
-  /// A function that the host backend calls before it executes an instruction. Other backends ignore the function. It
-  /// may be empty.
+  /// Called before every instruction. Only the host backend calls it. May be empty.
   std::function<void(const runtime::Instruction&)> before_step = {};
 };
 
@@ -51,14 +50,14 @@ struct KeptBytes {
   std::vector<std::byte> bytes;
 };
 
-/// The report, the timings and the outputs of one or more executions of the same program.
+/// The results of one or more executions of the same program.
 struct Execution {
-  /// Report of the execution. After several executions, this is the report of the one with the median time.
+  /// Of several executions, the report of the one with the median time.
   runtime::StepReport report;
   std::int64_t measured_peak_bytes = 0;  ///< runtime::Executor::measured_peak_bytes()
   std::vector<runtime::Timing> timings;  ///< timings of the timed executions, in order
   std::vector<KeptBytes> outputs;        ///< ascending by node and output
-  /// Digests of the outputs that no node reads and that are not kept, ascending by node and output.
+  /// Digests (hashes) of the outputs that no node reads and that are not kept, ascending by node and output.
   std::vector<runtime::SinkDigest> sinks;
 };
 
@@ -69,67 +68,63 @@ class Backend {
 
   virtual std::string name() const = 0;    ///< "host" or "cuda"
   virtual std::string device() const = 0;  ///< description for people
-  /// Returns a note on which library computes convolutions, if the backend has a choice.
+  /// Returns which library computes convolutions, or an empty text if the backend has no choice.
   virtual std::string note() const { return ""; }
 
   /// Returns a copy of the graph in which every node has the scratch that this device's kernels need in the precision.
   /// The copy shares everything else with `graph`. Throws InputError if the device does not support the precision.
   virtual core::Graph prepare(const core::Graph& graph, core::Precision precision) = 0;
 
-  /// Returns the ways in which a node of a prepared graph can be executed. They differ in scratch and time. The one
-  /// marked as usual needs the scratch that prepare() gave the node. Returns nothing if there is no choice.
+  /// Returns the implementations of a node's op in a prepared graph. They differ in scratch and time. The one marked as
+  /// usual needs the scratch that prepare() gave the node. Returns nothing if there is only one.
   virtual std::vector<runtime::ScratchVariant> scratch_variants(const core::Graph& graph, core::NodeId v,
                                                                 core::Precision precision) {
     static_cast<void>(graph), static_cast<void>(v), static_cast<void>(precision);
     return {};
   }
 
-  /// Throws MemoryError if an arena of `arena_bytes` is known not to fit into memory. Two other amounts count as taken:
-  /// the prepared graph's resident tensors, which load() also allocates, and memory that remains allocated after a
-  /// search. `least_bytes` is the number of bytes that the arena needs at least, whatever the schedule. The message
-  /// says so if not even that many fit.
+  /// Throws MemoryError if an arena of `arena_bytes` is known not to fit into memory beside the resident tensors of the
+  /// prepared graph and what a search leaves allocated. No schedule needs a smaller arena than
+  /// `least_bytes`; the message says so if not even that fits.
   virtual void require_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t least_bytes) {
     static_cast<void>(graph), static_cast<void>(arena_bytes), static_cast<void>(least_bytes);
   }
-  /// Compiles the request's schedule and plan, and allocates the arena and the resident tensors, which live as long as
-  /// the executor. The graph must be a result of prepare(). The executor must not outlive the backend or the objects
-  /// that the request refers to. Throws MemoryError if arena and resident tensors do not fit into memory. The
-  /// executor's run() throws InterruptedError if the request's stop flag was raised.
+  /// Compiles the request's schedule and plan, and allocates the arena and the resident tensors. The graph must be a
+  /// result of prepare(). The executor must not outlive the backend or what the request refers to. Throws MemoryError
+  /// if arena and resident tensors do not fit into memory. The executor's run() throws InterruptedError once the
+  /// request's stop flag is raised.
   virtual std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) = 0;
-  /// Returns whether the single ops of a step can be timed without slowing down the step.
+  /// Returns whether timing every op of a step leaves the step as fast as before.
   virtual bool times_ops_for_free() const = 0;
   /// Loads and executes the request once. Throws what load() and run() throw.
   Execution execute(const ExecuteRequest& request);
 
   /// Measures the seconds of one step of a small graph (runtime::sample_graph). After a warm-up, repeats the step until
-  /// there are several timings that no other work disturbed. Throws InterruptedError if `expired` returns true before
-  /// the first timing.
+  /// several timings were not disturbed by other work. Throws InterruptedError if `expired` returns true before the
+  /// first timing.
   virtual runtime::TimedWork time_step(const core::Graph& graph, core::Precision precision,
                                        const std::function<bool()>& expired) = 0;
   virtual double seconds_of_timing() const = 0;  ///< seconds that time_step() takes for a short step
-  /// Returns the bytes of the device's largest cache. If an op is timed, its arguments must have more bytes together,
-  /// so that they are not in the cache. In a real step they are not in the cache either.
+  /// Returns the bytes of the device's largest cache. When a single op is timed, its arguments must have more bytes in
+  /// all, so that they are not cached, because they are not cached in a real step either.
   virtual std::int64_t cache_bytes() const = 0;
 };
 
-/// Opens the backend named `name`, which is `host`, `cuda` or `auto`. `auto` stands for CUDA if it can execute, else
-/// for the host. `cuda:1` and `auto:1` name the device with the ordinal 1 among the visible ones; a name without a
-/// number stands for the first visible device. Throws InputError for another name. Throws DeviceError if the named
-/// device is missing.
+/// Opens the backend `name`: `host`, `cuda`, or `auto`, which is CUDA if it can execute, else the host. `cuda:1` and
+/// `auto:1` use the visible device with the ordinal 1; without a number, the first device is used. Throws InputError
+/// for another name, and DeviceError if the device is missing.
 std::unique_ptr<Backend> open_backend(std::string_view name);
 
-/// Opens the device on which solvers run their searches. `name` is a name as for open_backend(). Returns nullptr if it
-/// stands for the host.
+/// Opens the device on which solvers run searches. `name` is as for open_backend(). Returns nullptr for the host.
 std::shared_ptr<solvers::Accelerator> open_accelerator(std::string_view name);
 
-/// Opens the simulator that evaluates the schedules of a sweep. `name` is a name as for open_backend(). `threads` is
-/// the number of threads of the host; 0 stands for one per core.
+/// Opens the simulator that evaluates the schedules of a sweep. `name` is as for open_backend(). `threads` is the
+/// number of threads of the host; 0 stands for one per core.
 std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core::Graph& graph, int threads = 0);
 
-/// Divides the GPUs of a machine among the processes of one job. `local_rank` is this process's number among the job's
-/// processes on this machine. Of the n GPUs that are visible to this process, only the one with the index
-/// `local_rank % n` stays visible, so that the process takes no memory of the others. Must be called before anything
-/// else that uses CUDA.
+/// Divides a machine's GPUs among the processes of one job. `local_rank` is this process's number among those of the
+/// job on this machine. Of the n visible GPUs, hides all but the one with the index `local_rank % n`, so that this
+/// process takes no memory of the others. Must be called before CUDA is used.
 void choose_device(int local_rank);
 
 /// A graph in two forms: as it was given, and as a backend executes it.
@@ -138,38 +133,38 @@ struct PreparedGraph {
   core::Precision precision = core::Precision::fp32;
   core::Graph prepared;
 };
-/// Calls Backend::prepare() and returns the graph in both forms. If no precision is given, uses the precision in which
-/// the graph is stored.
+/// Calls Backend::prepare() and returns the graph in both forms. The default precision is the one in which the graph is
+/// stored.
 PreparedGraph prepare(Backend& backend, core::Graph graph, std::optional<core::Precision> precision = std::nullopt);
-/// Loads or builds the graph that `source` names, and prepares it as the function above does.
+/// Loads or builds the graph that `source` names, and prepares it in the same way.
 PreparedGraph prepare(Backend& backend, const GraphSource& source,
                       std::optional<core::Precision> precision = std::nullopt);
 
-/// Returns the text that core::CostUnit::source has if costs were measured on this backend in this precision.
+/// Returns the text of core::CostUnit::source for costs measured on this backend in this precision.
 std::string measured_on(const Backend& backend, core::Precision precision);
 
 struct MeasureProgress {
-  core::NodeId node = core::kNoNode;  ///< the first node with the op that comes next
-  /// Numbers of distinct ops. measured: ops measured so far; ops: all.
+  core::NodeId node = core::kNoNode;  ///< the first node with the next op
+  /// Numbers of distinct ops: those measured so far, and all.
   std::int64_t measured = 0, ops = 0;
   double seconds = 0;                    ///< duration so far
   std::optional<double> remaining = {};  ///< estimated remaining seconds; none before the first op
 };
 struct MeasureOptions {
   std::function<void(const MeasureProgress&)> progress = {};  ///< called before every op
-  /// Called often. If it returns true, the measurement ends, and the remaining ops are not measured.
+  /// Called often. If it returns true, the remaining ops are not measured.
   std::function<bool()> expired = {};
 };
 struct Measurement {
   runtime::MeasuredGraph result;
   std::int64_t timings = 0;             ///< number of timings of all ops
-  std::int64_t repeated = 0;            ///< timings that were repeated because other work of the machine disturbed them
+  std::int64_t repeated = 0;            ///< timings that were repeated because other work disturbed them
   std::vector<core::NodeId> disturbed;  ///< for each op without an undisturbed timing, its first node
   double seconds = 0;
 };
-/// Returns graph.prepared with measured costs, in ns. The cost of a node becomes the time of its op on this backend.
-/// Each op is executed alone, after a warm-up, with arguments that are not in a cache. The most expensive ops are
-/// measured first (runtime::measure_costs).
+/// Returns graph.prepared with measured costs in ns. A node's cost becomes the time of its op alone on this backend,
+/// after a warm-up, with arguments that are not cached. The most expensive ops are measured first
+/// (runtime::measure_costs).
 Measurement measure(Backend& backend, const PreparedGraph& graph, const MeasureOptions& options = {});
 
 }  // namespace cairn::pipeline

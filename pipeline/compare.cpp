@@ -65,11 +65,12 @@ double relative_error(const std::vector<std::byte>& bytes, core::ElementType typ
   return std::sqrt(norm > 0 ? difference / norm : difference);
 }
 
-/// Returns the relative error that one op may have in this precision, which is the size of the noise of Closeness.
+/// Returns the relative rounding error that one op may have in this precision. Closeness uses it as the size of the
+/// noise.
 double rounding_of(core::Precision precision) {
   switch (precision) {
     case core::Precision::fp32:
-      return 0x1p-19;  // error of a sum of about a thousand terms if they are added in another order
+      return 0x1p-19;  // error of a sum of about a thousand terms if their order changes
     case core::Precision::tf32:
       return 0x1p-10;
     case core::Precision::bf16:
@@ -78,8 +79,8 @@ double rounding_of(core::Precision precision) {
   return 0;
 }
 
-/// Compares `execution` with two executions of the same nodes in fp32 on the host: `host`, and `disturbed`, in which
-/// noise of the relative size rounding_of(precision) was added to every value.
+/// Compares `execution` with two executions in fp32 on the host: `host`, and `disturbed`, in which noise of the
+/// relative size rounding_of(precision) was added to every value.
 Closeness compare_close(const core::Graph& graph, const Execution& execution, const Execution& host,
                         const Execution& disturbed, core::Precision precision) {
   constexpr double kFactor = 16;
@@ -103,15 +104,14 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
                 (rounding_of(precision) + relative_error(disturbed.outputs[i].bytes, core::ElementType::f32, expected));
     }
     ++result.outputs;
-    // An index can point to the largest of several values. If these values are almost equal, rounding can change the
-    // index.
+    // An index can point to the largest of several values. If they are almost equal, rounding can change the index.
     const bool rounded = precision != core::Precision::fp32 || disturbed.outputs[i].bytes != expected;
     if (error > 0 && op != nullptr && type == core::ElementType::i32 && rounded) {
       ++result.undecided;
       continue;
     }
     const bool finite = std::isfinite(error);
-    // This output cannot be judged, because rounding alone can change it so much that it explains the error.
+    // Rounding alone can change this output so much that nothing follows from the error.
     if (finite && allowed >= kDecidable && error <= kFactor * allowed) {
       ++result.undecided;
       continue;

@@ -16,7 +16,7 @@ namespace {
 
 bool is_tf32(core::Precision precision) { return precision == core::Precision::tf32; }
 
-/// An executor that throws InterruptedError instead of beginning a step if the stop flag has been raised.
+/// An executor whose run() throws InterruptedError if the stop flag is raised.
 class Interruptible final : public runtime::Executor {
  public:
   Interruptible(const std::atomic<bool>* stop, cuda::Executor executor) : stop_(stop), executor_(std::move(executor)) {}

@@ -9,11 +9,10 @@
 #include "cairn/core/graph.h"
 #include "cairn/solvers/fit/largest_batch.h"
 
-/// Computes what a training step needs on a device in addition to the arena, and how much memory that leaves for the
-/// arena.
+/// Computes what a training step needs on a device beside the arena, and how much memory is left for the arena.
 namespace cairn::pipeline {
 
-/// Bytes of a graph's resident tensors by kind. Resident tensors are in memory all the time and are not in the arena.
+/// Bytes of a graph's resident tensors by kind. Resident tensors stay in memory and are not in the arena.
 struct ResidentBytes {
   std::int64_t weights = 0, gradients = 0, optimizer = 0, inputs = 0, constants = 0;
   std::int64_t unlisted = 0;  ///< bytes of which the graph does not state the kind
@@ -22,14 +21,13 @@ struct ResidentBytes {
   /// Returns the name and the bytes of each kind that is not 0.
   std::vector<std::pair<std::string, std::int64_t>> parts() const;
 };
-/// Sums the graph's resident tensors by kind. O(residents). total() is graph.resident_bytes().
+/// Sums the graph's resident tensors by kind. O(number of resident tensors). total() equals graph.resident_bytes().
 ResidentBytes resident_bytes(const core::Graph& graph);
 
-/// Assumed bytes of a CUDA context with its libraries' code. The real size depends on driver and device.
+/// Assumed bytes of a CUDA context and the code of libraries. The real size depends on driver and device.
 inline constexpr std::int64_t kContextBytes = std::int64_t{512} << 20;
-/// Largest workspace in bytes that libraries such as cuDNN may use for one op (cuda/device.h). share_device() subtracts
-/// this number, because the sizes in the graph do not contain the workspaces. When a GPU executes a graph, they are a
-/// part of the arena.
+/// Largest workspace in bytes of one op in libraries such as cuDNN (cuda/device.h). The graph's sizes do not contain
+/// workspaces, so share_device() subtracts this number. On a GPU, workspaces are a part of the arena.
 inline constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
 /// Memory of a device for a training step, in bytes.
@@ -42,21 +40,20 @@ struct DeviceMemory {
 struct DeviceShare {
   std::int64_t device = 0;  ///< bytes in all
   ResidentBytes resident;
-  std::int64_t workspace = 0;  ///< bytes of libraries' workspace: kWorkspaceBytes if some node has an op, else 0
+  std::int64_t workspace = 0;  ///< kWorkspaceBytes if some node has an op, else 0
   std::int64_t context = 0;
 
   std::int64_t beside_arena() const { return resident.total() + workspace + context; }
-  /// Returns the budget, which is the number of bytes left for the arena. If it is 0 or less, nothing is left.
+  /// Returns the budget: the bytes left for the arena; 0 or less if nothing is left.
   std::int64_t arena() const { return device - beside_arena(); }
 };
 /// Computes how much of the device's memory the graph's resident tensors, workspace and context take.
 DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device);
 
-/// How the memory of a device is divided for a graph. Also what helps if it is too small: a larger device or a smaller
-/// batch.
+/// How the memory of a device is divided for a graph and, if the device is too small, what helps.
 struct DeviceAdvice {
   DeviceShare share;
-  /// Bytes of the smallest device that leaves the least budget known for the arena. None if no budget is known.
+  /// Bytes of the smallest device whose arena can have the least budget known; none if no budget is known.
   std::optional<std::int64_t> least_memory;
   std::optional<fit::LargestBatch> largest_batch;
 };

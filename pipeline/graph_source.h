@@ -16,33 +16,33 @@
 /// - evaluate many schedules (sweep.h).
 namespace cairn::pipeline {
 
-/// A graph named by the user. It is a file in any readable format, `-` for standard input, or a model of
-/// models::registry() with its options.
+/// A graph that the user names: a file in any readable format, `-` for standard input, or a model of models::registry()
+/// with its options.
 struct GraphSource {
   std::string name;
   models::BuildOptions options;  ///< options of a model; files have none
   bool forward = false;          ///< whether to leave out the backward nodes (core::forward_part)
   bool unit_cost = false;        ///< whether to set every node's cost to 1
-  /// Options for reading a file. The limit in these options is ignored, because load() has a parameter for the limit.
+  /// Options for reading a file. Their limit is ignored; load() gets the limit as an argument.
   core::ReadOptions reading;
 
   bool is_model() const;
-  /// Returns whether load() reads a file, because a file of that name exists or the name looks like a path.
+  /// Returns whether load() reads a file: one of that name exists, or the name looks like a path.
   bool is_file() const;
   /// Loads the file within the limit, or builds the model. Throws InputError; for an unknown name, the message suggests
   /// the nearest model.
   core::Graph load(const core::Limit& limit = {}) const;
-  /// Builds the model, even if a file of that name exists. Throws InputError.
+  /// Builds the model even if a file of that name exists. Throws InputError.
   core::Graph build() const;
-  /// Returns `loaded`, which is a result of load(), with tensors stored in `precision`. The costs of a model become
-  /// estimates for that precision. The costs of a file stay the same.
+  /// Returns `loaded`, a result of load(), with tensors stored in `precision`. A model's costs become estimates for
+  /// that precision; a file's costs do not change.
   core::Graph stored_as(const core::Graph& loaded, core::Precision precision) const;
 
  private:
   core::Graph as_asked(core::Graph graph) const;
 };
 
-/// Throws InputError if no node of the graph has an op. A precision that the user asks for would then change nothing.
+/// Throws InputError if no node of the graph has an op, because a precision would then change nothing.
 void require_ops(const core::Graph& graph, core::Precision asked);
 
 }  // namespace cairn::pipeline

@@ -27,8 +27,8 @@ class HostBackend : public Backend {
   std::string name() const override { return "host"; }
   std::string device() const override { return fmt::format("{}, {} threads", processor(), core::thread_count()); }
 
-  /// Raises the scratch of each node to what the host's kernels need. The given scratch can be too small, because
-  /// it can be that of another device on which the graph was measured.
+  /// Raises each node's scratch to what the host's kernels need. The graph may come from another device, whose kernels
+  /// may need less.
   core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
     if (precision != core::Precision::fp32)
       throw core::InputError(fmt::format("the host executes fp32 only, not {}; drop {} or use {}",
@@ -73,16 +73,14 @@ class HostBackend : public Backend {
     };
     options.op_delays = true;
     const auto executor = runtime::host_executor(compile_quickly(graph, {}), options);
-    // The step consists of several copies of one op. Each copy is timed separately, because on a busy machine few whole
-    // steps are undisturbed.
+    // The step consists of several copies of one op. Each copy is timed separately, because few whole steps are
+    // undisturbed on a busy machine.
     const auto run = [&] {
       const runtime::StepReport report = executor->run(true);
       std::vector<runtime::Timing> timings;
       for (std::size_t i = 0; i < report.op_seconds.size(); ++i) {
         timings.push_back({report.op_seconds[i], report.op_delays[i]});
-        timings.back().delays.threads = report.delays.threads;  // that of the whole step, because the system often
-                                                                // reports no thread for a time as short as that of one
-                                                                // op
+        timings.back().delays.threads = report.delays.threads;  // of the step; for an op, often none is reported
       }
       return timings;
     };

@@ -9,10 +9,10 @@
 namespace cairn::pipeline {
 namespace {
 
-/// Fraction of the time limit. If the task has a budget, the search for the least budget ends after this time, provided
-/// that it has found a schedule within the task's budget.
+/// With a budget, the search for the least budget ends after this fraction of the time limit if it has found a schedule
+/// within the budget.
 constexpr double kShareOfLeast = 0.4;
-/// Fraction of the limit on time and work that the search for a bound on the cost takes, if the task has a budget.
+/// Fraction of the limit on time and work for the search for a lower bound on the cost, if there is a budget.
 constexpr double kShareOfBound = 0.25;
 
 BudgetVerdict verdict_of(fit::LeastBudget by, solvers::Bound bound) {
@@ -22,8 +22,8 @@ BudgetVerdict verdict_of(fit::LeastBudget by, solvers::Bound bound) {
   return {.fits = true, .means = means, .by = std::move(by), .cost_bound = bound};
 }
 
-/// Searches for a schedule within the task's budget, as `solve` and `run` do. If the schedule needs less memory than
-/// `least`, the least budget known so far, it replaces `least`.
+/// Searches for a schedule within the task's budget, as `solve` and `run` do. Updates `least`, the least budget known,
+/// if the schedule needs less.
 BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                            const fit::Task& task, const core::Stopwatch& watch, fit::LeastBudget& least) {
   const fit::Problem& problem = task.problem;
@@ -41,7 +41,7 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   if (solution.cost_bound.value > bound.value && solution.cost_bound.scope.contains(search.scope))
     bound = solution.cost_bound;
   if (answer.success) {
-    fit::LeastBudget by;  // the cheapest schedule, and not the lowest
+    fit::LeastBudget by;  // the cheapest schedule, not the one that needs least memory
     by.take(fit::PlannedSchedule(problem.graph, solution.schedule, answer.found.plan), solver.name);
     by.bound = {task.rounded.plan_bound(), solvers::kAnySchedule};
     if (by.memory() < least.memory()) least = by;
@@ -62,8 +62,7 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   return verdict;
 }
 
-/// If the cost of the best schedule is above the lower bound on the cost, uses the time that is left to search for a
-/// higher bound.
+/// If the best schedule costs more than the lower bound on the cost, searches for a higher bound in the remaining time.
 void raise_cost_bound(const solvers::SolveOptions& search, const fit::Task& task, const core::Stopwatch& watch,
                       BudgetVerdict& verdict) {
   const std::optional<std::int64_t> cost =
@@ -94,8 +93,8 @@ Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers
   const fit::Problem& problem = task.problem;
   const core::Stopwatch watch(search.limit);
   fit::LeastBudgetOptions asked{.search = search, .plan = {.alignment = task.alignment}};
-  // While the budget is not met, the search goes on as long as it would without a budget. So if `cairn info` without a
-  // budget has printed a least budget, `cairn info` with that budget finds a schedule within it again.
+  // Until a schedule meets the budget, this search takes as long as without a budget. So if `cairn info` has printed a
+  // least budget, `cairn info --budget` with it finds such a schedule again.
   if (problem.budget) {
     asked.enough = *problem.budget;
     asked.enough_from = kShareOfLeast * asked.search.limit.seconds;

@@ -10,7 +10,7 @@
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/registry.h"
 
-/// Finds out whether a graph fits into a budget and by which means, and what its least budget is.
+/// Finds out whether a graph fits into a budget, by which means, and what its least budget is.
 namespace cairn::pipeline {
 
 /// The kind of change from the baseline that meets a budget.
@@ -20,14 +20,14 @@ std::string_view to_string(Means means);
 /// Whether a budget can be met, and how.
 struct BudgetVerdict {
   std::optional<bool> fits = {};  ///< whether a schedule in `scope` fits; none: unknown
-  /// Whether the lower bound alone excludes the budget, so that nothing was searched.
+  /// Whether the lower bound exceeds the budget, so that nothing was searched.
   bool below_bound = false;
   solvers::Scope scope = solvers::kAnySchedule;  ///< if `fits` is false, the scope in which no schedule fits
-  /// Name of another solver, whose schedule fits the budget. Empty if no such solver is known.
+  /// Another solver whose schedule fits the budget; empty if none is known.
   std::string_view fits_with = {};
   std::optional<Means> means = {};          ///< how `by` meets the budget
   std::optional<fit::LeastBudget> by = {};  ///< the cheapest schedule known within the budget
-  /// Lower bound on the cost of the schedules in `scope` that fit. It has no meaning if none fits.
+  /// Lower bound on the cost of the schedules in `scope` that fit; meaningless if none fits.
   solvers::Bound cost_bound = {};
 };
 
@@ -40,7 +40,7 @@ struct Info {
 /// a lower bound on the cost of every schedule within it. All searches together stay within `search.limit`. The task's
 /// budget and largest cost are used; those in `search` are ignored. `least_work` is the work limit of the search for
 /// the least budget (least_budget_work()). If `known` is given, that search starts from it, unless `search.start` is
-/// set. Raises the task's lower bounds to those that the searches prove. Throws what find_least_budget() throws.
+/// set. Raises `task`'s lower bounds to those that are proved. Throws what find_least_budget() throws.
 Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                std::int64_t least_work, const fit::LeastBudget* known = nullptr);
 

@@ -39,8 +39,7 @@ std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
     throw core::InputError(
         fmt::format("{} is not a cost; give 10% (above the baseline's {}), 1.1x (times it), or a cost as 12345",
                     core::option("max-cost", fmt::format("'{}'", text)), baseline));
-  // Rounding can make the product slightly too small. The tolerance allows a schedule that costs exactly as many
-  // percent more as the user permits.
+  // Without a tolerance, rounding could exclude a schedule that costs exactly as many percent more as the user permits.
   return static_cast<std::int64_t>(cost * (1 + 1e-12) + 1e-9);
 }
 

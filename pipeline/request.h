@@ -12,24 +12,23 @@
 
 namespace cairn::pipeline {
 
-/// What the user asks for, as texts that the user typed: a budget or a largest cost, and how to search.
+/// What the user asks for, as typed: a budget or a largest cost, and how to search.
 struct Request {
-  /// Memory budget, in the form that core::parse_budget reads. `min` stands for the least budget known. If empty, there
-  /// is no budget.
+  /// Memory budget, as core::parse_budget reads it; `min` is the least budget known; empty: no budget.
   std::string budget;
   std::string max_cost;  ///< largest cost, as parse_max_cost() reads it; empty: none
   /// Whether the budget limits the peak of the schedule instead of the height of its plan.
   bool peak_only = false;
   std::int64_t alignment = 0;  ///< alignment of plans, in bytes; 0: default_alignment
-  /// Name of the solver. Without budget and max_cost, `auto` finds the knee of the tradeoff, and other solvers find the
-  /// least peak.
+  /// Name of the solver. Without budget and max_cost, `auto` finds the knee of the curve of cost over memory (a good
+  /// compromise), and other solvers find the least peak.
   std::string solver = "auto";
-  /// Device that replaces `budget`. The budget is the memory that the device has left for the arena.
+  /// Device that replaces `budget`: the budget is the memory that it has left for the arena.
   std::optional<DeviceMemory> device = {};
 };
 
-/// Thrown if the resident tensors, workspace and context already fill the device, so that no memory is left for an
-/// arena. In that case no schedule fits, however much it recomputes.
+/// Thrown if resident tensors, workspace and context already fill the device. Then no schedule fits, however much it
+/// recomputes.
 class NoRoomError : public core::Error {
  public:
   NoRoomError(std::string graph, const DeviceShare& divided);
@@ -42,7 +41,7 @@ class NoRoomError : public core::Error {
 std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline);
 
 /// Makes a task of the graph and the request. `name` is used if the graph has no name. Throws InputError and
-/// NoRoomError. The caller must not search a task that is unaffordable(). O(n + m).
+/// NoRoomError. If the task is unaffordable(), it must not be searched. O(n + m).
 fit::Task make_task(core::Graph graph, std::string_view name, const Request& request);
 
 }  // namespace cairn::pipeline

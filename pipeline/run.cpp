@@ -38,7 +38,7 @@ bool predicts(const core::Graph& graph, const Backend& backend, core::Precision 
 
 Spread spread_of(const Execution& execution) {
   if (execution.timings.empty()) return {};
-  constexpr double kWakeUp = 1e-4;  // seconds that a step can lose to waking up threads, even on an idle machine
+  constexpr double kWakeUp = 1e-4;  // seconds that a step can lose to waking up threads even on an idle machine
   const auto [least, most] = std::ranges::minmax(execution.timings, {}, &runtime::Timing::seconds);
   Spread spread{least.seconds, most.seconds, 0};
   const std::vector<bool> disturbed = runtime::disturbed(execution.timings);
@@ -47,7 +47,7 @@ Spread spread_of(const Execution& execution) {
   return spread;
 }
 
-/// The executions of one of the two schedules (baseline or schedule), which alternate with those of the other.
+/// The executions of one of the two schedules that SideBySide compares.
 class SideBySide::Turns {
  public:
   Turns(Backend& backend, const ExecuteRequest& request, bool baseline, const RunOptions& options)
@@ -70,7 +70,7 @@ class SideBySide::Turns {
     seconds_ += latest_;
     ++execution_;
   }
-  /// Executes the schedule once, but stops after `most` seconds, and stores no report. Returns the approximate seconds
+  /// Executes the schedule once, without storing a report. Stops after `most` seconds. Returns the approximate seconds
   /// of a whole execution.
   double try_execute(double most) {
     watch_.emplace(core::Limit{.seconds = most});
@@ -83,7 +83,6 @@ class SideBySide::Turns {
     return executed() ? seconds : seconds * static_cast<double>(steps()) / static_cast<double>(done_ + 1);
   }
   bool executed() const { return !reports_.empty(); }
-  /// Discards the reports so far, because those executions were warm-ups.
   void begin_timing() {
     reports_.clear();
     seconds_ = 0;
@@ -97,8 +96,7 @@ class SideBySide::Turns {
     const auto middle = reports_.begin() + static_cast<std::ptrdiff_t>((reports_.size() - 1) / 2);
     std::ranges::nth_element(reports_, middle, {}, &runtime::StepReport::seconds);
     execution.report = std::move(*middle);
-    // If timing single ops slows down the step, they are timed in an additional execution, which is not one of those
-    // timed above.
+    // If timing single ops slows down the step, they are timed in an additional execution.
     if (!backend_.times_ops_for_free()) execution.report.op_seconds = executor_->run(true).op_seconds;
     execution.measured_peak_bytes = executor_->measured_peak_bytes();
     execution.outputs = keep_bytes(executor_->outputs());
@@ -163,15 +161,15 @@ double SideBySide::warm_up(double most) {
   return seconds;
 }
 
-/// Executes each of `all` once to warm up, then all of them alternately. Returns whether there was time for more than
-/// the warm-up.
+/// Executes each of `all` once to warm up, then all of them alternately. Returns whether there was time for timed
+/// executions.
 bool SideBySide::take_turns(std::span<Turns* const> all) {
   constexpr int kLeast = 3, kMost = 15;
-  constexpr double kEnough = 1;  // after this many seconds of timed executions of each schedule, none begins any more
+  constexpr double kEnough = 1;  // after this many seconds of timed executions per schedule, no further one begins
   for (Turns* turns : all) {
     if (!turns->executed()) turns->execute();
   }
-  // A round executes each of `all` once. It is not begun if it would not end in time.
+  // Returns whether executing each of `all` once more would exceed the time.
   const auto no_time = [&] {
     double round = 0;
     for (const Turns* turns : all) round += turns->latest();
@@ -196,7 +194,7 @@ RunResult SideBySide::run(const fit::Decision& decision) {
     scheduled = load(decision, false);
   } catch (const core::DeviceError&) {
     if (!baseline_) throw;
-    // Baseline and schedule do not fit into memory together.
+    // Memory does not suffice for both schedules at the same time.
   }
   result_.interleaved = baseline_ && scheduled;
   if (!baseline_) {
@@ -244,8 +242,8 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
     if (use.nodes == 0) break;
     use.decision = fit::decide_on(use.graph.prepared, decision.solver, decision.schedule, plan);
     if (use.decision.budgeted_bytes <= *budget) return use;
-    // The peak is within `aim`, but gaps between buffers make the plan larger than the budget. So the next attempt
-    // lowers `aim` by the excess.
+    // The peak is within `aim`, but gaps between buffers put the plan above the budget. The next attempt lowers `aim`
+    // by the excess.
     aim -= use.decision.budgeted_bytes - *budget;
   }
   return std::nullopt;
@@ -254,7 +252,7 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
 void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded) {
   const std::int64_t least = rounded.plan_bound();
   backend.require_memory(prepared, least, least);
-  // A cheapest schedule needs no more memory than the budget, and none needs more than the baseline.
+  // A cheapest schedule within the budget never needs more memory than the baseline.
   if (rounded.budget) backend.require_memory(prepared, std::min(*rounded.budget, rounded.baseline.peak), least);
 }
 

@@ -26,7 +26,7 @@ std::string ScheduleCache::default_folder() {
                                         {kHome, ".cache/cairn/schedules"}}) {
     const char* const value = std::getenv(variable.data());
     if (value == nullptr || *value == '\0') continue;
-    // A relative path would make files in the current folder. Users of services often have a home that does not exist.
+    // A relative path would depend on the current folder. The home of a service's user often does not exist.
     std::error_code ignored;
     const bool usable = fs::path(value).is_absolute() && (variable != kHome || fs::is_directory(value, ignored));
     return usable ? (fs::path(value) / below).string() : std::string();
@@ -72,7 +72,7 @@ fit::LeastBudget ScheduleCache::keep(const fit::Task& task, const solvers::Scope
   try {
     core::write_file(path(task, scope), core::schedule_to_json(graph, least.schedule, least.solver, least.plan));
     drop_old_files();
-  } catch (const core::Error&) {  // the folder cannot be written, or is full
+  } catch (const core::Error&) {  // for example if the folder cannot be written or is full
   }
   return least;
 }

@@ -10,27 +10,25 @@
 
 namespace cairn::pipeline {
 
-/// Stores, for each graph, the schedule of the lowest plan that any command has found, in files. So a command meets a
-/// budget that an earlier command has named, even if a busy machine leaves it too little time to find the schedule
-/// again. Files may be deleted at any time. A file that cannot be read or written is ignored, and so is a plan that is
-/// wrong.
+/// Files with the schedule of the lowest plan that any command has found, for each graph. So a command can meet a
+/// budget that an earlier command has named, even if it has too little time to find the schedule again. Files may be
+/// deleted at any time. Files that cannot be read or written, and wrong plans, are ignored.
 class ScheduleCache {
  public:
-  /// Uses the files in `folder`. An empty text stands for no folder: nothing is stored and nothing is found.
+  /// Uses the files in `folder`. If empty, nothing is stored and nothing is found.
   explicit ScheduleCache(std::string folder = default_folder()) : folder_(std::move(folder)) {}
 
-  /// Returns `$CAIRN_CACHE/schedules` or, if that variable is not set, `$XDG_CACHE_HOME/cairn/schedules` or
-  /// `$HOME/.cache/cairn/schedules`. Returns an empty text if the first of these that is set is not absolute, or if it
-  /// is a home that does not exist.
+  /// Returns `$CAIRN_CACHE/schedules`, else `$XDG_CACHE_HOME/cairn/schedules`, else `$HOME/.cache/cairn/schedules`,
+  /// for the first of these variables that is set. Returns an empty text if this path is not absolute or the home does
+  /// not exist.
   static std::string default_folder();
 
-  /// Returns the stored schedule of the task's graph, with its plan for the task's alignment, among the schedules of a
-  /// scope. O(file size + steps * log steps).
+  /// Returns the stored schedule of the task's graph in this scope, planned with the task's alignment. O(file size +
+  /// steps * log steps).
   std::optional<fit::LeastBudget> find(const fit::Task& task, const solvers::Scope& scope) const;
 
-  /// Stores a schedule if its plan is lower than that of find(). If both are of the same height, the cheaper one counts
-  /// as lower. Returns the one of the two with the lower plan. If two processes call this function at once, the result
-  /// of the later one stays. Keeps at most kMostFiles files in the folder, those that were written last.
+  /// Stores `least` if its plan is lower than that of find(), or as low but cheaper. Returns the better of the two. If
+  /// two processes call this at once, the later result stays. Keeps the kMostFiles files that were written last.
   fit::LeastBudget keep(const fit::Task& task, const solvers::Scope& scope, fit::LeastBudget least) const;
 
   static constexpr int kMostFiles = 500;

@@ -24,7 +24,7 @@ std::string_view trimmed(std::string_view text) {
 
 bool is_schedule(std::string_view line) { return !line.empty() && line.front() != '#'; }
 
-/// Returns the beginning of a text for a message. Characters that are not printable ASCII are replaced by `?`.
+/// Returns the beginning of a text for a message, with `?` for characters that are not printable ASCII.
 std::string preview(std::string_view text) {
   constexpr std::size_t kMost = 24;
   std::string safe;
@@ -32,15 +32,14 @@ std::string preview(std::string_view text) {
   return fmt::format("'{}{}'", safe, text.size() > kMost ? "..." : "");
 }
 
-/// Converts a number. A number that does not fit into NodeId becomes the largest NodeId, which is not a node of any
-/// graph.
+/// Numbers that do not fit into NodeId become the largest NodeId, which no graph has.
 core::NodeId to_node(std::int64_t value) {
   const bool fits =
       value >= std::numeric_limits<core::NodeId>::min() && value <= std::numeric_limits<core::NodeId>::max();
   return fits ? static_cast<core::NodeId>(value) : std::numeric_limits<core::NodeId>::max();
 }
 
-/// Parses numbers with white space or one comma between them. With `commas`, a comma is required, as in JSON.
+/// Parses numbers with white space or one comma between them; `commas` requires the comma, as in JSON.
 std::string parse_numbers(std::string_view text, bool commas, std::vector<core::NodeId>& steps) {
   std::size_t at = text.find_first_not_of(kBlank);
   while (at != std::string_view::npos) {
@@ -157,7 +156,7 @@ bool ScheduleLines::next(LineBatch& batch) {
   }
   batch.first_line = line_;
   batch.text = pending_.substr(0, end);
-  if (batch.one_object) batch.text.erase(0, batch.text.find('{'));  // removes comments before the object
+  if (batch.one_object) batch.text.erase(0, batch.text.find('{'));  // drops comments before the object
   pending_.erase(0, end);
   line_ += lines;
   return end > 0;

@@ -31,7 +31,7 @@ void keep_first(std::vector<Remark>& remarks) {
   remarks.resize(std::min(remarks.size(), kMostRemarks));
 }
 
-/// Evaluates the batches of one rank and stores their results.
+/// Evaluates the schedules of one rank (a process that shares the sweep) and stores the results.
 class Evaluation {
  public:
   Evaluation(const core::Graph& graph, const sim::TallyOptions& options, sim::Simulator& simulator)
@@ -44,8 +44,7 @@ class Evaluation {
   std::vector<Remark> bad, invalid;
   std::optional<sim::Undominated> undominated;
 
-  /// Evaluates the schedules of a batch of lines. If `rows_wanted` is set, returns the lines of the CSV file for these
-  /// schedules, else an empty text.
+  /// Evaluates a batch of lines. Returns their lines of the CSV file if `rows_wanted` is set, else an empty text.
   std::string add(const LineBatch& lines, bool rows_wanted) {
     sim::ScheduleBatch batch(graph_.node_count());
     std::vector<std::int64_t> numbers;
@@ -105,7 +104,7 @@ class Evaluation {
   sim::Outcomes outcomes_;
 };
 
-/// Adds the results that all ranks returned from Evaluation::remembered(). On ranks other than 0, `texts` is empty.
+/// Merges what all ranks returned from Evaluation::remembered(). Only on rank 0 are there `texts`.
 void collect(const std::vector<std::string>& texts, Swept& swept) {
   for (const std::string& text : texts) {
     const Json json = Json::parse(text);
@@ -139,10 +138,9 @@ RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::st
 
 namespace {
 
-/// Finds the candidates whose memory profiles are not dominated by that of another candidate (core/dominance.h).
-/// Generates the candidates of the sweep again, in rounds of consecutive candidates whose profiles fit into a limited
-/// amount of memory. At least one round is compared; after that, a limit or the stop flag ends the comparison. Returns
-/// whether all candidates were compared.
+/// Finds the candidates whose memory profiles no other candidate dominates (core/dominance.h). Generates the candidates
+/// again in groups whose profiles fit into kMostBytes. Compares at least one group before a limit or the stop flag can
+/// end the comparison. Returns whether all candidates were compared.
 bool add_undominated(const fit::Problem& problem, sim::Simulator& simulator, const sim::Sweep& sweep,
                      const sim::SweepOptions& options, Swept& swept) {
   constexpr std::int64_t kMostBytes = std::int64_t{128} << 20, kMostCandidates = 1 << 16;
@@ -213,7 +211,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
     std::array<std::int64_t, 1> go = {!stopped() && !swept.timed_out && swept.failure.empty()};
     ranks.broadcast(go);
     if (go[0] == 0) break;
-    // Every process (rank) reads the whole file, but parses only every ranks.count()-th batch.
+    // Every rank reads the whole file, but parses only every ranks.count()-th batch.
     std::string rows;
     for (int rank = 0; rank < ranks.count() && more; ++rank) {
       LineBatch batch;
@@ -238,7 +236,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
     if (first_rank && options.progress)
       options.progress({done, 0, seconds(), static_cast<double>(done) / std::max(seconds(), 1e-9), best});
   }
-  swept.interrupted = stopped();  // also true if the stop flag was raised while the sweep waited for input
+  swept.interrupted = stopped();  // the stop flag can also have been raised while the sweep waited for input
   sim::merge_to_first(evaluation.tally, ranks);
   swept.tally = evaluation.tally;
   swept.undominated = std::move(evaluation.undominated);
@@ -250,8 +248,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
 
 namespace {
 
-/// Evaluates the schedule with core::evaluate(). Throws DefectError if peak or cost differ from those in `entry`, which
-/// the sweep computed.
+/// Throws DefectError if core::evaluate() computes a different peak or cost than the sweep did (`entry`).
 core::Evaluation require_same(const core::Graph& graph, const core::Schedule& schedule, const sim::Entry& entry) {
   const core::Evaluation evaluation = core::evaluate(graph, schedule);
   if (!evaluation.valid() || evaluation.peak != entry.peak || evaluation.cost != entry.cost)

@@ -13,49 +13,48 @@
 #include "cairn/sim/undominated.h"
 #include "cairn/solvers/fit/problem.h"
 
-/// Evaluates many schedules of one graph, which is called a sweep. The schedules, called candidates, are random or come
-/// from a file. If several processes share a sweep, their numbers are called ranks.
+/// A sweep evaluates many schedules (candidates) of one graph, which are random or come from a file. Several processes,
+/// whose numbers are called ranks, can share a sweep.
 namespace cairn::pipeline {
 
-/// The number of a line in a file of schedules, and a remark about that line.
+/// The number of a line in a file of schedules, and what is wrong with it.
 using Remark = std::pair<std::int64_t, std::string>;
 
-/// The results of a sweep. If several ranks share the sweep, only rank 0 has the complete results.
+/// The results of a sweep, complete only on rank 0.
 struct Swept {
-  /// Measures of the candidates. The index of a candidate is its number or, if it comes from a file, the number of its
-  /// line in the file.
+  /// Measures of the candidates. A candidate's index is its number, or its line in the file.
   sim::Tally tally;
   core::Schedule best;  ///< the best candidate; empty if no candidate is valid
   sim::SweepResult result;
   bool interrupted = false, timed_out = false;
-  std::optional<std::int64_t> resumed_from;  ///< number of candidates in the checkpoint; none: there was no checkpoint
+  std::optional<std::int64_t> resumed_from;  ///< number of candidates in the checkpoint; none: no checkpoint was loaded
   std::int64_t bad_lines = 0;                ///< number of lines that are not a schedule
-  /// bad: the first lines that are not a schedule; invalid: the first lines whose schedule is not valid for the graph.
+  /// bad: the first lines that are not a schedule; invalid: the first with a schedule that is invalid for the graph.
   std::vector<Remark> bad, invalid;
-  /// Error message about the line that ended the sweep; empty: no line did.
+  /// Error about the line that ended the sweep; empty: none did.
   std::string failure;
-  std::optional<sim::Undominated> undominated;  ///< candidates that are not dominated by any other; none: not asked for
+  std::optional<sim::Undominated> undominated;  ///< candidates that no other dominates; none: not asked for
 
-  double per_second() const;  ///< Returns the number of candidates evaluated per second in this run.
+  double per_second() const;  ///< Returns the candidates per second of this run.
 };
 
 /// The source of a sweep's candidates, and the simulator that evaluates them.
 struct SweepOrigin {
-  std::optional<sim::Generator> random;  ///< generator of random candidates; none: the schedules were given
+  std::optional<sim::Generator> random;  ///< generator of random candidates; none: schedules were given
   std::string file;                      ///< file with the given schedules; empty: they come from no file
-  /// backend: name of the simulator's backend; device: description of the device on which the backend runs.
+  /// Name of the simulator's backend, and description of its device.
   std::string backend, device;
   int ranks = 1;  ///< number of processes that share the sweep
 
   /// Returns "random", the path of the file, or "given".
   std::string source() const;
-  /// Describes where the candidates come from, for people: "random schedules of seed 7, at most 2 moves", "schedules of
+  /// Says for people where the candidates come from: "random schedules of seed 7, at most 2 moves", "schedules of
   /// lines.txt".
   std::string text() const;
 };
 
-/// Returns options for the statistics (sim::Tally) of a sweep over the problem's graph. The tally counts the candidates
-/// within the problem's budget and keeps the `top` best candidates.
+/// Returns options for the statistics (sim::Tally) of a sweep: how many candidates are within the problem's budget, and
+/// the `top` best candidates.
 sim::TallyOptions tally_options(const fit::Problem& problem, std::int32_t top);
 
 /// A sweep over random schedules. Its state can be saved in a checkpoint file, from which a later process continues.
@@ -63,14 +62,13 @@ struct RandomSweep {
   sim::Sweep sweep;
   std::string checkpoint;                    ///< path of the checkpoint file; empty: there is none
   std::optional<std::int64_t> resumed_from;  ///< as Swept::resumed_from
-  /// Whether to fill Swept::undominated from the candidates that were swept within the limits. Possible only with one
-  /// rank.
+  /// Whether to fill Swept::undominated from the candidates evaluated within the limits. Needs a single rank.
   bool undominated = false;
 };
-/// Returns the sweep `wanted`. If `resume` is set and the checkpoint file exists, the sweep continues from there.
-/// Throws InputError as sim::resume_sweep() does.
+/// Returns the sweep `wanted`, continued from the checkpoint file if `resume` is set and the file exists. Throws
+/// InputError as sim::resume_sweep() does.
 RandomSweep random_sweep(const fit::Problem& problem, sim::Sweep wanted, std::string checkpoint, bool resume);
-/// Runs the sweep. If there is a checkpoint file, sets options.checkpoint so that the sweep writes that file.
+/// Runs the sweep. Sets options.checkpoint if there is a checkpoint file to write.
 Swept sweep_random(const fit::Problem& problem, sim::Simulator& simulator, RandomSweep& random,
                    sim::SweepOptions options, sim::Ranks& ranks);
 
@@ -80,26 +78,23 @@ struct ScheduleFile {
   /// Whether to leave out lines that are not a schedule; false: the first such line ends the sweep.
   bool skip_bad_lines = false;
   std::string output;        ///< CSV file to write, with a line for every schedule; empty: none
-  bool undominated = false;  ///< whether to fill Swept::undominated; possible only with one rank
+  bool undominated = false;  ///< whether to fill Swept::undominated; needs a single rank
 };
-/// Evaluates the schedules of the file. If file.output is given, writes a line of this CSV file for each schedule. The
-/// ranks share the work, so every rank must be able to read the file. Fields of `options` about rounds and checkpoints
-/// are ignored.
+/// Evaluates the schedules of the file, and writes file.output if that is given. The ranks share the work, so all must
+/// be able to read the file. Fields of `options` about rounds and checkpoints are ignored.
 Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
                  const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks);
 
-/// Evaluates the best schedule again with core::evaluate(). Throws DefectError if peak or cost differ from what the
-/// simulator computed.
+/// Throws DefectError if core::evaluate() computes a different peak or cost of the best schedule than the simulator.
 void check_best(const fit::Problem& problem, const Swept& swept);
-/// Returns CSV with the best candidates of a random sweep and those of its Pareto set. Generates these candidates and
-/// evaluates them again. Throws DefectError if peak or cost of one of them differ from what the simulator computed.
+/// Returns CSV with the best candidates of a random sweep and those that no other beats in both peak and cost.
+/// Generates and evaluates them again. Throws DefectError if a peak or cost differs from what the simulator computed.
 std::string random_csv(const fit::Problem& problem, const sim::Generator& generator, const sim::Tally& tally);
 
-/// A tally's histogram in the form in which it is shown: from the first to the last non-empty bin. Neighbouring bins
-/// are merged so that at most 64 remain.
+/// A tally's histogram as reports show it: without empty bins at the ends, and with neighbouring bins merged so that at
+/// most 64 remain.
 struct Histogram {
-  /// from: lower end of bin 0, in bytes; width: width of each bin, in bytes. Bin b counts the peaks in [from + b *
-  /// width, from + (b + 1) * width).
+  /// Bin b counts the peaks in [from + b * width, from + (b + 1) * width), in bytes.
   std::int64_t from = 0, width = 1;
   std::vector<std::int64_t> counts;  ///< number of candidates in each bin; empty if no candidate is valid
 };

@@ -69,7 +69,6 @@ Json shares_json(const char* key, const std::vector<MemoryShare>& shares, const 
   return list;
 }
 
-/// Adds the keys of a RecomputedNode or RecomputedShare.
 template <class Saved>
 void add_savings(Json& json, const Saved& saved, std::int64_t baseline_cost) {
   json["times"] = saved.times;
@@ -103,8 +102,8 @@ Explanation::Explanation(const core::Graph& graph, const core::Schedule* schedul
   choose_rows();
 }
 
-/// Decides whether a row of the tables shows one layer or a range of consecutive layers. It shows one layer if the
-/// kShownLayers largest layers together hold at least half of the baseline's peak.
+/// Decides whether rows show single layers or ranges of consecutive layers. They show single layers if the kShownLayers
+/// largest layers hold at least half of the baseline's peak.
 void Explanation::choose_rows() {
   const std::vector<MemoryShare>& layers = baseline_.at.by_layer;
   std::int64_t largest = 0;

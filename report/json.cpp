@@ -105,8 +105,7 @@ Json histogram_json(const pipeline::Histogram& histogram) {
   return {{"from", histogram.from}, {"width", histogram.width}, {"counts", histogram.counts}};
 }
 
-/// Returns the figures of one of the two schedules of a run. Measured figures are null if the schedule was not
-/// executed.
+/// Measured figures are null if the schedule was not executed.
 Json executed_json(const core::Graph& graph, const fit::Decision& decision, const pipeline::Execution* execution) {
   const runtime::StepReport report = execution != nullptr ? execution->report : runtime::StepReport();
   const pipeline::Spread spread = execution != nullptr ? pipeline::spread_of(*execution) : pipeline::Spread();

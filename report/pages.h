@@ -26,30 +26,30 @@
 /// show a curve or a run: SVG, CSV and traces.
 namespace cairn::report {
 
-// --- parts that pages have in common ---
+// --- figures that several pages have ---
 
 /// Adds a schedule, which the page shows beside the baseline. The page opens with this schedule.
 void add_schedule(Report& page, ReportSchedule schedule, const core::Evaluation& evaluation);
-/// Adds two figures: the change from the baseline's peak (or from `from_bytes`, if given) to `peak`, the peak of the
-/// schedule; and the lower bound on the peak of every schedule, which is also drawn as a line in the pictures.
+/// Adds two figures. The first compares `peak`, the schedule's peak, with the baseline's peak, or with `from_bytes` if
+/// given. The second is the lower bound on the peak of every schedule, which the pictures also show as a line.
 void add_memory_facts(Report& page, const fit::Problem& problem, std::int64_t peak,
                       std::optional<std::int64_t> from_bytes = std::nullopt);
 /// Adds the cost of the schedule, compared with that of the baseline.
 void add_cost_fact(Report& page, const fit::Problem& problem, const core::Evaluation& evaluation);
 /// Adds the problem's budget, if it has one, and whether the schedule meets it. `planned_bytes` is the height of the
-/// schedule's plan, or none if nothing was planned. `peak_bytes` is the schedule's peak, which must be given if the
-/// budget limits the peak instead of the plan.
+/// schedule's plan, or none if nothing was planned. `peak_bytes`, the schedule's peak, must be given if the budget
+/// limits the peak instead of the plan.
 void add_budget(Report& page, const fit::Problem& problem, std::optional<std::int64_t> planned_bytes,
                 std::optional<std::int64_t> peak_bytes = std::nullopt);
-/// Returns a picture of memory against cost. Its points are the schedules that a search has found (`met`) and the
-/// schedule that the page is about, which has the given peak and cost and is marked.
+/// Returns a picture of cost over memory. It marks the schedule with the given peak and cost. The other points are
+/// `met`, schedules that a search has found.
 ReportTradeoff tradeoff_of(const fit::Problem& problem, const std::vector<solvers::Tradeoff>& met, std::int64_t peak,
                            std::int64_t cost);
 
 // --- pages ---
 
-/// Returns the page of `cairn info`. `within` is the cheapest schedule known within the problem's budget. If it is
-/// given, the page opens with this schedule. `facts` are added after the facts about the graph.
+/// Returns the page of `cairn info`. If `within`, the cheapest schedule known within the budget, is given, the page
+/// opens with this schedule. `facts` are added after those about the graph.
 std::string info_page(const fit::Problem& problem, const fit::LeastBudget& least,
                       const std::optional<fit::LeastBudget>& within, std::vector<ReportFact> facts = {});
 
@@ -59,8 +59,8 @@ std::string solve_page(const fit::Task& task, std::string_view solver, const fit
 /// What is proved about the height of a plan.
 struct PlanVerdict {
   std::string text;                            ///< the verdict in a few words
-  std::int64_t proved_bytes = 0;               ///< lower bound in bytes on the height of every plan
-  std::optional<std::int64_t> capacity_bytes;  ///< bytes that the plan may have; none: not limited
+  std::int64_t proved_bytes = 0;               ///< lower bound on the height of every plan
+  std::optional<std::int64_t> capacity_bytes;  ///< largest height that was allowed; none: not limited
   double seconds = 0;                          ///< duration of the search
 };
 /// Returns the page about the plan of a schedule. `name` is the title of the page if the graph has no name. Throws
@@ -85,7 +85,7 @@ std::string run_trace(const core::Graph& graph, const fit::Decision& decision, c
 std::string run_page(const fit::Problem& problem, const pipeline::Backend& backend, const fit::Decision& decision,
                      const pipeline::RunResult& result, const std::vector<solvers::Tradeoff>& tradeoffs = {});
 
-/// Returns the page of a sweep.
+/// Returns the page of a sweep, which evaluates many schedules.
 std::string sweep_page(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin);
 
 }  // namespace cairn::report

@@ -20,19 +20,19 @@
 #include "cairn/report/explain/explain.h"
 
 // Writes the Trace Event Format. Slices are complete events (X); slices of one thread may be nested but must not
-// overlap in any other way. Counters are events C. A flow is a pair of events s and f with the same category, name and
-// id. Names are metadata (M). Times are in microseconds. Viewers identify threads by their tid alone, so each tid
-// differs from all other tids and from the pids of other processes.
+// overlap otherwise. Counters are events C. A flow is a pair of events s and f with the same category, name and id.
+// Names are metadata (M). Times are in microseconds. Viewers identify threads by their tid alone, so a tid must differ
+// from all other tids and from the pids of other processes.
 namespace cairn::report {
 namespace {
 
 using namespace core::formats;
 
-/// Largest number of tensors that the trace shows for one schedule. If there are more, it shows the largest ones.
+/// Largest number of tensors that the trace shows for one schedule; of more, it shows the largest.
 constexpr std::size_t kMostTensors = 20'000;
 constexpr std::size_t kMostLanes = 24;  ///< largest number of tracks (lanes) for the tensors of one kind
 
-/// The tracks in which the events of one schedule are shown.
+/// The trace's tracks for one schedule.
 struct Tracks {
   const char* name;
   int tid;           ///< tid of the track of steps, in process kTime
@@ -45,7 +45,7 @@ constexpr int kTime = 1;
 constexpr Tracks kSchedule = {"schedule", 1, 2, 1000, "schedule: live", "schedule: arena"};
 constexpr Tracks kBaseline = {"baseline", 10, 3, 2000, "baseline: live", "baseline: arena"};
 
-/// Returns, for every step, the end of the highest buffer in use, as an offset in the arena.
+/// Returns for every step the end of the highest buffer in use, as an offset in the arena.
 std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t steps) {
   std::vector<std::vector<const core::Buffer*>> born(static_cast<std::size_t>(steps)), dies(born.size());
   for (const core::Buffer& buffer : plan.buffers) {
@@ -63,8 +63,8 @@ std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t ste
   return heights;
 }
 
-/// Returns the times in ns at which the steps begin, and the time at which the last step ends. Times are whole numbers,
-/// so that each slice begins exactly where the previous slice ends.
+/// Returns the times in ns at which the steps begin, and the end of the last step. They are integers, so that each
+/// slice begins exactly where the previous one ends.
 std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run) {
   const std::size_t steps = run.schedule->steps.size();
   if (!run.op_ns.empty() && run.op_ns.size() != steps) {
@@ -85,7 +85,7 @@ std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run
   return clock;
 }
 
-/// Converts ns to us. The result is never too small, because viewers multiply by 1000 and may round down.
+/// Converts ns to us. Rounds up, because viewers multiply by 1000 and may round down.
 double microseconds(std::int64_t ns) {
   const double value = static_cast<double>(ns) / 1000;
   return value * 1000 < static_cast<double>(ns) ? std::nextafter(value, HUGE_VAL) : value;
@@ -106,9 +106,9 @@ class TraceWriter {
     std::vector<std::int64_t> heights;
     if (run.plan != nullptr) heights = arena_heights(*run.plan, schedule.length());
 
-    // Adds a flow from the first run of a node to each later run.
     std::vector<std::int64_t> first_run(static_cast<std::size_t>(graph_.node_count()), -1);
-    // For each first run, the steps that run the node again.
+    // For each first run of a node, the steps that run the node again. Arrows (flows) lead from the first run to these
+    // steps.
     std::vector<std::vector<std::int64_t>> again(schedule.steps.size());
     for (std::int64_t i = 0; i < schedule.length(); ++i) {
       std::int64_t& first = first_run[schedule.steps[i]];
@@ -127,7 +127,7 @@ class TraceWriter {
       for (const std::int64_t step : again[i]) add(flow(tracks, "s", step, begin));
       if (first != i) {
         OrderedJson end = flow(tracks, "f", i, begin);
-        end["bp"] = "e";  // binds the end of the arrow to the slice that encloses it, which is the slice added above
+        end["bp"] = "e";  // binds the end of the arrow to the slice that was added above
         add(end);
       }
       count(tracks.live, begin, profile[2 * i + 1], live);
@@ -153,9 +153,9 @@ class TraceWriter {
         if (!buffer.scratch) offsets[{buffer.first, buffer.output}] = buffer.offset;
       }
     }
-    // Tensors that overlap in time need different tracks (lanes). Puts each tensor into the first lane of its kind that
-    // is free during the tensor's lifetime, the largest tensors first.
-    using Lane = std::map<std::int64_t, const core::Lifetime*>;  // the tensors of one track, by last step
+    // Tensors that overlap in time need different tracks (lanes). Puts each tensor into the first free lane of its
+    // kind, the largest tensors first.
+    using Lane = std::map<std::int64_t, const core::Lifetime*>;  // the tensors of one lane, by last step
     std::array<std::vector<Lane>, kTensorKinds> lanes;
     std::size_t shown = 0;
     for (const core::Lifetime& tensor : tensors) {
@@ -224,7 +224,6 @@ class TraceWriter {
     add({{"name", "thread_sort_index"}, {"ph", "M"}, {"pid", pid}, {"tid", tid}, {"args", {{"sort_index", tid}}}});
   }
 
-  /// Adds a value of a counter if it has changed.
   void count(const char* what, double time, std::int64_t bytes, std::int64_t& last) {
     if (bytes != last) add({{"name", what}, {"ph", "C"}, {"ts", time}, {"pid", kTime}, {"args", {{"bytes", bytes}}}});
     last = bytes;

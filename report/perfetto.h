@@ -12,8 +12,8 @@ namespace cairn::report {
 /// A schedule that the trace shows.
 struct TraceRun {
   const core::Schedule* schedule = nullptr;
-  const core::Plan* plan = nullptr;  ///< nullptr: the trace has no counter of the arena's bytes and no offsets
-  std::span<const double> op_ns;     ///< time of each step; empty: the nodes' costs are used as ns
+  const core::Plan* plan = nullptr;  ///< nullptr: the trace shows neither the arena's bytes nor offsets
+  std::span<const double> op_ns;     ///< time of each step in ns; empty: the nodes' costs are used
 };
 /// Writes a Chrome/Perfetto trace as JSON. The trace contains:
 /// - the steps of the schedule and, if given, of the baseline, side by side on the same clock;

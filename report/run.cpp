@@ -19,7 +19,8 @@ std::string compared_text(const pipeline::Comparison& comparison) {
   const std::int64_t kept = comparison.outputs - comparison.sinks;
   std::vector<std::string> parts;
   if (kept > 0) {
-    // The output of a synthetic kernel is a digest of its inputs, repeated up to the output's size.
+    // A synthetic kernel computes no real result. Its output is a digest of its inputs, repeated up to the output's
+    // size.
     const std::string what = comparison.synthetic == 0      ? "kept outputs"
                              : comparison.synthetic == kept ? "kept digests of synthetic kernels"
                                                             : fmt::format(

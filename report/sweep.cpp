@@ -15,8 +15,7 @@ namespace cairn::report {
 
 namespace {
 
-/// Draws the profiles that are not dominated by any other. If there are more than kMostShown, draws those with the
-/// lowest peaks.
+/// Draws the profiles that no other profile dominates. Of more than kMostShown, draws those with the lowest peaks.
 ReportPicture picture_of(const sim::Undominated& found) {
   constexpr std::size_t kMostShown = 40;
   std::vector<ReportProfile> profiles;

@@ -26,16 +26,16 @@ std::string host_check_text(const pipeline::Closeness& check) {
                      decided, check.worst_output, check.worst_error, check.worst_allowed, rest);
 }
 
-/// Returns a text that says what was compared. The text is empty if nothing was compared or if a difference was found.
-/// In these cases, a note explains what happened.
+/// Says what was compared. The text is empty if nothing was compared or if a difference was found, because notes say
+/// this.
 std::string comparison_text(const pipeline::RunResult& result) {
   if (!result.identical()) return "";
   if (result.comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";
   return fmt::format("compared {}: identical\n", compared_text(result.comparison));
 }
 
-/// Returns a text with the times that the graph's costs predict. The text is empty if the costs are not times. It is
-/// also empty if they were measured on the device that executed the schedule, because run_rows() then shows them.
+/// Returns the times that the graph's costs predict. The text is empty if the costs are not times, or if they were
+/// measured on the device that executed the schedule, because run_rows() then shows them.
 std::string prediction_text(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const auto before = pipeline::predicted_seconds(graph, run.result.baseline);
@@ -46,8 +46,7 @@ std::string prediction_text(const pipeline::RunOutcome& run) {
                      predicted_by(graph));
 }
 
-/// Returns rows that show the baseline beside the schedule. If one of the two was not executed, its figures are
-/// missing.
+/// Shows the baseline beside the schedule. Figures of a schedule that was not executed are missing.
 Rows run_rows(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const fit::Decision &after = run.decision, &before = run.result.baseline;
@@ -83,17 +82,16 @@ Rows run_rows(const pipeline::RunOutcome& run) {
   if (pipeline::predicts(graph, run.backend, run.precision))
     times("predicted time", pipeline::predicted_seconds(graph, before), *pipeline::predicted_seconds(graph, after),
           true);
-  // A first execution takes longer than later executions. So if there was no warm-up, times are not compared.
+  // A first execution takes longer than later ones, so without a warm-up times are not compared.
   times("time", of_baseline(&runtime::StepReport::seconds), after_run.report.seconds, run.result.warmed_up);
   if (after_run.timings.size() > 1)
     rows.push_back({"from, to", before_run != nullptr ? range(*before_run) : "-", range(after_run), ""});
   return rows;
 }
 
-/// Draws the histogram with one bar per row. Merges neighbouring bins so that there are at most kRows bars.
+/// Draws the histogram with at most kRows bars, one per row, by merging neighbouring bins.
 std::string histogram_text(const pipeline::Histogram& histogram, std::int64_t valid) {
-  constexpr std::int64_t kRows = 12, kLongest = 40;  // kRows: largest number of bars; kLongest: length of the longest
-                                                     // bar
+  constexpr std::int64_t kRows = 12, kLongest = 40;  // kRows: most bars; kLongest: length of the longest bar
   if (histogram.counts.empty()) return "";
   const auto shown = static_cast<std::int64_t>(histogram.counts.size());
   const std::int64_t together = (shown + kRows - 1) / kRows;

@@ -15,14 +15,14 @@
 namespace cairn::report {
 namespace {
 
-/// Returns the bytes that one node needs while it runs. If the budget limits plans, subtracts Problem::plan_slack,
-/// because a plan can be lower than its schedule's peak by so many bytes.
+/// Returns the bytes that one node needs while it runs. If the budget limits plans, subtracts Problem::plan_slack, by
+/// which a plan can be lower than its schedule's peak.
 std::int64_t needed_by_node(const fit::Problem& problem, const core::PeakBound& needs) {
   return problem.about_plans ? needs.bytes - problem.plan_slack : needs.bytes;
 }
 
-/// Says why no schedule needs less than `bound`. `needs` explains a lower bound by the tensors of one node. If `bound`
-/// is above that bound, a search has proved the difference.
+/// Says why no schedule needs less than `bound`. `needs` has the tensors that one node needs at the same time. If
+/// `bound` exceeds their bytes, a search has proved it.
 std::string reason_of(const fit::Problem& problem, const core::PeakBound& needs, std::int64_t bound) {
   std::string text = core::describe(problem.graph, needs);
   const std::int64_t bytes = needed_by_node(problem, needs);
@@ -154,8 +154,7 @@ double increase_pct(std::int64_t value, std::int64_t base) {
 double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
 
 namespace {
-constexpr double kWorthSaying = 100;  // percent; of a larger gap, the texts give no exact number, because it only means
-                                      // that the bound is weak
+constexpr double kWorthSaying = 100;  // percent; a larger gap only means that the bound is weak
 }
 
 std::string above_optimum_text(double pct) {
@@ -264,8 +263,8 @@ std::string scope_text(const solvers::Scope& scope) {
 
 namespace {
 
-/// Returns a text with a number of bytes that is known to suffice, and its percentage. If it equals the lower bound
-/// `bound`, the text says so instead of giving the percentage.
+/// Returns a number of bytes that is known to suffice, and its percentage. If it equals the lower bound `bound`, says
+/// so instead of giving the percentage.
 std::string known_text(const fit::Problem& problem, std::int64_t bytes, std::int64_t bound) {
   std::string size = size_to_type(bytes);
   if (bytes != bound)
@@ -323,8 +322,8 @@ std::string infeasible_text(const fit::Problem& problem, const solvers::SolverIn
                             const solvers::Bound& proved, const fit::LeastBudget& least) {
   const std::int64_t budget = problem.budget.value_or(0);
   const core::PeakBound needs = core::explain_peak_lower_bound(problem.graph);
-  // The bytes that one node needs are a bound for every schedule. If they already exceed the budget, this bound is
-  // reported, even if the search has proved a higher bound that holds only for some schedules.
+  // If the bytes that one node needs already exceed the budget, reports these bytes, because they are a bound for every
+  // schedule. The search may have proved a higher bound, but only for some schedules.
   const std::int64_t least_bytes = needed_by_node(problem, needs);
   const solvers::Bound bound = budget < least_bytes && proved.scope != solvers::kAnySchedule
                                    ? solvers::Bound{least_bytes, solvers::kAnySchedule}
@@ -383,8 +382,7 @@ std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& ans
 }
 
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer) {
-  // If the sizes do not fit even without rounding, rounding is not the reason, so the message is about the unrounded
-  // problem.
+  // If sizes do not fit even without rounding, rounding is not the reason, so the message is about the unrounded sizes.
   const bool rounded = task.problem.budget && *task.problem.budget >= task.problem.plan_bound();
   fit::Problem problem = rounded ? task.searched() : task.problem;
   if (task.plans_fit()) problem = problem.of_plans();
@@ -395,8 +393,8 @@ fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer
 std::string best_so_far_text(const fit::Task& task, const fit::Answer& answer, const std::string& output) {
   const fit::Problem problem = problem_of_failure(task, answer);
   const std::int64_t peak = core::evaluate(problem.graph, answer.found.solution.schedule).peak;
-  // The text is about the plan if only one of plan and peak is within the budget. If the plan does not fit, this says
-  // more than that the peak fits. If the plan fits, it is what was asked for.
+  // If only one of plan and peak is within the budget, the message is about the plan. If it is the plan that does not
+  // fit, this is the reason; if it fits, it is what was asked for.
   const bool by_plan = task.plans_fit() && problem.budget && answer.found.plan &&
                        (answer.found.plan->bytes > *problem.budget) != (peak > *problem.budget);
   const std::int64_t bytes = by_plan ? answer.found.plan->bytes : peak;

@@ -18,14 +18,14 @@
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"
 
-/// Makes the sentences and tables that people read about a problem (fit::Problem: a graph and a budget) and about the
-/// answer of a search. The command and the Python package spell options differently ("--budget" or "budget"), so texts
-/// get the spelling from core::option().
+/// Makes the sentences and tables about a problem (fit::Problem: a graph and a budget) and about the answer of a
+/// search. core::option() spells the options that they name, because the command has "--budget" where Python has
+/// "budget".
 namespace cairn::report {
 
-/// Rows of a table. The first cell of a row names the row.
+/// Rows of a table; the first cell names the row.
 using Rows = std::vector<std::vector<std::string>>;
-/// Formats rows of cells in aligned columns. The first row is underlined if `header` is set.
+/// Aligns the cells in columns. Underlines the first row if `header` is set.
 std::string format_table(const Rows& rows, bool header = false);
 
 // --- numbers ---
@@ -34,10 +34,9 @@ std::string format_table(const Rows& rows, bool header = false);
 std::string bytes_text(std::int64_t bytes);
 /// Formats a size: "1.50 KiB", "20 bytes".
 std::string size_text(std::int64_t bytes);
-/// Formats a size like size_text(), but rounds up, so that a user who types the text as a budget gets a budget of at
-/// least `bytes`.
+/// Formats a size like size_text(), but rounds up, so that a user who types it as a budget gets at least `bytes`.
 std::string size_to_type(std::int64_t bytes);
-/// Returns whether `a` and `b` are different sizes of which size_text() makes the same text.
+/// Returns whether size_text() makes the same text of `a` and `b` although they differ.
 bool read_alike(std::int64_t a, std::int64_t b);
 /// Formats a size with its percentage of Problem::hundred_percent: "1.50 KiB (75.0%)". If `in_full` is set, the form is
 /// "1.50 KiB (75.0% of the baseline peak)". If `exact` is set, the form is "1.50 KiB (1536 bytes, 75.0%)".
@@ -45,10 +44,9 @@ std::string baseline_share_text(const fit::Problem& problem, std::int64_t bytes,
                                 bool exact = false);
 /// Formats a cost in the unit of the problem's graph: "12345 ns", "12345 cost units".
 std::string cost_with_unit(const fit::Problem& problem, std::int64_t cost);
-/// Returns a text with the baseline's cost and with the source of the graph's costs.
+/// Gives the baseline's cost and the source of the graph's costs.
 std::string baseline_cost_text(const fit::Problem& problem);
-/// Returns a text with the baseline's peak. If sizes are rounded up, the text also says which size counts as 100% of
-/// memory.
+/// Gives the baseline's peak and, if sizes are rounded up to `alignment` bytes, which size counts as 100% of memory.
 std::string baseline_peak_text(const fit::Problem& problem, std::int64_t alignment);
 /// Returns `bytes` in percent of Problem::hundred_percent.
 double share_pct(const fit::Problem& problem, std::int64_t bytes);
@@ -59,8 +57,8 @@ double percent_above(double value, double base);
 /// Says how far above the optimum an answer can be: "at most 3.00% above the optimum". If `pct` is above 100, says
 /// "more than twice what is proved".
 std::string above_optimum_text(double pct);
-/// Formats a gap between an answer and its bound: "3.00%". If the gap is above 100%, returns "> 100%", because the
-/// exact number would say little about the answer.
+/// Formats a gap between an answer and its bound: "3.00%". Returns "> 100%" for a larger gap, because the exact number
+/// would say little about the answer.
 std::string gap_text(double pct);
 /// Formats a range: "1.50 KiB to 2.00 KiB", or "1.50 KiB" if both texts are equal.
 std::string least_to_most(const std::string& least, const std::string& most);
@@ -71,40 +69,37 @@ std::string count_text(std::int64_t count);
 
 // --- bounds ---
 
-/// Explains in one line why no schedule needs less than the problem's lower bound. The text names a node and the
-/// tensors that it needs in memory at the same time. If the bound is above the bytes of these tensors, the text adds
-/// that the search proved more.
+/// Explains in one line why no schedule needs less than the problem's lower bound. Names a node and the tensors that it
+/// needs in memory at the same time. If the bound exceeds their bytes, adds that the search proved more.
 std::string lower_bound_reason(const fit::Problem& problem);
-/// Returns a text with the lower bound and what determines it: "the lower bound is 1.50 KiB (75.0%), set by 'conv1'".
+/// Gives the lower bound and the node that sets it: "the lower bound is 1.50 KiB (75.0%), set by 'conv1'".
 std::string bound_text(const fit::Problem& problem);
-/// Returns "sizes are rounded up to --alignment 256" if rounding changed the figures of the problem; else an empty
-/// text.
+/// Returns "sizes are rounded up to --alignment 256" if rounding changed the problem's figures, else an empty text.
 std::string rounding_text(const fit::Problem& problem);
 /// Says in words why a search ended.
 std::string stop_text(solvers::Stop stop);
-/// Returns a text that says to which schedules a scope is restricted: " without recomputation", " (input order kept)",
-/// ... The text is empty for the scope of all schedules.
+/// Says to which schedules a scope is restricted: " without recomputation", " (input order kept)", ... The text is
+/// empty if the scope has all schedules.
 std::string scope_text(const solvers::Scope& scope);
 
 // --- answers ---
 
-/// The neighbours of a curve's knee: the next point that needs more memory, and the next point that needs less memory.
-/// A pointer is nullptr if the curve has no such point.
+/// The points of a curve beside its knee. A pointer is nullptr if there is no such point.
 struct BesideKnee {
   const fit::CurvePoint *more_memory = nullptr, *less_memory = nullptr;
 };
-/// Returns the points on both sides of the knee of a curve. The curve must have a knee.
+/// Returns the next point on each side of a curve's knee. The curve must have a knee.
 BesideKnee beside_knee(const fit::Curve& curve);
 
 /// Says what is proved about an answer with status `optimal`.
 std::string proved_text(const fit::Task& task, const fit::Answer& answer);
-/// Returns a row of a table about what is proved. If the answer is proved to be best, the row is named `proved`.
-/// Otherwise a better answer may exist; the row is named `gap` and says how much better that answer can be at most.
+/// Returns a row of a table: `proved` if the answer is proved to be best, else `gap`, which says how much better an
+/// answer can be at most.
 std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& answer);
 /// Returns what `cairn solve` prints about a successful answer, which must have a plan.
 std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer);
 
-/// Returns what `cairn pareto` prints about a curve. `alignment` is the alignment of its plans, in bytes.
+/// Returns what `cairn pareto` prints about a curve. `alignment` is that of the plans, in bytes.
 std::string curve_table(const fit::Problem& problem, std::int64_t alignment, const fit::Curve& curve);
 
 /// Returns the rows that `cairn info` prints about a graph and a budget. `device` is nullptr if no device was named.
@@ -122,7 +117,7 @@ std::string sweep_table(const fit::Problem& problem, const pipeline::Swept& swep
 std::string fit_text(const fit::Task& task, const pipeline::BudgetVerdict& verdict);
 /// Says what the cheapest schedule known within the budget costs, and what is proved about the least cost.
 std::string cost_text(const fit::Task& task, const pipeline::BudgetVerdict& verdict);
-/// Returns a text with the least budget known, its percentage of the baseline's peak, its solver and its cost.
+/// Gives the least budget known, its percentage of the baseline's peak, its solver and its cost.
 std::string least_text(const fit::Task& task, const fit::LeastBudget& least);
 /// Says why the budget is not met, or why that is not known.
 std::string refusal_text(const fit::Task& task, const pipeline::Info& info);
@@ -130,15 +125,14 @@ std::string refusal_text(const fit::Task& task, const pipeline::Info& info);
 // --- runs ---
 
 /// Says what was compared, and how: "108 kept outputs (6.25 MiB) bit by bit, 2 digests of outputs that nobody reads or
-/// keeps".
+/// keeps". A digest is a hash.
 std::string compared_text(const pipeline::Comparison& comparison);
 
-/// Describes the outputs of a run that differ from those of the baseline or of the host. A difference is a defect of
-/// Cairn. The text is empty if no output differs.
+/// Describes the outputs that differ from those of the baseline or of the host, which is a defect of Cairn. The text is
+/// empty if no output differs.
 std::string defect_of(const pipeline::RunResult& result);
 
-/// Returns a note that all or some nodes of the graph run synthetic kernels, which compute no real results; empty if no
-/// node does.
+/// Says which nodes run synthetic kernels, which compute no real results. The text is empty if none does.
 std::string synthetic_note(const core::Graph& graph);
 
 /// Says where the costs that predict times come from.
@@ -146,63 +140,59 @@ std::string predicted_by(const core::Graph& graph);
 
 /// Says how the times of a run were measured: "median of 7 executions each, alternating, after one to warm up".
 std::string timing_text(const pipeline::RunResult& result);
-/// Returns notes to be shown with the figures of a run, one line each: about synthetic kernels, about a busy machine.
+/// Returns notes on the figures of a run, one line each, for example about synthetic kernels or a busy machine.
 std::vector<std::string> notes_of(const core::Graph& graph, const pipeline::RunResult& result);
 
 // --- devices ---
 
-/// Returns a text with the resident bytes and their kinds: "1.20 GiB (1288490188 bytes): weights 400.00 MiB, ...".
+/// Gives the resident bytes and their kinds: "1.20 GiB (1288490188 bytes): weights 400.00 MiB, ...".
 std::string resident_text(const pipeline::ResidentBytes& resident);
-/// Says how the device's memory is divided if the arena has `arena_bytes`.
+/// Says how the device's memory is divided if the arena takes `arena_bytes`.
 std::string share_text(const pipeline::DeviceShare& share, std::int64_t arena_bytes);
 /// Says that the device has no memory left for an arena.
 std::string no_room_text(std::string_view name, const pipeline::DeviceShare& share);
 /// Says that the device has no memory left for an arena, and what helps.
 std::string no_room_text(const pipeline::NoRoomError& error);
-/// Says which batch is the largest that is known to fit, and whether larger ones are known not to fit.
+/// Says which batch is the largest known to fit, and whether larger ones are known not to fit.
 std::string batch_text(const fit::LargestBatch& found);
 
 // --- requests that cannot be met ---
 
-// These messages have several lines. The first line, the verdict, says what cannot be met. It has at most
-// kVerdictColumns columns, so long names in it are shortened. The other lines give the reason, and say what helps.
+// These messages have several lines. The first line, the verdict, says what cannot be met. Long names in it are
+// shortened. The other lines give the reason, and say what helps.
 
-/// Largest number of columns of a verdict, so that a terminal of 160 columns shows the prefix "cairn: error: " and the
-/// verdict in one line.
+/// Largest length of a verdict, so that it fits into 160 columns behind the prefix "cairn: error: ".
 inline constexpr std::size_t kVerdictColumns = 160 - std::string_view("cairn: error: ").size();
 
-/// Returns `before`, the name in quotes, and `after`. The name is shortened so that the verdict does not exceed
-/// kVerdictColumns.
+/// Returns `before`, the name in quotes, and `after`. Shortens the name if the verdict would exceed kVerdictColumns.
 std::string verdict_text(std::string_view before, std::string_view name, std::string_view after);
 
-/// Joins the parts that are not empty, one per line.
 std::string in_lines(std::initializer_list<std::string> parts);
-/// Returns a text with a budget. `beside` has other sizes that the same message names. If size_text() would give the
-/// budget and a different size in `beside` the same text, the result also has the exact bytes of the budget.
+/// Formats a budget. `beside` has other sizes that the same message names. If size_text() makes the same text of one of
+/// them and of the budget, although they differ, adds the exact bytes.
 std::string budget_text(const fit::Problem& problem, std::int64_t budget, std::initializer_list<std::int64_t> beside,
                         bool in_full = true);
-/// Returns a text with the least budget known to be feasible, in a form that can be typed, and with its solver. If that
-/// budget equals the lower bound `bound`, the text says so instead of giving a percentage.
+/// Gives the least budget known to be feasible, as a user can type it, and its solver. If it equals the lower bound
+/// `bound`, says so instead of giving a percentage.
 std::string least_budget_text(const fit::Problem& problem, const fit::LeastBudget& least, std::int64_t bound);
 
 /// Explains that no schedule fits. Gives the lower bound with its reason, and the least budget known to be feasible
-/// with its solver. `proved` is a bound above the problem's budget. If this bound holds only for some schedules, the
-/// message says for which. It also says why the other schedules were not searched: the solver never finds them, or the
-/// request excludes them (`asked` is the scope of the request).
+/// with its solver. `proved` is a bound above the problem's budget. If it holds only for some schedules, says for
+/// which, and why others were not searched: the solver never finds them, or the request excludes them (`asked` is the
+/// scope of the request).
 std::string infeasible_text(const fit::Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                             const solvers::Bound& proved, const fit::LeastBudget& least);
 /// Explains that no schedule was found, why the search ended, and what would help: more time, or the least budget known
 /// to be feasible.
 std::string not_found_text(const fit::Problem& problem, const fit::LeastBudget& least, solvers::Stop stop);
-/// Returns the problem from which texts about a failure are made. Its lower bound is at least the one that the search
-/// proved. Its sizes are rounded up, as in the search, if the failure could be due to the rounding.
+/// Returns the problem that texts about a failure describe. Its lower bound is at least the one that the search proved.
+/// Its sizes are rounded up, as in the search, if the failure could be due to the rounding.
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer);
-/// Describes what an interrupted search has found. The text gives the peak of the best schedule, and says whether this
-/// peak or the plan is above the budget. It also names `output`, the file to which the schedule was written, or says
-/// how to get one if `output` is empty.
+/// Describes what an interrupted search has found: the peak of the best schedule, and whether this peak or the plan is
+/// above the budget. Names `output`, the file with the schedule, or says how to get one if `output` is empty.
 std::string best_so_far_text(const fit::Task& task, const fit::Answer& answer, const std::string& output);
-/// Explains why no answer to the task is known. The reason is that of infeasible_text() or not_found_text(), or that
-/// the plan or the cost of the answer is too large. `other` says what else may help if only the plan does not fit.
+/// Explains why no answer is known. Says what infeasible_text() or not_found_text() says, or that the plan or the cost
+/// of the answer is too large. `other` says what else may help if only the plan does not fit.
 std::string failure_text(const fit::Task& task, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                          const fit::Answer& answer, const fit::LeastBudget& least, std::string_view other = {});
 /// Explains that no schedule can be as cheap as the task requires (unaffordable()): "no schedule of 'g' costs 5 ns or

@@ -13,9 +13,9 @@ import pathlib
 import re
 import sys
 
-# Every folder, with the folders that it may include in addition to itself. All of these come earlier in the table, so
-# no two folders can include each other. A file belongs to the deepest folder of the table that contains it. Headers in
-# a folder's internal/ may be included only by that folder, and headers in support/ by all folders that may include it.
+# Every folder, with the folders that it may include besides itself. They come earlier in the table, so no two folders
+# can include each other. A file belongs to the deepest folder of the table that contains it. Only a folder itself may
+# include headers in its internal/; those in support/ are for all folders that may include it.
 RULE = {
     "core": "",
     "core/formats": "core",
@@ -62,7 +62,7 @@ RULE = {
 RULE = {folder: set(allowed.split()) for folder, allowed in RULE.items()}
 FRONT_ENDS = {"cli", "python"}
 LIBRARY = {folder.split("/")[0] for folder in RULE} - FRONT_ENDS
-# These folders do not belong to the library. They may include all of its folders, and each other.
+# These folders do not belong to the library, and may include all folders.
 OUTSIDE = {"tests", "bench", "fuzz"}
 NOT_PUBLIC = {"internal", "support", "host", "device", "engines", "decomposition"}
 MOST_PARTS = 3  # largest number of parts of a public header's path
@@ -72,14 +72,14 @@ PREFIX = "cairn/"
 
 
 def is_public_header(path):
-    """Returns whether a file is a public header. Headers in a folder of the library, or in a folder in it, are public.
-    Headers of families of solvers, such as solvers/remat/rotor/rotor.h, lie one folder deeper and are private."""
+    """Returns whether a file is a public header: it lies in a folder of the library or in a folder in that. Headers of
+    families of solvers, such as solvers/remat/rotor/rotor.h, lie deeper and are private."""
     return (path.parts[0] in LIBRARY and path.suffix == ".h" and len(path.parts) <= MOST_PARTS and
             not NOT_PUBLIC & set(path.parts[:-1]))
 
 
 def folder_of(path):
-    """Returns the folder of RULE that a file belongs to. If there is none, returns the file's top folder."""
+    """Returns the folder of RULE that a file belongs to, or else the file's top folder."""
     for parent in path.parents:
         if str(parent) in RULE:
             return str(parent)
@@ -87,9 +87,9 @@ def folder_of(path):
 
 
 def fault(root, path, quoted, angled):
-    """Returns what is wrong with one include of the file `path` (relative to `root`), or None if nothing is wrong."""
+    """Returns what is wrong with an include of the file `path` (relative to `root`), or None."""
     if angled is not None:
-        # The standard library's headers have neither a folder nor a suffix.
+        # Only names of the standard library have neither a folder nor a suffix.
         if is_public_header(path) and ("/" in angled or "." in angled):
             return f"public header includes <{angled}>: keep it to .cpp and .cu files and internal/"
         return None
@@ -128,7 +128,7 @@ def check(root):
 
 
 def draw(root):
-    """Returns which folders include which, one line for each pair."""
+    """Returns a line for each pair of folders of which one includes the other."""
     arrows = collections.Counter()
     for path, _, quoted, _ in includes(root):
         if quoted and path.parts[0] not in OUTSIDE:

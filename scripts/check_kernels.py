@@ -32,13 +32,13 @@ import sys
 import tempfile
 import time
 
-# Registers of 32 bits of a multiprocessor, the same for all architectures that CUDA 13 knows. A warp gets them in units
+# Number of 32-bit registers of a multiprocessor, the same for all architectures of CUDA 13. A warp gets them in units
 # of 256.
 REGISTERS = 65536
 WARP_REGISTERS = 256
 WARP = 32
-# Largest number of bytes of static shared memory of a block: kStaticShared in cuda/internal/launch_shape.h. CUB
-# launches its kernels without dynamic shared memory, so they may use the 48 KiB that every block may use.
+# Most bytes of static shared memory of a block: kStaticShared in cuda/internal/launch_shape.h. CUB's kernels use no
+# dynamic shared memory, so they may use all 48 KiB of a block.
 STATIC_SHARED = 4096
 STATIC_SHARED_OF_CUB = 48 * 1024
 
@@ -65,8 +65,8 @@ EXCEPTIONS = [
     (r"<(MatrixWord|SumSegments<float, 4>|RowTeams<LayernormRow<float>, float, 1, 32>)", "local", "80", "as above"),
 ]
 
-# Least number of loads and of stores of 16 bytes in a kernel's code: pattern of the demangled name, loads, stores. A
-# kernel with four accesses in flight has at least four loads for each argument.
+# Least number of loads and stores of 16 bytes in a kernel: pattern of the demangled name, loads, stores. A kernel with
+# four accesses in flight has at least four loads per argument.
 PROMISES = [
     (r"<Map<\S+, 1, ", 4, 4),
     (r"<Map<\S+, 2, ", 8, 4),
@@ -96,7 +96,7 @@ NAMESPACES = re.compile(
 
 
 def ptx_texts(data):
-    """Returns the texts of PTX in the fat binaries among the bytes, each once."""
+    """Returns the distinct texts of PTX in the fat binaries among the bytes."""
     texts, at = [], 0
     while (at := data.find(struct.pack("<I", 0xBA55ED50), at)) >= 0:
         _, _, header_bytes, size = struct.unpack_from("<IHHQ", data, at)
@@ -111,12 +111,12 @@ def ptx_texts(data):
 
 
 def target_of(ptx):
-    """Returns 90 for PTX for sm_90."""
+    """Returns the architecture of the PTX: 90 for sm_90."""
     return int(re.search(r"^\.target sm_(\d+)", ptx, re.M).group(1))
 
 
 def demangled(names):
-    """Returns the names as in C++, without the namespaces of Cairn."""
+    """Returns the C++ names, without Cairn's namespaces."""
     tool = shutil.which("cu++filt") or shutil.which("c++filt")
     if tool is None or not names:
         return dict(zip(names, names))
@@ -128,7 +128,7 @@ class Kernel:
     """What ptxas and nvdisasm say about a kernel."""
 
     def __init__(self, threads):
-        self.threads = threads  # most threads of a block
+        self.threads = threads  # largest number of threads of a block
         self.registers = self.shared = self.stack = self.spilled = 0
         self.opcodes = collections.Counter()
 
@@ -140,7 +140,7 @@ class Kernel:
 
 
 def threads_of(ptx):
-    """Returns the largest number of threads of a block for each kernel in a text of PTX."""
+    """Returns the largest number of threads of a block for each kernel in the PTX."""
     threads = {}
     for name, body in re.findall(r"\.entry\s+(\S+?)\(.*?\)\s*(.*?)\{", ptx, re.S):
         bound = re.search(r"\.(?:max|req)ntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", body)
@@ -179,7 +179,7 @@ def read_listing(listing, kernels):
 
 
 def assembled(ptx, architecture, folder, tools):
-    """Returns the kernels of a text of PTX, assembled for an architecture, by their mangled names."""
+    """Assembles PTX for an architecture, and returns its kernels by mangled name."""
     kernels = {name: Kernel(threads) for name, threads in threads_of(ptx).items()}
     with tempfile.NamedTemporaryFile("w", suffix=".ptx", dir=folder, delete=False) as file:
         file.write(ptx)
@@ -197,7 +197,7 @@ def assembled(ptx, architecture, folder, tools):
 
 
 def all_assembled(texts, architecture, tools):
-    """Returns the kernels of all texts by their names in C++."""
+    """Assembles all texts, and returns their kernels by C++ name."""
     kernels = {}
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         largest_first = sorted(texts, key=len, reverse=True)
@@ -235,7 +235,7 @@ def broken_rules(name, kernel):
 
 
 def broken_promises(name, kernel, used):
-    """Returns what is wrong about accesses of 16 bytes. Adds the promises about this kernel to `used`."""
+    """Returns what is wrong with the kernel's accesses of 16 bytes. Adds the promises about it to `used`."""
     wrong = []
     loads, stores = kernel.count(r"LDG\..*128"), kernel.count(r"STG\..*128")
     for pattern, least_loads, least_stores in PROMISES:
@@ -249,7 +249,7 @@ def broken_promises(name, kernel, used):
 
 
 def check(architecture, kernels, used):
-    """Returns the errors of an architecture. Adds the exceptions and promises that were needed to `used`."""
+    """Returns the errors of an architecture. Adds the exceptions and promises that apply to `used`."""
     errors = []
     for name, kernel in sorted(kernels.items()):
         for rule, text in broken_rules(name, kernel).items():
@@ -267,7 +267,7 @@ def known_architectures(ptxas):
 
 
 def find_tools():
-    """Returns the paths of the tools, None for one that is missing."""
+    """Returns the paths of the tools; None for a missing one."""
     in_wheel = glob.glob(os.path.join(ROOT, "build/python-env/lib/python3*/site-packages/nvidia/*/bin/nvdisasm"))
     nvdisasm = os.environ.get("NVDISASM") or shutil.which("nvdisasm") or next(iter(in_wheel), None)
     return {"ptxas": shutil.which("ptxas"), "nvdisasm": nvdisasm}

@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# PyTorch's package contains cuDNN, in a folder in which CMake does not look.
+# PyTorch's package contains cuDNN, in a folder that CMake does not search.
 if [ -z "${CUDNN_ROOT:-}" ]; then
   CUDNN_ROOT=$(python3 -c 'import nvidia.cudnn; print(nvidia.cudnn.__path__[0])' 2>/dev/null) || CUDNN_ROOT=
   if [ -n "$CUDNN_ROOT" ]; then
@@ -41,7 +41,7 @@ fi
 
 if [ -z "$build" ]; then
   build=build/cuda
-  # Without a network, nothing can be installed. In that case, cmake says what is missing.
+  # Without a network nothing can be installed, and cmake says what is missing.
   scripts/install_deps.sh || echo "going on with what is installed"
   mkdir -p "$build"
   if ! cmake --preset cuda -D CAIRN_WERROR=ON >"$build/configure.log" 2>&1; then

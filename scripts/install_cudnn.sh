@@ -31,7 +31,7 @@ toolkit=$(dirname "$(dirname "$(realpath "$nvcc")")")
 for lib in lib lib64; do
   [ -e "$toolkit/include/cudnn_graph.h" ] && [ -e "$toolkit/$lib/libcudnn.so.9" ] && exit 0
 done
-# The major version of cuDNN's CUDA must be that of the toolkit, whose runtime cuDNN shares.
+# cuDNN uses the toolkit's CUDA runtime, so both must be made for the same major version of CUDA.
 major=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 if [ $# -eq 0 ]; then
   for other in build/torch-env/lib/python3*/site-packages; do

@@ -11,8 +11,7 @@ browser=
 case ${1:-} in
   '')
     packages="$packages git python3 python3-dev python3-venv clang-format catch2 libbenchmark-dev libopenmpi-dev openmpi-bin"
-    # For tests/browser/. On Ubuntu, Chromium is a snap, which apt-get does not install, so these tests are skipped
-    # there.
+    # For tests/browser/. On Ubuntu, Chromium is a snap, which apt-get does not install, so the tests are skipped.
     distribution=$(. "${OS_RELEASE:-/etc/os-release}" && echo "$ID") 2>/dev/null || distribution=
     [ "$distribution" != debian ] || browser='chromium chromium-driver python3-selenium'
     ;;
@@ -43,7 +42,7 @@ as_root=
 if [ "$(id -u)" -ne 0 ]; then
   if ! command -v sudo >/dev/null 2>&1; then
     echo "install_deps: neither root nor sudo; as root, run: apt-get install$missing$missing_browser" >&2
-    [ -z "$missing" ] && exit 0  # without a browser its tests are skipped
+    [ -z "$missing" ] && exit 0  # without a browser, its tests are skipped
     exit 1
   fi
   as_root=sudo

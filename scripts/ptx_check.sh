@@ -34,7 +34,7 @@ trap 'rm -rf "$work"' EXIT
 passed=0
 failed=0
 
-# run NAME CASES [VARIABLE=VALUE...]: runs the test cases with these environment variables
+# run NAME CASES [VARIABLE=VALUE...] runs test cases with environment variables
 run() {
   name=$1
   cases=$2
@@ -71,7 +71,7 @@ if [ -n "$all" ]; then
   run "every model, with recomputation" "recomputation does not*"
 fi
 
-# empty_kernel and EmptyKernel are left out. They do nothing; programs only query their attributes.
+# These two do nothing. Programs only query their attributes.
 awk '{count[$2] += $1} END {for (name in count) if (count[name] == 0) print name}' "$work"/kernels.* |
   grep -v -e empty_kernel -e EmptyKernel | sort >"$work/never" || true
 echo "$(awk '{print $2}' "$work"/kernels.* | sort -u | wc -l) kernels, of which $(wc -l <"$work/never") were never launched"

@@ -20,7 +20,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LONGEST = 180  # seconds of a run; a kernel without a barrier may wait for ever
+LONGEST = 180  # seconds per run; without a barrier, a kernel may wait for ever
 CASES = ("*merged chains and dominance*", "[sanitize]key orders*", "[sanitize]an op of every*", "[sanitize]pumpkin*",
          "*and draws its candidates*", "[sanitize]synthetic nodes*")
 

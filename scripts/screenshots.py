@@ -15,7 +15,7 @@ import sys
 import tempfile
 import zlib
 
-# Answers of earlier runs must not help later ones.
+# A schedule that an earlier run stored would help a later one.
 os.environ["CAIRN_CACHE"] = "/dev/null"
 
 try:
@@ -27,10 +27,10 @@ except ImportError:
     os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
 
 MODEL = ["resnet50", "--batch", "8", "--image", "64"]
-TALLEST = {1280: 2000, 400: 1600}  # largest height of a picture in pixels; the rest of a page is cut off
+TALLEST = {1280: 2000, 400: 1600}  # largest height of a picture, by its width, in pixels; the rest of a page is cut off
 
-# Finds the most frequent colours of a picture, at most 256, and for each pixel the nearest of them. Returns both as
-# base64.
+# Reduces a picture to its most frequent colours, at most 256. Returns these colours, and the index of the nearest one
+# for each pixel, both as base64.
 QUANTIZE = """
 const [source, done] = arguments;
 const image = new Image();
@@ -69,7 +69,7 @@ image.src = source;
 
 
 def write_reports(cairn, folder, images):
-    """Writes a report of every command, and the curve as a separate picture."""
+    """Writes a report of every command, and the curve of cost over memory as a picture."""
     def run(name, *words):
         subprocess.run([cairn, *words, "--report", folder / f"{name}.html", "--quiet"], check=True)
 
@@ -94,7 +94,7 @@ def open_browser():
 
 
 def png(width, height, palette, indices):
-    """Returns a PNG file. Pixels are indices into a palette of RGB bytes."""
+    """Returns a PNG file. Pixels index a palette of RGB bytes."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -135,7 +135,7 @@ def main():
                 for width in TALLEST:
                     shoot(browser, folder / f"{name}.html", width, images / f"report_{name}_{width}.png")
             shoot(browser, folder / "run.html", 1280, images / "report.png", tallest=1150)
-            # A page in dark colours on which a recomputed tensor is selected.
+            # A dark page on which a recomputed tensor is selected.
             shoot(browser, folder / "run.html", 1280, images / "report_dark_1280.png", dark=True,
                   script="document.querySelector('#recomputed button').click();")
         finally:

@@ -9,12 +9,12 @@ JUNIT_FILE is what ctest --output-junit writes. The exit code is 0 if at least o
 import sys
 import xml.etree.ElementTree
 
-MAX_LINES = 60  # largest number of lines of a failed test's output that are printed
+MAX_LINES = 60  # printed lines of a failed test's output
 
 
 def outcome(case):
-    # The status is run, fail, notrun or disabled. Both a skipped test and a test whose program is missing have the
-    # status notrun.
+    # The status is run, fail, disabled, or notrun. The latter is that of skipped tests and of tests whose program is
+    # missing.
     status = case.get("status")
     if status == "run":
         return "passed"

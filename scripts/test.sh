@@ -14,10 +14,10 @@ fail() {
 }
 
 scripts/install_deps.sh || fail "what Cairn needs could not be installed"
-# The engines are installed into the build folder, so that those that the user has installed do not change.
+# The tests' engines are in the build folder, so that those of the user do not change.
 export CAIRN_ENGINES="${CAIRN_ENGINES:-$PWD/build/engines}"
 scripts/install_engines.sh || echo "Going on without solver engines: their tests are skipped"
-# Tests plan convolutions with cuDNN, without a GPU. If cuDNN is installed beside nvcc, CMake finds it without CUDNN_ROOT.
+# Some tests plan convolutions with cuDNN, without a GPU. CMake finds cuDNN beside nvcc without CUDNN_ROOT.
 case $preset in
   default | cuda)
     if command -v nvcc >/dev/null 2>&1; then
@@ -29,8 +29,8 @@ case $preset in
     fi
     ;;
 esac
-# The Python package is not tested with sanitizers or coverage, because Python itself is built without them. The library is
-# compiled with -O2, as scripts/run.sh compiles it, because -O3 takes a tenth longer to compile.
+# Sanitizers and coverage leave out the Python package, because Python itself is built without them. -O2 is
+# used, as in scripts/run.sh, because -O3 takes a tenth longer to compile.
 set -- -D CAIRN_PYTHON=OFF -D "CMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"
 case $preset in
   asan | tsan | coverage) ;;
@@ -43,7 +43,7 @@ case $preset in
     ;;
 esac
 mkdir -p "$build"
-# Without a GPU, nvcc makes only PTX, which the tests' interpreter runs. The test "house/kernels" assembles it.
+# Without a GPU, nvcc makes only PTX, which the tests' interpreter runs and the test "house/kernels" assembles.
 nvidia-smi -L >/dev/null 2>&1 || set -- "$@" -D CMAKE_CUDA_ARCHITECTURES=90-virtual
 if ! cmake --preset "$preset" -D CAIRN_WERROR=ON "$@" >"$build/configure.log" 2>&1; then
   cat "$build/configure.log"

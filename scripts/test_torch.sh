@@ -69,8 +69,8 @@ has=$("$python" -c 'import torch; print(torch.__version__.split("+")[0])')
 [ -z "$version" ] || [ "$version" = "$has" ] || fail "$folder has torch $has, not $version"
 [ -z "$install_only" ] || exit 0
 
-# If a build has an extension for this Python, makes a package of it and of links to the Python modules of this tree.
-# Otherwise builds a wheel.
+# Makes a package of a build's extension for this Python and of links to this tree's modules. If there is none, builds a
+# wheel.
 found=
 suffix=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
 for build in ${CAIRN_BUILD:-} build/default build/cpu; do

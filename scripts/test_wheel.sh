@@ -19,7 +19,7 @@ env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir whee
 wheel=$(echo "$work"/wheels/*.whl)
 env/bin/pip install --quiet --disable-pip-version-check "$wheel[networkx]"
 echo "built and installed in $(minus "$(seconds)" "$begin") s: $(basename "$wheel"), $(du -k "$wheel" | cut -f 1) KiB"
-env/bin/python -c 'import numpy'  # loads numpy's files into the cache
+env/bin/python -c 'import numpy'  # brings numpy's files into the cache before times are measured
 begin=$(seconds)
 env/bin/python -c 'import cairn'
 echo "python -c 'import cairn': $(minus "$(seconds)" "$begin") s"

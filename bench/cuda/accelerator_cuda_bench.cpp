@@ -1,5 +1,5 @@
-// Measures the parts of solvers that run on a GPU: the table for parallel chains (with branches of 16 nodes) and the
-// search of key orders. bench/pumpkin_bench.cpp and bench/key_orders_bench.cpp measure them on the host.
+// Measures two searches that solvers can run on a GPU: the dynamic program for parallel chains (here of 16 nodes each),
+// and the search of key orders. bench/pumpkin_bench.cpp and bench/key_orders_bench.cpp measure them on the host.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace cairn::bench {
 namespace {
 
-/// Solves the table for parallel chains. The counter `resident` is the largest number of bytes of device memory in use.
+/// The counter `resident` is the largest number of bytes of device memory in use.
 void device_pumpkin(benchmark::State& state) {
   const solvers::PumpkinProblem problem = chains(state.range(0), 16, 1);
   const auto accelerator = cuda::make_accelerator();

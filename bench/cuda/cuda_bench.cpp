@@ -77,8 +77,8 @@ class Bench {
  private:
   static constexpr std::size_t kCopyBytes = std::size_t{2} << 30;
 
-  /// Returns the bytes read and written per second by a copy of 2 GiB within the device. This is the median of ten
-  /// copies, as for the ops.
+  /// Returns the bytes per second, read plus written, of a copy of 2 GiB within the device. Takes the median of ten
+  /// copies.
   static double measure_copy() {
     const auto bytes = static_cast<std::int64_t>(kCopyBytes);
     const cuda::DeviceMemory from = cuda::device_memory(bytes), to = cuda::device_memory(bytes);
@@ -155,7 +155,7 @@ class Bench {
 }  // namespace cairn
 
 int main(int argc, char** argv) {
-#ifdef CAIRN_COUNTED  // the tests' interpreter of PTX, which counts
+#ifdef CAIRN_COUNTED  // compiled for the interpreter of PTX in tests/ptx/, which counts
   if (argc == 2 && std::string_view(argv[1]) == "--counted") {
     execl(CAIRN_COUNTED, CAIRN_COUNTED, "[.counted]", static_cast<char*>(nullptr));
     std::perror("cairn_cuda_bench: " CAIRN_COUNTED);

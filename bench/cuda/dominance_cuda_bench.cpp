@@ -1,5 +1,5 @@
-// Measures the comparison of many memory profiles at once on a GPU. bench/dominance_bench.cpp measures it on the host.
-// Times include launches, the transfer of results to the host and, for `prepare`, the upload of the profiles.
+// Measures on a GPU which of many memory profiles dominate others (docs/order.md). bench/dominance_bench.cpp does so on
+// the host. Times include launches, the copy of results to the host and, for `prepare`, the upload of the profiles.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

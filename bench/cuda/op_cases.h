@@ -9,10 +9,10 @@
 #include "cairn/core/op.h"
 #include "cairn/tests/support/op_case.h"
 
-/// The ops that the benchmarks measure.
+/// The ops that the benchmarks measure: those of ResNet-50 and of GPT-2 small.
 namespace cairn::bench {
 
-/// An op and its name. If ids or labels are among its arguments, they are random numbers below `op.limit`.
+/// An op and its name. Ids and labels among its arguments are random numbers below `op.limit`.
 struct NamedCase {
   std::string name;
   tests::OpCase op;
@@ -27,14 +27,13 @@ inline NamedCase op_case(std::string name, core::OpKind kind, core::Shape out, s
   return result;
 }
 
-/// Numbers of images, sequences, heads and labels of the ops. The defaults are those of ResNet-50 with a batch of 128
-/// and of GPT-2 small with a batch of 16 sequences of 1024 tokens. The other dimensions of the ops are fixed.
+/// Sizes of the ops. The defaults are those of ResNet-50 with 128 images, and of GPT-2 small with 16 sequences of 1024
+/// tokens. Other dimensions are fixed.
 struct OpSizes {
   std::int64_t images = 128, batch = 16, seq = 1024, heads = 16 * 12;
   std::int64_t labels = 4096, vocabulary = 50257;
 };
 
-/// Returns the element-wise ops of the two models.
 inline std::vector<NamedCase> elementwise_cases(const OpSizes& sizes) {
   using core::OpKind;
   using core::Shape;
@@ -51,7 +50,7 @@ inline std::vector<NamedCase> elementwise_cases(const OpSizes& sizes) {
           op_case("mse_grad", OpKind::mse_grad, image, {image, image})};
 }
 
-/// Returns the normalizations and the sums of rows of the two models.
+/// Returns the normalizations, and the sums of rows.
 inline std::vector<NamedCase> normalization_cases(const OpSizes& sizes) {
   using core::OpKind;
   using core::Shape;
@@ -69,7 +68,7 @@ inline std::vector<NamedCase> normalization_cases(const OpSizes& sizes) {
           op_case("reduce_rows", OpKind::reduce_rows, {3072}, {{ids, 3072}}, {.rows = ids, .cols = 3072})};
 }
 
-/// Returns the ops that change the size of images, and the concatenation of images of the two models.
+/// Returns the ops that resize images, and the concatenation of images.
 inline std::vector<NamedCase> resampling_cases(const OpSizes& sizes) {
   using core::OpKind;
   const std::int64_t batch = sizes.batch, images = sizes.images;
@@ -84,7 +83,7 @@ inline std::vector<NamedCase> resampling_cases(const OpSizes& sizes) {
           op_case("concat", OpKind::concat, {batch, 128, 128, 256}, {{batch, 128, 128, 128}, {batch, 128, 128, 128}})};
 }
 
-/// Returns the ops of sequences of tokens and of their loss of the two models.
+/// Returns the ops on sequences of tokens, and those of their loss.
 inline std::vector<NamedCase> sequence_cases(const OpSizes& sizes) {
   using core::OpKind;
   using core::Shape;
@@ -105,7 +104,6 @@ inline std::vector<NamedCase> sequence_cases(const OpSizes& sizes) {
       op_case("cross_entropy_grad", OpKind::cross_entropy_grad, logits, {logits, {sizes.labels}}, {}, 50257)};
 }
 
-/// Returns the memory-bound ops of the two models.
 inline std::vector<NamedCase> memory_bound_cases(const OpSizes& sizes) {
   std::vector<NamedCase> cases;
   for (const auto& part : {elementwise_cases, normalization_cases, resampling_cases, sequence_cases})
@@ -113,7 +111,7 @@ inline std::vector<NamedCase> memory_bound_cases(const OpSizes& sizes) {
   return cases;
 }
 
-/// Returns ops whose time is that of their products.
+/// Returns ops that take about as long as their matrix products.
 inline std::vector<NamedCase> compute_bound_cases() {
   using core::OpKind;
   std::vector<NamedCase> cases;
@@ -131,8 +129,7 @@ inline std::vector<NamedCase> compute_bound_cases() {
   return cases;
 }
 
-/// Returns the sum of the bytes of all inputs and of the output. Of an embedding's table, only the rows that are read
-/// count.
+/// Returns the bytes of all inputs and the output. Of an embedding's table, only the rows that are read count.
 inline std::int64_t moved_bytes(const core::Graph& graph) {
   const core::Op& op = *graph.op(0);
   const std::int64_t out = graph.size(0);

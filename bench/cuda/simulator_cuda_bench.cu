@@ -1,6 +1,6 @@
-// Measures the simulator on a GPU: candidates per second for batches that are already on the device, drawn there, or
-// sent there. The rates are compared with one host core of the same machine (`x_core`) and with the device's own copy
-// (`of_copy`). The graphs have 250 to 10,000 nodes.
+// Measures the simulator on a GPU: candidates per second for batches that are in device memory, are drawn there, or are
+// sent there. `x_core` compares the rate with one host core, `of_copy` with the device's own copy. The graphs have 250
+// to 10,000 nodes.
 //   cairn_cuda_bench --benchmark_filter=device
 #include <benchmark/benchmark.h>
 
@@ -34,7 +34,7 @@ class Resident final : public sim::device::MachineSimulator<cuda::Machine, std::
   using Base::piece_of;
 };
 
-/// Measures the seconds that the work launched by `body` takes on the machine's stream.
+/// Returns the seconds that the work of `body` takes on the machine's stream.
 template <class Body>
 double seconds_of(const cuda::Machine& machine, const Body& body) {
   const cuda::Event start = cuda::make_event(cudaEventDefault), end = cuda::make_event(cudaEventDefault);
@@ -64,7 +64,6 @@ double device_copy_bandwidth() {
   return bandwidth;
 }
 
-/// Returns the candidates per second of one host core on the same graph.
 double core_rate(const core::Graph& graph, const sim::Generator& generator) {
   constexpr std::int64_t kOnHost = 4096;
   const auto host = sim::host_simulator(graph, 1);
@@ -97,8 +96,8 @@ void report(benchmark::State& state, const Setting& setting, double bytes_of_can
   state.counters["of_copy"] = Counter(candidates * bytes_of_candidate / device_copy_bandwidth(), Counter::kIsRate);
 }
 
-/// Evaluates a batch that is in device memory. Arguments: nodes, moves. `bytes` counts the steps of the batch, read
-/// once, and the outcomes.
+/// Evaluates a batch in device memory. Arguments: nodes, moves. `bytes` counts the batch's steps, read once, and the
+/// outcomes.
 void device_evaluate(benchmark::State& state) {
   Setting setting(state);
   const auto batch = setting.simulator.draw(setting.generator, 0, setting.count);
@@ -124,8 +123,8 @@ void device_draw(benchmark::State& state) {
   report(state, setting, 2.0 * static_cast<double>(state.range(0) + state.range(1)));
 }
 
-/// Runs a whole sweep: draws and evaluates candidates, counts and selects results on the device, and copies the results
-/// that the tally needs to the host.
+/// Runs a whole sweep: draws and evaluates candidates, selects results on the device, and copies what the tally needs
+/// to the host.
 void device_sweep(benchmark::State& state) {
   Setting setting(state);
   sim::Tally tally(sim::tally_options(setting.graph));
@@ -138,7 +137,7 @@ void device_sweep(benchmark::State& state) {
   report(state, setting, 4.0 * static_cast<double>(state.range(0) + state.range(1)) + 42);
 }
 
-/// Evaluates schedules that come from the host. The outcomes are sent back to the host.
+/// Evaluates schedules that come from the host, and sends the outcomes back.
 void device_evaluate_from_host(benchmark::State& state) {
   Setting setting(state);
   const sim::ScheduleBatch batch = sim::host_simulator(setting.graph)->generate(setting.generator, 0, setting.count);

@@ -64,7 +64,7 @@ class Picture:
         draw(x, y, kind, title)
 
     def legend(self, x, y, names):
-        """Draws a legend from x on. ``names`` has pairs (kind of mark, name)."""
+        """Draws a legend from x on. ``names``: pairs (kind of mark, name)."""
         for kind, name in names:
             self.mark(x, y, kind, name)
             self.text(x + 9, y + 4, name)
@@ -125,8 +125,7 @@ def peaks(model, rows, path):
 
 
 def tradeoff(data, path):
-    """Draws time over peak, with one panel for each model. Peaks are relative to that of AOTAutograd, times to that of
-    an eager step."""
+    """Draws time over peak, one panel per model. Peaks are relative to AOTAutograd's, times to an eager step's."""
     panels = {m: working(r) for m, r in data["models"].items() if "skipped" not in r}
     panels = {m: r for m, r in panels.items() if "aot" in r and any("step_over_eager" in row for row in r.values())}
     columns, wide, high, gap = 3, 270, 190, 22
@@ -211,7 +210,7 @@ def large(data, path):
 
 
 def compare(found, path):
-    """Draws the time of a step over its memory on a GPU, with one panel for each model."""
+    """Draws a step's time over its memory on a GPU, one panel per model."""
     wide, high, gap = 420, 250, 20
     picture = Picture(len(found) * (wide + gap) + gap, high + 62, "Step time over memory on a GPU")
     device = found[0]["device"]

@@ -1,11 +1,11 @@
-"""Writes the rows of the tables as text. This file does not need torch."""
+"""Writes the rows of the tables as text, without torch."""
 
 import json
 import os
 
-WRONG = 1e-3  # relative errors above this are not caused by rounding
-AS_CHECKPOINT = "cairn-checkpoint"  # Cairn with the measured peak of checkpoint by block as its budget
-REFERENCES = "eager", "aot", "inductor"  # rows with which other rows are compared
+WRONG = 1e-3  # rounding does not cause a larger relative error
+AS_CHECKPOINT = "cairn-checkpoint"  # Cairn whose budget is the measured peak of checkpoint by block
+REFERENCES = "eager", "aot", "inductor"  # rows to which other rows are compared
 
 
 def reference_of(mode):
@@ -32,12 +32,11 @@ def threads(machine):
 
 
 def is_wrong(found):
-    """Returns whether a comparison found differences that are larger than rounding."""
     return not found["identical"] and (found["error"] is None or not found["error"] <= WRONG)
 
 
 def right(row, mode):
-    """Says how loss, gradients and buffers of a row differ from those of its reference."""
+    """Says how loss, gradients and buffers of a row differ from its reference's."""
     found = row.get(f"against_{reference_of(mode)}")
     if found is None:
         return ""
@@ -47,7 +46,7 @@ def right(row, mode):
         return f"**wrong**: {found['of']}"
     percent = 100 * found["error"]
     text = f"{percent:.0f}%" if percent >= 1 else f"{percent:.2g}%" if percent >= 0.01 else f"{found['error']:.0e}"
-    if is_wrong(found) and mode.startswith("inductor"):  # with Inductor, processes can draw different random numbers
+    if is_wrong(found) and mode.startswith("inductor"):  # Inductor can draw other random numbers in another process
         return f"other random numbers, or wrong: {text} ({found['of'].split(':')[0]})"
     return f"**wrong**: {text} ({found['of'].split(':')[0]})" if is_wrong(found) else f"to {text}"
 
@@ -124,7 +123,7 @@ def overview(data):
 
 
 def summary(data):
-    """Says how many of Cairn's promises were kept, over all models with eager kernels."""
+    """Says how many of Cairn's promises were kept, for all models with eager kernels."""
     rows = [(model, mode, row) for model, modes in data["models"].items() for mode, row in modes.items()
             if mode.startswith("cairn-")]
     done = [(model, mode, row) for model, mode, row in rows if "failed" not in row]

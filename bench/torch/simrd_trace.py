@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Recorder(TorchDispatchMode):
-    """Writes a line for each operation. All tensors of a storage are references to it, so the recorder releases them
-    together, as soon as the storage is gone."""
+    """Writes a line for each operation. All tensors of a storage are references to it. They are released together, when
+    the storage is freed."""
 
     def __init__(self, file):
         super().__init__()
@@ -45,7 +45,7 @@ class Recorder(TorchDispatchMode):
                 self.write("RELEASE", NAME=name)
 
     def argument(self, tensor):
-        """Returns a name of the tensor's storage. A storage that no operation has made is a constant."""
+        """Returns a name of the tensor's storage, which is a constant if no operation has made it."""
         if self.entry(tensor) is None:
             name = self.new_name()
             self.write("CONSTANT", NAME=name)
@@ -69,7 +69,7 @@ class Recorder(TorchDispatchMode):
 
     @staticmethod
     def written(function, args, kwargs, given):
-        """Returns the positions, among the tensors `given`, of those that the operation writes."""
+        """Returns the positions in `given` of the tensors that the operation writes."""
         values = [*args, *(kwargs.get(a.name) for a in function._schema.arguments[len(args):])]
         written = [id(leaf) for a, value in zip(function._schema.arguments, values)
                    if a.alias_info is not None and a.alias_info.is_write for leaf in pytree.tree_leaves(value)]
@@ -94,7 +94,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     case = models.build(sys.argv[1])
-    case.model(*case.inputs).backward()  # initializes what is initialized once
+    case.model(*case.inputs).backward()  # does what happens only in a first step
     case.model.zero_grad()
     with open(sys.argv[2], "w") as file:
         recorder = Recorder(file)

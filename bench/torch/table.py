@@ -57,11 +57,11 @@ def modes(given):
     return [row for row in rows if given.modes is None or row in given.modes or row in REFERENCES]
 
 
-# --- What runs in a process of its own
+# --- What runs in a separate process
 
 
 class Way:
-    """One way to run a training step of a case. The first call of `step` compiles."""
+    """One way to run a training step of a case. The first call of `step` compiles it."""
 
     def __init__(self, mode, case, time_limit, budget=None):
         import torch
@@ -93,7 +93,7 @@ class Way:
             self.backend = cairn.torch.backend(budget, compiler="inductor" if over_inductor else "eager", fallback=False,
                                                time_limit=time_limit)
 
-        def step_of(*inputs):  # a new function each time, because compiled versions of one model would share their code
+        def step_of(*inputs):  # a new function, because torch.compile would share code between the versions of a model
             return model(*inputs)
 
         return torch.compile(step_of, backend=self.backend)
@@ -130,8 +130,8 @@ def checkpoint_blocks(model, names):
 
 
 def unscheduled(module, inputs):
-    """Compiles a module with AOTAutograd. Everything that the backward pass reads is kept, and inputs are freed after
-    their last use."""
+    """Compiles a module with AOTAutograd without a schedule: keeps all that the backward pass reads, and frees inputs
+    after their last use."""
     from cairn.torch import _private
     from torch._functorch.partitioners import default_partition
 
@@ -185,7 +185,7 @@ def described(report):
 
 
 def compare(found, reference):
-    """Returns whether all bits are equal, and otherwise the largest error and the name of the tensor that has it."""
+    """Returns whether all bits are equal, and else the largest error and its tensor."""
     if any(found[what].keys() != reference[what].keys() for what in reference):
         return {"identical": False, "error": None, "of": "other names of gradients or buffers"}
     most = max((float(g.abs().max()) for g in reference["gradients"].values() if g.numel()), default=0.0)
@@ -206,8 +206,7 @@ def compare(found, reference):
 
 
 def measure_times(model, names, folder, time_limit, budgets, rounds, seconds):
-    """Measures times in rounds. Writes the results after each round, so that a time-out loses only the rounds that were
-    not done."""
+    """Measures times in rounds, and writes the results after each, so that a time-out loses only later rounds."""
     case = models.build(model)
     ways, failures, times = {}, {}, {}
     for name in names:
@@ -239,8 +238,7 @@ def reason_of(error):
 
 
 def child(job, errors):
-    """The function that a child process runs. ``errors``: a file to which the process writes what would go to the
-    terminal."""
+    """What a child process runs. Its output goes to the file ``errors`` instead of the terminal."""
     with open(errors, "w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -263,8 +261,7 @@ def child(job, errors):
 
 
 def processes():
-    """Returns a context that makes processes. They are forked from a process that has already imported torch, which
-    saves half of the time."""
+    """Returns a context whose processes are forked from one that has imported torch, which saves half of the time."""
     import multiprocessing
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -291,8 +288,8 @@ def ask(folder, cache, timeout, threads, **job):
 
 
 def wait(process, timeout):
-    """Returns the exit code of a process; None if it was killed after `timeout` seconds. Time during which the machine
-    is suspended does not count."""
+    """Returns a process's exit code; None if it was killed after `timeout` seconds. Time in which the machine is
+    suspended does not count."""
     left = timeout
     while left > 0 and process.exitcode is None:
         begin = time.monotonic()

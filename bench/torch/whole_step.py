@@ -25,8 +25,8 @@ import models
 import rows
 import table
 
-WAYS = "eager", "step", "optimizer"  # without Cairn, planned up to the gradients, with the optimizer in the plan
-STEPS = 4  # number of steps; the last one is measured
+WAYS = "eager", "step", "optimizer"  # without Cairn, planned up to the gradients, planned with the optimizer
+STEPS = 4  # the last step is measured
 
 
 class Way:
@@ -56,7 +56,7 @@ class Way:
         return self.run(*self.inputs)
 
     def measured(self):
-        """Returns the peak in bytes of the last step, and the values that are compared after it."""
+        """Returns the peak of the last step in bytes, and the values after it, which are compared."""
         import cairn.torch
         for _ in range(STEPS - 1):
             self.step()
@@ -86,8 +86,7 @@ def measure(model, given, tell):
         ways[name] = way
         tell(f"{model:20} {name:10} {rows.mib(peak)} MiB, {'same' if found[name]['same'] else 'NOT the same'} "
              f"({time.monotonic() - begin:.0f} s)")
-    # Each way runs one step that is not timed, because torch._dynamo.reset() has dropped the compiled code of all ways
-    # but the last one.
+    # Each way runs one step without timing, because torch._dynamo.reset() has dropped its compiled code.
     for way in ways.values():
         way.step()
     times = {name: [] for name in ways}

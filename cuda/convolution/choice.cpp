@@ -11,9 +11,8 @@
 namespace cairn::cuda {
 namespace {
 
-/// Returns the variants that are worth their scratch, by ascending scratch: each one is more than kWorthIt times as
-/// fast as the one before. Of variants with equal scratch, only the fastest can be returned. If several are equally
-/// fast, the first one in `timed` counts.
+/// Returns the variants that are worth their scratch, by ascending scratch. Each is more than kWorthIt times as fast as
+/// the one before.
 std::vector<ConvVariant> front(std::vector<ConvVariant> timed) {
   std::stable_sort(timed.begin(), timed.end(), [](const ConvVariant& a, const ConvVariant& b) {
     return std::pair(a.scratch, a.ms) < std::pair(b.scratch, b.ms);
@@ -37,16 +36,15 @@ class Search {
     const bool engine_runs = std::any_of(timed_.begin(), timed_.end(), [](const ConvVariant& v) { return v.engine; });
     if (small_.empty() || !engine_runs) return {};
     ConvVariants found{front(timed_), 0};
-    // small_workspace does not limit the scratch of im2col. So if im2col is the fastest of `small_`, an engine with a
-    // large workspace becomes the usual variant if it needs no more scratch than im2col and is about as fast.
+    // im2col can be in `small_` although its scratch is above small_workspace. If it is the fastest there, the usual
+    // variant can be an engine with a large workspace that is about as fast and needs no more scratch than im2col.
     found.usual = found.within(front(small_).back().scratch);
     return found;
   }
 
  private:
-  /// Times engines whose workspace is above `above` and at most `limit`. Stops once a variant takes at most
-  /// limits_.near_ms, or when limits_.most_trials or limits_.most_time is reached. Also times im2col unless the first
-  /// engine is that fast.
+  /// Times engines whose workspace is above `above` and at most `limit`, until a variant takes at most limits_.near_ms
+  /// or a limit of `limits_` is reached. Also times im2col unless the first engine is that fast.
   void try_engines(std::int64_t above, std::int64_t limit) {
     const auto end = std::chrono::steady_clock::now() + limits_.most_time;
     int tried = 0;
@@ -68,8 +66,7 @@ class Search {
     if (const ConvVariant lowered = trials_.lowered(); lowered.ms > 0) add(lowered);
   }
 
-  /// Keeps a variant. A variant without a measured time cannot be compared, so it is stored in `untimed_`, which run()
-  /// uses only if no variant has a time.
+  /// A variant without a measured time goes to `untimed_`, which run() uses only if no variant has a time.
   void add(const ConvVariant& variant) {
     const bool small = !variant.engine || variant.scratch <= limits_.small_workspace;
     if (variant.ms > 0) {

@@ -45,7 +45,7 @@ std::string describe(const ConvShape& shape) {
 
 #ifdef CAIRN_HAS_CUDNN
 
-/// Bytes of the images x, of the filters w, and of the convolution's result y.
+/// Bytes of the tensors of a convolution: images x, filters w, result y.
 struct ConvBytes {
   explicit ConvBytes(const ConvShape& s)
       : x(core::element_bytes(s.type) * s.images * s.in_h * s.in_w * s.in_c),
@@ -71,8 +71,8 @@ double near_ms(const ConvShape& s, const Ceilings& ceilings) {
   return ceilings.near_ms(flops, static_cast<double>(sizes.x + sizes.w + sizes.y));
 }
 
-/// The engines that cuDNN's heuristics propose for a shape on the device of a handle. An engine gets a plan when the
-/// plan is first needed. cuDNN requires that its graph and the configurations live as long as the plans.
+/// The engines that cuDNN's heuristics propose for a shape. An engine is planned when it is first needed. cuDNN
+/// requires that the graph and the engines' configurations outlive the plans.
 class Engines final : public ConvTrials {
  public:
   Engines(const ConvShape& shape, cudnnHandle_t handle, Gemms* gemms)
@@ -115,13 +115,14 @@ class Engines final : public ConvTrials {
 
   ConvVariant lowered() override { return gemms_ ? lowered_conv(*gemms_, shape_) : ConvVariant{}; }
 
-  /// Throws CudnnFailure. The engine must have been planned.
+  /// Throws CudnnFailure. The engine must have been planned, which workspace() does.
   void run(std::size_t engine, const ConvOperands& operands, void* workspace, cudaStream_t stream) const {
     check(cudnn().set_stream(handle_, stream));
     execute(*engines_[engine].plan, operands, workspace, handle_);
   }
 
-  /// Discards the engines that none of the variants uses. Sets `engine` of each variant to the new index of its engine.
+  /// Discards the engines that `variants` does not use. Updates ConvVariant::engine, an index, because the remaining
+  /// engines move.
   void keep(std::vector<ConvVariant>& variants) {
     std::vector<Engine> kept;
     for (ConvVariant& variant : variants) {
@@ -157,7 +158,7 @@ struct HandleDeleter {
 #ifdef CAIRN_HAS_CUDNN
 
 struct Convolutions::Impl {
-  /// What was chosen for a shape. `engines` is nullptr and `variants` is empty if cuDNN cannot compute the shape.
+  /// The choice for a shape. `engines` is nullptr and `variants` is empty if cuDNN cannot compute the shape.
   struct Choice {
     std::unique_ptr<Engines> engines;
     ConvVariants variants;
@@ -196,7 +197,6 @@ struct Convolutions::Impl {
       try {
         chosen = choose(shape);
       } catch (const CudnnFailure&) {
-        // cuDNN does not support the convolution.
       }
       cudaGetLastError();  // clears an error that an engine may have left when it failed
       return chosen;

@@ -70,8 +70,8 @@ PlanTarget::PlanTarget(const std::string& json) : properties_(CUDNN_BACKEND_DEVI
   properties_->finalize();
 }
 
-// A target is either a cuDNN handle, which stands for a real device, or the properties of a device that need not exist.
-// A handle is set on the graph. Properties are set on the heuristic and on the plan instead.
+// A target is a cuDNN handle, which stands for an installed device, or the properties of a device that need not be
+// installed. cuDNN wants a handle on the graph, and properties on the heuristic and on the plan instead.
 void PlanTarget::set_on_graph(Descriptor& graph) const {
   if (!properties_) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle_);
 }

@@ -1,5 +1,5 @@
-// Decides which engines may compute a convolution. Also asks cuDNN which engines it proposes for a device that need not
-// be installed.
+// Decides which of cuDNN's engines may compute a convolution, and asks cuDNN which engines it proposes for a device
+// that need not be installed.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,7 +78,6 @@ std::vector<ConvProposal> CardPlanner::proposals(const ConvShape& shape) const {
       }
     }
   } catch (const CudnnFailure&) {
-    // cuDNN does not support the convolution.
   }
   return found;
 }

@@ -12,13 +12,12 @@
 // Describes convolutions to cuDNN's backend API. Included only where the build has cuDNN's headers.
 namespace cairn::cuda {
 
-/// The device for which cuDNN plans. This is the device of a cuDNN handle, or a device that is given by its properties
-/// and need not be installed.
+/// The device for which cuDNN plans: that of a cuDNN handle, or one that is described by its properties and need not be
+/// installed.
 class PlanTarget {
  public:
   explicit PlanTarget(cudnnHandle_t handle) : handle_(handle) {}
-  /// Plans for the device with the properties in `json`, whose form is that of CardPlanner (conv_plans.h). Throws
-  /// CudnnFailure.
+  /// `json` is as in CardPlanner (conv_plans.h). Throws CudnnFailure.
   explicit PlanTarget(const std::string& json);
 
   void set_on_graph(Descriptor& graph) const;
@@ -35,8 +34,8 @@ class PlanTarget {
 enum Uid : std::int64_t { kFirst = 1, kSecond = 2, kOut = 3 };
 
 /// The names in cuDNN's API that belong to one kind of convolution. x stands for the images, w for the filters, and y
-/// for the convolution's result, or for the gradients of these. `x_uid`, `w_uid` and `y_uid` say which operand each of
-/// the three is.
+/// for the convolution's result, or for the gradients of these. `x_uid`, `w_uid` and `y_uid` say which operand (Uid)
+/// each of them is.
 struct KindNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
@@ -67,7 +66,6 @@ class OperationGraph {
 std::vector<Descriptor> engine_configs(const OperationGraph& graph, cudnnBackendHeurMode_t mode,
                                        const PlanTarget& target);
 
-/// An engine's index and notes.
 struct EngineFacts {
   std::int64_t index = 0;
   EngineNotes notes;

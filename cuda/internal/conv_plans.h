@@ -26,7 +26,6 @@ enum class EngineNote : std::uint8_t {
   strict_nan_propagation = 9,
 };
 
-/// A set of notes.
 class EngineNotes {
  public:
   void add(EngineNote note) { bits_ |= bit(note); }
@@ -61,12 +60,12 @@ class CardPlanner {
   explicit CardPlanner(const std::string& json);
   ~CardPlanner();
 
-  /// Returns a line that says why this build or this machine cannot plan. The text is empty if it can.
+  /// Returns one line that says why this build or this machine cannot plan, or an empty text if it can.
   static std::string why_not();
 
-  /// Returns the engines that cuDNN proposes for a shape, including those that refusal() excludes. Those of
-  /// CUDNN_HEUR_MODE_A come before those of CUDNN_HEUR_MODE_FALLBACK. Within each of these heuristics, the engine that
-  /// cuDNN expects to be fastest comes first. Takes milliseconds, and more if cuDNN compiles a kernel.
+  /// Returns the engines that cuDNN proposes for a shape, including those that refusal() excludes. First come the
+  /// engines of CUDNN_HEUR_MODE_A, then those of CUDNN_HEUR_MODE_FALLBACK; both lists begin with the engine that cuDNN
+  /// expects to be fastest. Takes milliseconds, and more if cuDNN compiles a kernel.
   std::vector<ConvProposal> proposals(const runtime::device::ConvShape& shape) const;
 
  private:

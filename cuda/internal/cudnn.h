@@ -12,7 +12,6 @@
 
 namespace cairn::cuda {
 
-/// The functions of cuDNN 9 that Cairn calls. They belong to its backend API, which describes convolutions as graphs.
 struct Cudnn {
   SharedLibrary library{"cuDNN", "libcudnn.so", CUDNN_MAJOR, "cudnnGetVersion"};
   decltype(cudnnGetErrorString)* error_string = library.find("cudnnGetErrorString");
@@ -27,10 +26,9 @@ struct Cudnn {
   decltype(cudnnBackendExecute)* execute = library.find("cudnnBackendExecute");
 };
 
-/// Returns cuDNN's functions. The first call loads the library for the whole process.
+/// Loads the library in the first call, for the whole process.
 const Cudnn& cudnn();
 
-/// What a call of cuDNN returned instead of success.
 struct CudnnFailure {
   cudnnStatus_t status;
 };
@@ -40,8 +38,7 @@ inline void check(cudnnStatus_t status) {
   if (status != CUDNN_STATUS_SUCCESS) throw CudnnFailure{status};
 }
 
-/// Returns the type with which an integer attribute is passed to cuDNN. The overloads below do the same for attributes
-/// of other types.
+/// These functions return cuDNN's constant for the C++ type of an attribute.
 constexpr cudnnBackendAttributeType_t attribute_type(std::int64_t) { return CUDNN_TYPE_INT64; }
 constexpr cudnnBackendAttributeType_t attribute_type(float) { return CUDNN_TYPE_FLOAT; }
 constexpr cudnnBackendAttributeType_t attribute_type(void*) { return CUDNN_TYPE_VOID_PTR; }

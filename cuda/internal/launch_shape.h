@@ -7,32 +7,31 @@
 #include "cairn/core/error.h"
 #include "cairn/core/machine/support/machine.h"
 
-/// Computes how many thread blocks a Machine launches for a number of Teams (core/machine/team.h), and how large the
-/// blocks are. The code calls no function of CUDA, so that it can be tested without a device.
+/// Computes the number and size of the thread blocks that execute a number of Teams (core/machine/team.h). No function
+/// of CUDA is called, so that the code can be tested without a device.
 namespace cairn::cuda {
 
-/// Number of teams of one thread that are put into one block.
+/// Number of teams of one thread in a block.
 inline constexpr int kThreadsOfBlock = 128;
 /// Largest number of blocks of a launch, on every device.
 inline constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();
 
-/// Bytes of a block's shared memory that are left for what kernels declare themselves, such as the memory of
-/// reductions, and for what the system reserves. scripts/check_kernels.py checks that kernels need no more.
+/// Bytes of a block's shared memory that are left for variables that kernels declare in it, and for the system.
+/// scripts/check_kernels.py checks that kernels need no more.
 inline constexpr std::int64_t kStaticShared = 4096;
 
-/// Returns the limit in bytes on the shared memory that a launch may ask for. `opt_in` is the device's limit.
+/// Returns the bytes of shared memory that a launch may ask for on a device with the limit `opt_in`.
 constexpr std::int64_t dynamic_shared_limit(std::int64_t opt_in) { return opt_in - kStaticShared; }
 
-/// Returns the number of teams of `threads` threads that share a block.
 constexpr int teams_of_block(int threads) {
   return threads == 1 ? kThreadsOfBlock : threads == 32 ? core::kWarpsOfBlock : 1;
 }
 
 struct LaunchShape {
   std::int64_t blocks = 0;
-  int threads = 0;                   ///< number of threads of a block
+  int threads = 0;
   std::int64_t shared_of_team = 0;   ///< bytes of shared memory of a team, a multiple of 16
-  std::int64_t shared_of_block = 0;  ///< bytes of shared memory that a block asks for at its launch
+  std::int64_t shared_of_block = 0;  ///< bytes of shared memory that a block asks for at launch
 };
 
 /// Returns the shape of a launch of `teams` teams of `threads` threads with `shared_bytes` of shared memory each.

@@ -19,13 +19,12 @@
 /// The vendor's libraries: cuBLASLt and, if it is installed, cuDNN.
 namespace cairn::cuda {
 
-/// A library that is opened at run time, and only when it is needed. So the program also starts if the library is not
-/// installed, and saves the time of loading it (60 ms for cuBLASLt alone). The library stays open until the process
-/// ends, because such libraries have threads and exit handlers of their own.
+/// A library that is opened when it is first needed. So the program also runs if the library is not installed, and
+/// starts faster (loading cuBLASLt takes 60 ms). The library is never closed, because it can have threads and exit
+/// handlers.
 class SharedLibrary {
  public:
-  /// The address of a function, which converts to the pointer type that it is assigned to. The address is nullptr if
-  /// the library has no function with that name.
+  /// The address of a function, or nullptr if the library has no such function. Converts to any pointer to a function.
   struct Symbol {
     void* address;
     template <typename Function>
@@ -34,9 +33,9 @@ class SharedLibrary {
     }
   };
 
-  /// Opens `file`.`major`, or `file` if it has the same major version. Searches where the loader looks, then in the
-  /// folders of this build's toolkit and of the cuDNN whose headers it used. `name` is for messages. `version` names
-  /// the library's function that returns its version, which is 10000 times the major version plus the rest.
+  /// Opens `file`.`major`, or `file` if that has the same major version. Searches where the loader looks, then in the
+  /// folders of the toolkit and of the cuDNN with which Cairn was built. `name` is for messages. `version` names the
+  /// library's function that returns its version; the major version is that number divided by 10000.
   SharedLibrary(std::string name, const std::string& file, int major, const char* version);
 
   Symbol find(const char* symbol);
@@ -52,7 +51,7 @@ class SharedLibrary {
   std::string reason_;
 };
 
-/// The algorithm chosen for each shape. It is chosen once per shape, so that the same op always gives the same bits.
+/// The algorithm of each shape. It is chosen once, so that the same op always gives the same bits.
 template <class Shape, class Plan>
 class Plans {
  public:
@@ -67,11 +66,10 @@ class Plans {
   std::map<Shape, Plan> plans_;
 };
 
-/// Returns the time in milliseconds of execute(buffers, stream). Allocates buffers of the given sizes for this and
-/// frees them afterwards. The first run is a warm-up. The result is the least time of a few further runs, or the time
-/// of one run if that takes longer than a millisecond. Returns 0 if there is not enough memory for the buffers. Returns
-/// nullopt if execute() returns false or leaves a CUDA error, because a library can fail to run what it has planned.
-/// Throws DeviceError if the enqueued work fails.
+/// Returns the time in milliseconds of execute(buffers, stream), with temporary buffers of the given sizes. After a
+/// first run to warm up, takes the least time of a few runs, or of one run if that takes longer than a millisecond.
+/// Returns 0 if there is not enough memory for the buffers. Returns nullopt if execute() returns false or leaves a CUDA
+/// error, because a library can fail to run what it has planned. Throws DeviceError if the enqueued work fails.
 std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
                                const std::function<bool(std::span<std::byte* const>, cudaStream_t)>& execute);
 
@@ -82,9 +80,9 @@ struct Ceilings {
   double bytes_per_ms = 0;  ///< bytes read plus bytes written
 
   bool known() const { return flops_per_ms > 0; }
-  /// Returns the time in milliseconds above which a search for a faster algorithm is worthwhile. This is the time of a
+  /// Returns the time in milliseconds up to which an algorithm is fast enough to end the search. This is the time of a
   /// launch plus twice the least time that `flops` operations and `bytes` bytes can take. If the speeds are not known,
-  /// it is the time of a launch.
+  /// it is the time of a launch alone.
   double near_ms(double flops, double bytes) const {
     constexpr double kNear = 2, kLaunchMs = 0.03;
     return kLaunchMs + (known() ? kNear * std::max(flops / flops_per_ms, bytes / bytes_per_ms) : 0);
@@ -105,17 +103,17 @@ class Gemms {
   /// Throws InputError if the shape is invalid (extents below 1, or a bias together with accumulate).
   std::int64_t workspace(const runtime::device::GemmShape& shape);
 
-  /// Returns whether cuBLASLt has an algorithm for this shape. Meant for shapes with a bias, because many algorithms
-  /// cannot add one.
+  /// Returns whether cuBLASLt has an algorithm for this shape. This is in doubt if there is a bias, because many
+  /// algorithms cannot add one.
   bool adds_bias(const runtime::device::GemmShape& shape);
 
-  /// Returns whether the product is faster if it is computed in tiles, which are copies of a few rows with padding
-  /// (gemm_tiles() in runtime/device/matmul.h), than with run(). The first call for a shape measures this, so it must
-  /// not be made while a stream is captured.
+  /// Returns whether the product is faster in tiles, which are copies of a few rows with padding (gemm_tiles() in
+  /// runtime/device/matmul.h), than with run(). The first call for a shape measures this, so a stream must not be
+  /// captured meanwhile.
   bool in_tiles(const runtime::device::GemmShape& shape);
 
-  /// Returns the speeds that products of this type reach. The first call for a type measures them, so it must not be
-  /// made while a stream is captured.
+  /// Returns the speeds that products of this type reach. The first call for a type measures them, so a stream must not
+  /// be captured meanwhile.
   const Ceilings& ceilings(core::ElementType type, bool tf32);
 
   /// Enqueues the product. Every tensor must begin at a multiple of 16 bytes, and the workspace at a multiple of 256.
@@ -135,7 +133,6 @@ ConvVariant lowered_conv(Gemms& gemms, const runtime::device::ConvShape& shape);
 /// Measures whether a product is faster in tiles; see Gemms::in_tiles(). Throws DeviceError.
 bool tiles_pay(Gemms& gemms, const runtime::device::GemmShape& shape);
 
-/// Measures the speeds that products of this type and copies reach.
 Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32);
 
 /// Largest workspaces of an op, in bytes.
@@ -157,12 +154,11 @@ class Convolutions {
   /// Returns one line that says why cuDNN cannot be used and how to fix it, or an empty text if it can be used.
   const std::string& why_not() const;
 
-  /// Returns the ways to compute a shape. The result is empty if cuDNN is missing or has no deterministic engine that
-  /// runs for the shape. In that case only im2col can compute the convolution. The first call for a shape times
-  /// engines. It takes milliseconds, or seconds if cuDNN compiles a kernel.
+  /// Returns the implementations of a shape. The result is empty if cuDNN is missing, or if no deterministic engine
+  /// runs; in both cases only im2col is left. The first call for a shape times engines. This takes milliseconds, or
+  /// seconds if cuDNN compiles a kernel.
   const ConvVariants& variants(const runtime::device::ConvShape& shape);
 
-  /// Calls ConvVariants::workspace() for the variants of the shape.
   std::optional<std::int64_t> workspace(const runtime::device::ConvShape& shape,
                                         std::optional<std::int64_t> scratch = std::nullopt) {
     return variants(shape).workspace(scratch);
@@ -179,7 +175,6 @@ class Convolutions {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The libraries of a device.
 struct Libraries {
   explicit Libraries(const WorkspaceLimits& limits) : gemms(limits.small_bytes), convolutions(limits, &gemms) {}
 

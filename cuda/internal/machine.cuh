@@ -19,8 +19,8 @@ inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
 namespace detail {
 
-/// Applies `shuffle` to each 32-bit word of a value, and returns the value that the results make up. All lanes of the
-/// warp must call this function.
+/// Applies `shuffle` to each 32-bit word of a value, and returns the value that consists of the results. All lanes of
+/// the warp must call this function.
 template <class T, class Shuffle>
 __device__ T shuffle_words(const T& value, const Shuffle& shuffle) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -48,7 +48,7 @@ __device__ T from_above(const T& value, int offset) {
   return shuffle_words(value, [=](unsigned word) { return __shfl_down_sync(kAllLanes, word, offset); });
 }
 
-/// Returns the sum of the values of this lane and of all lower lanes.
+/// Returns the sum of the values of this lane and all lower lanes of the warp.
 template <class T>
 __device__ T sum_up_to(T value, int lane) {
   CAIRN_UNROLL
@@ -59,8 +59,8 @@ __device__ T sum_up_to(T value, int lane) {
   return value;
 }
 
-/// Storage for kCount values of type T in shared memory. It consists of bytes, because a variable in shared memory must
-/// not have a constructor.
+/// Storage for kCount values of type T in shared memory. It consists of bytes, because variables in shared memory
+/// cannot have constructors.
 template <class T, int kCount>
 struct alignas(T) Slots {
   std::byte bytes[kCount * sizeof(T)];
@@ -99,11 +99,11 @@ class BlockTeam {
     __syncthreads();  // all threads must have read the result before the storage is used again
     return total;
   }
-  /// The first warp computes all sums. Each of its lanes adds up kWarps consecutive values.
+  /// Returns the sum of the values of all lower threads. Each lane of the first warp adds kWarps of these values.
   template <class T>
   __device__ T scan(T value, T& total) const {
     __shared__ detail::Slots<T, kThreads + kWarp + 1> sums;  // the last slot holds the total
-    // One slot between the values of two lanes is left empty, so that all lanes access different banks.
+    // Leaves a slot empty between the values of two lanes, so that the lanes access different memory banks.
     const int own = rank() + rank() / kWarps, first = rank() * (kWarps + 1);
     sums[own] = value;
     __syncthreads();
@@ -152,7 +152,7 @@ class WarpTeam {
   template <class T, class Op>
   __device__ T reduce(T value, const Op& op) const {
     __syncwarp();  // shuffles synchronise registers only, so writes to memory need this call
-    // Combines values along a tree, so that lane 0 gets the whole result. The other lanes then copy it from lane 0.
+    // The loop gives only lane 0 the whole result. The other lanes copy it from there.
     CAIRN_UNROLL
     for (int offset = kWarp / 2; offset > 0; offset /= 2) value = op(value, detail::from_above(value, offset));
     return detail::from_lane(value, 0);

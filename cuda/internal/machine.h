@@ -14,11 +14,10 @@
 
 namespace cairn::cuda {
 
-/// Number of Teams of the functor F that are put into one thread block.
+/// Number of Teams that share a thread block when they run the functor F.
 template <class F>
 inline constexpr int kTeamsOfBlock = teams_of_block(F::kThreads);
 
-/// Waits until the stream of the device no longer uses the memory, then frees it.
 struct ArrayDeleter {
   int device = 0;
   cudaStream_t stream = nullptr;
@@ -34,10 +33,9 @@ class Machine {
   template <class T>
   using ArrayOf = core::Array<T, ArrayDeleter>;
 
-  /// Creates a machine with a stream of its own. Arrays must not outlive the machine.
   Machine();
-  /// Creates a machine on the caller's stream, which must outlive the machine. If `stream` is nullptr, the machine
-  /// executes nothing; such a machine serves to compute how much scratch ops need.
+  /// Uses the caller's stream, which must outlive the machine. With nullptr, the machine executes nothing and only
+  /// serves to compute how much scratch ops need.
   explicit Machine(cudaStream_t stream);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -82,15 +80,14 @@ class Machine {
                    std::int64_t limit, void* workspace) const;
 
  private:
-  /// Permits `kernel` to use `of_block` bytes of shared memory in each block. Throws DeviceError if the device has
-  /// less.
+  /// Permits `kernel` to use `of_block` bytes of shared memory per block. Throws DeviceError if the device has less.
   void allow_shared(std::int64_t of_block, const void* kernel) const;
-  /// Copies and waits for the copy, because the caller is free to release or read the host's memory afterwards.
+  /// Waits for the copy, because the caller may release or read the host's memory afterwards.
   void copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKind kind) const;
   /// Returns device memory of at least `bytes` bytes. The memory is valid until the next call, which reuses it.
   std::byte* workspace(std::int64_t bytes);
-  /// Calls a function of CUB twice. The first call returns the size of its workspace, the second gets a workspace of
-  /// this size. Defined in machine.cu, like sum_up.
+  /// Calls a function of CUB twice: to get the size of its workspace, then with a workspace of this size. Defined in
+  /// machine.cu.
   template <class Call>
   void with_workspace(const char* what, const Call& call);
   template <class T>
@@ -103,7 +100,6 @@ class Machine {
   ArrayOf<std::byte> workspace_;
 };
 
-/// Launches a kernel on a stream. `arguments` are the addresses of its parameters.
 void launch_kernel(const void* kernel, const LaunchShape& shape, void** arguments, cudaStream_t stream);
 /// Returns the number of blocks of a kernel that the device can run at the same time. The result is at least one per
 /// multiprocessor.

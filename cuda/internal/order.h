@@ -3,7 +3,7 @@
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/solvers/order/device/pumpkin.h"
 
-/// Runs the algorithms of solvers/order/device on a GPU. `ordinal` is its index among the visible ones.
+/// Runs the searches of solvers/order/device on the GPU with the index `ordinal` among the visible ones.
 namespace cairn::cuda {
 
 solvers::PumpkinAnswer solve_pumpkin(const solvers::PumpkinProblem& problem, const solvers::PumpkinOptions& options,

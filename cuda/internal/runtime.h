@@ -12,8 +12,7 @@
 
 #include "cairn/core/error.h"
 
-/// Helpers for the CUDA runtime: checks of errors, selection of the current device, and owners of handles. Owners can
-/// be moved but not copied, are empty by default, and never throw when they release a handle.
+/// Helpers for the CUDA runtime: checks of errors, selection of the current device, and owners of handles.
 namespace cairn::cuda {
 
 /// Throws DeviceError "<what>: <CUDA's text for the status>" unless `status` is success. Clears the error, so that the
@@ -24,20 +23,18 @@ inline void check(cudaError_t status, std::string_view what) {
   throw core::DeviceError(std::string(what) + ": " + cudaGetErrorString(status));
 }
 
-/// Returns the ordinal of the thread's current device. Throws DeviceError.
 inline int current_device() {
   int device = 0;
   check(cudaGetDevice(&device), "the current device");
   return device;
 }
 
-/// Makes a device the thread's current one during the lifetime of the object, then restores the previous device. Every
-/// function that allocates, launches or frees on behalf of a caller holds such an object.
+/// Makes a device the thread's current one, and its destructor restores the previous device. Every function that
+/// allocates, launches or frees holds such an object, because its caller may use another device.
 class OnDevice {
  public:
-  /// `device` is the ordinal among the visible devices.
   explicit OnDevice(int device) : OnDevice(device, std::nothrow) { check(status_, "choosing the device"); }
-  /// Does not throw if the device cannot be selected, for use in destructors.
+  /// Does not throw if the device cannot be selected, because destructors use this.
   OnDevice(int device, std::nothrow_t) noexcept : status_(cudaGetDevice(&before_)) {
     if (status_ == cudaSuccess && before_ != device) {
       status_ = cudaSetDevice(device);

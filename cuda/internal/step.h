@@ -5,18 +5,17 @@
 
 namespace cairn::cuda {
 
-/// Calls runtime::device::Step with a Machine of a GPU. The functions are defined in step.cu, which nvcc compiles, so
-/// that files that call them can be compiled without nvcc.
+/// Calls runtime::device::Step with the Machine of a GPU. The functions are defined in step.cu, which nvcc compiles, so
+/// that files that only call them need no nvcc.
 class MachineStep {
  public:
-  /// Refers to all arguments, which must outlive this object.
+  /// All arguments must outlive this object.
   MachineStep(Machine& machine, runtime::device::Library& library, const runtime::Program& program,
               const runtime::Liveness& lives, bool poison, const runtime::device::StepMemory& memory)
       : machine_(machine), step_(program, lives, poison, memory, library) {}
 
   void begin();
   void issue(const runtime::Instruction& instruction, bool dirty_scratch = false);
-  /// Calls runtime::device::find_touched.
   void find_touched(const std::byte* arena, std::int64_t bytes, int paint, std::int64_t* ends);
   std::byte* address(const runtime::Location& location) const { return step_.address(location); }
 

@@ -7,16 +7,16 @@
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/dominance.h"
 
-/// The functions of sim/canonical_batch.h and sim/dominance.h, executed on a GPU. Their results are the same. `ordinal`
-/// is the GPU's index among the visible ones. All functions throw DeviceError if there is no such GPU or if its memory
+/// Runs the functions of sim/canonical_batch.h and sim/dominance.h on the GPU with the index `ordinal` among the
+/// visible ones. The results are the same as on the host. Throws DeviceError if there is no such GPU or if its memory
 /// is too small.
 namespace cairn::cuda {
 
-/// Runs core::canonical on many profiles, as sim::canonical_batch does.
+/// Computes the canonical form of many profiles, as sim::canonical_batch does.
 sim::CanonicalBatch canonical_batch(std::span<const std::int64_t> values, std::span<const std::int64_t> offsets,
                                     int ordinal = 0);
 
-/// Runs core::merge_segments on many sets of chains, as sim::merge_segments does.
+/// Merges each set of chains into one chain, as sim::merge_segments does.
 sim::CanonicalBatch merge_segments(const sim::CanonicalBatch& chains, std::span<const std::int64_t> sets,
                                    int ordinal = 0);
 

@@ -14,7 +14,7 @@ namespace cairn::cuda {
 /// How the work of a step is submitted to the device.
 enum class Launch : std::uint8_t {
   graph,   ///< captured once into a CUDA graph and replayed: one call per step
-  stream,  ///< kernels are launched one by one in every step, for example for a profiler that shows ranges
+  stream,  ///< kernels are launched one by one in every step, so that a profiler can show each op's range
 };
 
 struct ExecutorOptions {
@@ -27,22 +27,23 @@ struct ExecutorOptions {
   void* stream = nullptr;
   /// Device memory of the caller, aligned to 256 bytes. If it is nullptr, the executor allocates memory by cudaMalloc.
   std::byte* arena = nullptr;
-  std::int64_t arena_bytes = 0;  ///< size of the caller's memory
+  std::int64_t arena_bytes = 0;
 };
 
 /// Returns the options with which a program for this device must be compiled. `guard_bytes` is the size of the gap
 /// behind every buffer.
 runtime::CompileOptions compile_options(Device& device, bool tf32, std::int64_t guard_bytes = 0);
 
-/// Runs one program on a GPU. Owns the resident tensors and, unless the caller provides one, the arena. Within a step
-/// nothing is allocated, freed or waited for, because scratch and workspaces of libraries are in the arena. While an op
-/// is launched or captured, an NVTX range with the op's kind and the node's name is open. The range's name ends in
-/// "again" if the op is recomputed. A call does not change the calling thread's current CUDA device.
+/// Runs one program on a GPU. Owns the resident tensors and, unless the caller provides one, the arena. A step does not
+/// allocate, free or wait, because scratch and workspaces of libraries are in the arena. Profilers see an NVTX range
+/// with the op's kind and the node's name around the work of each op; the range's name ends in "again" if the op is
+/// recomputed. A call does not change the calling thread's current CUDA device.
 class Executor final : public runtime::Executor {
  public:
-  /// Allocates, fills and uploads the memory that the program needs. Next, runs one step with a check after every node,
-  /// so that an error can name the node whose kernel failed. Finally captures the step. Waits for the device.
-  /// Throws DeviceError if memory does not suffice; the message says what was asked for, what is free, and the budget
+  /// Allocates and fills the memory that the program needs, and runs one step with a check after every node, so that an
+  /// error can name the node. Finally captures the step.
+  ///
+  /// Throws DeviceError if memory does not suffice; the message names the bytes asked for, the free bytes, and a budget
   /// that would fit. Throws DeviceError, which names the node, if a kernel fails. Throws InputError for a program that
   /// was not compiled for this device. Throws core::Error if a resident tensor holds a token id or a class label that
   /// is out of range, or if the first step overwrites a sentinel (a byte of the gap behind a buffer).
@@ -53,10 +54,10 @@ class Executor final : public runtime::Executor {
 
   const runtime::Program& program() const override;
 
-  /// Runs one training step and waits for its end. The seconds are measured on the device, from the first kernel to the
-  /// end of the last. If `time_ops` is set, the seconds of every instruction are measured too, even if the step is a
-  /// replayed graph. Every run gives the same bits. Throws DeviceError if the step fails. Throws core::Error, which
-  /// names the node, if a sentinel was overwritten.
+  /// Runs one training step and waits for its end. The device measures the seconds, from the first kernel to the end of
+  /// the last. If `time_ops` is set, every instruction is timed, too, even in a replayed graph. Every run gives the
+  /// same bits. Throws DeviceError if the step fails. Throws core::Error, which names the node, if a sentinel was
+  /// overwritten.
   runtime::StepReport run(bool time_ops = false) override;
   /// Returns what runtime::Executor::measured_peak_bytes() defines. Takes 13 ms for an arena of 40 GB, because the
   /// whole arena is read. Waits for the stream.
@@ -70,8 +71,8 @@ class Executor final : public runtime::Executor {
   std::vector<runtime::Output> outputs() override;
   std::vector<runtime::SinkDigest> sink_digests() override;
 
-  /// Returns the bytes that the constructor allocates on the device in addition to the arena. They hold the resident
-  /// tensors, digests of outputs, and the state of the checks.
+  /// Returns the bytes that the constructor allocates on the device in addition to the arena, for resident tensors,
+  /// digests of outputs and the state of the checks.
   static std::int64_t bytes_beside_arena(const runtime::Program& program, bool sentinels);
 
  private:

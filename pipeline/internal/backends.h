@@ -10,21 +10,19 @@
 #include "cairn/runtime/measure.h"
 #include "cairn/solvers/plan/planner.h"
 
-/// Functions that the backends share, and functions that open backends.
 namespace cairn::pipeline {
 
 std::unique_ptr<Backend> open_host_backend();
-/// The following three functions open the visible GPU with the number `ordinal`. They throw DeviceError if there is no
-/// such GPU. Builds without CUDA never have one.
+/// These three functions open the visible GPU with the index `ordinal`. They throw DeviceError if there is no such GPU,
+/// and always in builds without CUDA.
 std::unique_ptr<Backend> open_cuda_backend(int ordinal);
 std::shared_ptr<solvers::Accelerator> open_cuda_accelerator(int ordinal);
 std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph, int ordinal);
-/// Returns why there is no GPU with the number `ordinal`; empty if there is one.
+/// Returns why there is no GPU with the index `ordinal`; empty if there is one.
 std::string why_no_device(int ordinal);
 
 inline bool is_raised(const std::atomic<bool>* stop) { return stop != nullptr && *stop; }
 
-/// Copies the kept outputs of an executor.
 inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& outputs) {
   std::vector<KeptBytes> kept;
   for (const auto& output : outputs) {
@@ -35,8 +33,8 @@ inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& out
 
 inline runtime::Timing timing_of(const runtime::StepReport& report) { return {report.seconds, report.delays}; }
 
-/// Compiles the baseline, which is the order of the graph file. The plan is made quickly, because its work limit of 0
-/// permits no search.
+/// Compiles the baseline, which is the order of the graph file. A work limit of 0 permits no search for a good plan, so
+/// planning is fast.
 inline runtime::Program compile_quickly(const core::Graph& graph, const runtime::CompileOptions& options) {
   const core::Schedule schedule = core::baseline_schedule(graph);
   return runtime::compile(graph, schedule,

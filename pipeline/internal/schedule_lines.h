@@ -25,13 +25,13 @@ struct LineBatch {
   std::vector<Line> schedules() const;
 };
 
-/// Reads a file of schedules in batches of lines, so that memory does not grow with the length of the file. Usually
-/// each line is a schedule. But if the first line that is not a comment begins with { and does not end with }, the
-/// whole file is one cairn.schedule object.
+/// Reads a file of schedules in batches of lines, because the file can be larger than memory. Usually each line is a
+/// schedule. But if the first line that is not a comment begins with { and does not end with }, the whole file is one
+/// cairn.schedule object.
 class ScheduleLines {
  public:
-  /// Opens the file `path`, compressed or not, or stdin if `path` is `-`. A batch has at most `most_lines` >= 1 lines.
-  /// Throws InputError.
+  /// Opens the file `path`, compressed or not, or stdin for `-`. A batch has at most `most_lines` >= 1 lines. Throws
+  /// InputError.
   ScheduleLines(const std::string& path, std::int64_t most_lines, const std::atomic<bool>* stop);
 
   /// Reads the next lines. Returns false at the end of the file, or if `stop` is raised while it waits for input.
@@ -39,22 +39,22 @@ class ScheduleLines {
   bool next(LineBatch& batch);
 
  private:
-  /// Reads more text and appends it to pending_. Returns false at the end of the file.
+  /// Appends more text to pending_. Returns false at the end of the file.
   bool read_more();
-  /// Returns the position after the line that begins at `begin`. Reads more if needed.
+  /// Returns the position behind the line that begins at `begin`. Reads more text if needed.
   std::size_t line_end(std::size_t begin);
   bool begins_object_over_lines();
 
   core::FileReader file_;
   std::int64_t most_lines_;
-  std::string pending_;    ///< text that was read but not yet handed out
+  std::string pending_;    ///< text that was read and that next() has not returned yet
   std::int64_t line_ = 1;  ///< number of the first line of pending_
   bool started_ = false, ended_ = false;
 };
 
-/// Reads one schedule, which is a JSON list of node numbers, a cairn.schedule object, or a list of numbers separated by
-/// spaces or commas. A number that does not fit into a NodeId becomes a node id that is not in the graph. Returns what
-/// is wrong with the line, or an empty text if it is correct. `fingerprint` is the fingerprint of the graph.
+/// Reads a schedule: a JSON list of node numbers, a cairn.schedule object, or numbers separated by spaces or commas. A
+/// number that does not fit into a NodeId becomes the id of no node. Returns what is wrong with the line, or an empty
+/// text. `fingerprint` is that of the graph.
 std::string parse_schedule_line(std::string_view line, std::string_view fingerprint, std::vector<core::NodeId>& steps);
 
 }  // namespace cairn::pipeline

@@ -14,7 +14,7 @@ from ._cairn import (Answer, Curve, CurvePoint, FoundPlan, Graph, Info, LargestB
 from ._errors import InputError
 
 Steps = Union[Schedule, Sequence[int]]
-# An Answer, LeastBudget or CurvePoint has a plan, which is used as well.
+# An Answer, LeastBudget or CurvePoint also brings its plan.
 Planned = Union[Steps, Answer, LeastBudget, CurvePoint]
 Bytes = Union[int, str]
 Seconds = Union[float, str]
@@ -41,7 +41,6 @@ def _whole(value, name: str) -> int:
 
 
 def _bytes(value: Bytes, name: str) -> int:
-    """Converts a size, such as 1048576 or '1MiB', to bytes."""
     if isinstance(value, str):
         return _cairn.parse_bytes(value, name)
     return _whole(value, name)
@@ -72,7 +71,7 @@ def seconds_of(text: str) -> float:
 
 @contextlib.contextmanager
 def _threads(threads: Optional[int]):
-    """Sets the number of threads of the whole process for the duration of a `with` block."""
+    """Sets the number of threads of the whole process during a `with` block."""
     if threads is None:
         yield
         return
@@ -106,7 +105,6 @@ def _request(budget, max_cost, peak_only, alignment, solver, device_memory, cont
 
 
 def _size(value: Bytes, name: str) -> int:
-    """Converts a size above 0 to bytes."""
     size = _bytes(value, name)
     if size < 1:
         raise InputError(f"{name} {size} must be above 0; give bytes (2000000) or a size (8GiB, 500MB)")
@@ -123,8 +121,8 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
     """Searches for a schedule of the graph under a memory budget, with its plan.
 
     budget          bytes into which the plan must fit: an int, "1.5GiB", "60%" of the baseline's peak, or "min", the
-                    least that the search can reach. None: the answer is the knee of the curve from memory to cost (with
-                    a solver other than auto, the schedule of least peak).
+                    least that the search can reach. None: the answer is the knee of the curve of cost over memory, a
+                    good compromise (with a solver other than auto: the schedule of least peak).
     time_limit      seconds, or a text such as "500ms". The default is 10, or no limit if work_limit is given.
     work_limit      limit on the work of the search. Unlike a time limit, it gives the same answer on every machine.
     max_cost        instead of a budget: finds the least peak for at most this cost, such as "10%" above the baseline's
@@ -142,8 +140,8 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
                     resident tensors, libraries and the CUDA context take.
     context_memory  the part of device_memory for the CUDA context and its code; "512MiB" by default.
     threads         number of CPU threads during the call, for the whole process.
-    progress        a function that is called as progress(peak, cost, seconds) with the best schedule so far. If it
-                    returns False, the search ends. If it raises an exception, the search ends and raises it, too.
+    progress        a function that is called as progress(peak, cost, seconds) with the best schedule so far. The search
+                    ends if it returns False or raises an exception, which solve then raises, too.
 
     If there is no answer, raises InfeasibleError or NotFoundError, both with lower_bound and least_budget. On Ctrl-C,
     raises Interrupted with the best schedule so far.
@@ -179,10 +177,9 @@ def pareto(graph: Graph, *, points: int = 12, budgets: Optional[Sequence[Bytes]]
            max_occurrences: Optional[int] = None, start: Optional[Planned] = None,
            options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
            threads: Optional[int] = None, progress: Optional[Progress] = None) -> Curve:
-    """Finds the whole curve from memory to cost: what each budget costs, and where its knee is.
+    """Finds the curve of cost over memory: what each budget costs, and where the knee (a good compromise) is.
 
-    points    number of budgets. They are evenly spaced between the least budget that needs no extra cost and the least
-              budget that is reached.
+    points    number of budgets, evenly spaced from the least budget reached to the least that costs nothing extra
     budgets   budgets to use instead: bytes, "1.5GiB", or "80%" of the baseline's peak
     progress  a function that is called as progress(known points, points, seconds)
 
@@ -243,8 +240,7 @@ def largest_batch(build: Callable[[int], Graph], budget: Optional[Bytes] = None,
                   alignment: Optional[int] = None, order: str = "free", max_occurrences: Optional[int] = None,
                   options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
                   threads: Optional[int] = None) -> LargestBatch:
-    """Finds the largest batch whose graph fits into a device, or into a budget in bytes, as the command's --batch auto
-    does.
+    """Finds the largest batch whose graph fits into a device, or into a budget in bytes.
 
     build  a function that takes a batch size and returns a graph, such as
            lambda batch: cairn.models.build("gpt2", batch=batch)
@@ -265,15 +261,14 @@ def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, rando
              recompute: int = 0, seed: int = 0, top: int = 10, budget: Optional[Bytes] = None, backend: str = "auto",
              undominated: bool = False, time_limit: Optional[Seconds] = None, threads: Optional[int] = None,
              progress: Optional[Progress] = None) -> Sweep:
-    """Evaluates many schedules at once. `schedules` has the schedules as a list, or as an array with one schedule per
-    row. Without it, evaluates random schedules.
+    """Evaluates many schedules at once: `schedules`, which is a list of schedules or an array with one schedule per
+    row, or else random ones.
 
-    random       number of random schedules. For one seed, the i-th random schedule is the same on every machine.
+    random       number of random schedules. For one seed, the i-th one is the same on every machine.
     recompute    largest number of recomputed steps of a random schedule
     top          number of best schedules to keep
     budget       the result counts the schedules whose peak is within this budget
-    undominated  whether to find the schedules whose memory profile is not dominated by that of any other schedule
-                 (Sweep.undominated)
+    undominated  whether to find the schedules whose memory profile no other one dominates (Sweep.undominated)
     progress     a function that is called as progress(done, total, seconds)
     """
     count = None if random is None else _whole(random, "random")
@@ -291,7 +286,7 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Plan
         context_memory: Optional[Bytes] = None, repeats: Optional[int] = None, poison: bool = False, sentinels: bool = False,
         check: bool = False, threads: Optional[int] = None, progress: Optional[Progress] = None) -> RunResult:
     """Executes a schedule of a graph within a memory budget, in one block of memory. Also executes the baseline, and
-    compares the results of the two bit by bit.
+    compares the results bit by bit.
 
     schedule   the schedule to execute; None: searches for one
     backend    "host", "cuda" or "auto"; "cuda:1" is the second of several devices
@@ -301,8 +296,8 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Plan
     sentinels  whether to check after each step that no op has written into the guard bytes behind a buffer
     check      whether to compare every kept output with that of the host in fp32
 
-    Other arguments are those of solve. Nodes without an op run a synthetic kernel. It uses the memory that the node
-    needs, but does not compute the node's result.
+    Other arguments are those of solve. Nodes without an op run a synthetic kernel, which uses the node's memory but
+    computes no real result.
     """
     request = _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
@@ -314,25 +309,24 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Plan
 
 
 def read_graph(path: Union[str, os.PathLike]) -> Graph:
-    """Reads a graph from a file in any format that the command reads, recognised by its content."""
+    """Reads a graph file in any format that the command reads. The content tells the format."""
     return _cairn.read_graph(os.fspath(path))
 
 
 def read_schedule(path: Union[str, os.PathLike], graph: Graph) -> Schedule:
-    """Reads a schedule file. Checks that the schedule was made for this graph (by its fingerprint) and that it is
-    valid."""
+    """Reads a schedule file. Raises InputError if the schedule is invalid or was made for another graph."""
     return _cairn.read_schedule(os.fspath(path), graph)
 
 
 def read_plan(path: Union[str, os.PathLike], graph: Graph) -> Plan:
-    """Reads a plan file. Checks that the plan was made for this graph (by its fingerprint). check_plan checks the plan
+    """Reads a plan file. Raises InputError if the plan was made for another graph. check_plan checks the plan
     itself."""
     return _cairn.read_plan(os.fspath(path), graph)
 
 
 def write_schedule(path: Union[str, os.PathLike], graph: Graph, schedule: Planned, solver: str = "") -> None:
-    """Writes a schedule file for `--start`, `cairn plan` and `cairn run --schedule`. If an Answer, a LeastBudget or a
-    CurvePoint is given, the file contains its plan, too."""
+    """Writes a schedule file for `--start`, `cairn plan` and `cairn run --schedule`. The file also has the plan of an
+    Answer, a LeastBudget or a CurvePoint."""
     _cairn.write_file(os.fspath(path), _cairn.schedule_to_json(graph, schedule, solver))
 
 

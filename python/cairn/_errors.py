@@ -1,15 +1,15 @@
-"""Exceptions of the package. There is one class for each exit code of the command that means a failure."""
+"""Exceptions of the package: one class for each exit code with which the command fails."""
 
 
 class Error(Exception):
-    """The base class of Cairn's errors. The message is one line, which says what is wrong, where, and how to correct
-    it. If there is no schedule, more lines say why and what helps."""
+    """The base class. The first line of the message says what is wrong, where, and how to correct it. If there is no
+    schedule, more lines say why and what helps."""
 
     exit_code = 1
 
 
 class DefectError(Error):
-    """Cairn failed one of its own checks. This is a defect of Cairn and not of the input."""
+    """Cairn failed one of its own checks: a defect of Cairn, not of the input."""
 
 
 class InputError(Error, ValueError):

@@ -15,8 +15,8 @@ _GREY, _BLUE, _RED = "#858e9a", "#3b82d0", "#c2410c"
 
 
 def _columns(profile: np.ndarray) -> np.ndarray:
-    """Shortens a memory profile (the bytes in memory during each step) to _MOST_COLUMNS numbers, each the maximum of
-    about equally many steps. Returns a profile with fewer steps unchanged."""
+    """Shortens a memory profile (bytes during each step) to _MOST_COLUMNS numbers, each the maximum of about equally
+    many steps. Does not change a shorter profile."""
     if len(profile) <= _MOST_COLUMNS:
         return profile
     return np.maximum.reduceat(profile, np.arange(_MOST_COLUMNS) * len(profile) // _MOST_COLUMNS)
@@ -27,7 +27,6 @@ def _height(value: float, top: int) -> float:
 
 
 def _line(profile: np.ndarray, top: int) -> str:
-    """Returns the SVG path of a curve over steps, stretched to the width of the picture."""
     columns = _columns(profile)
     width = (_WIDTH - _LEFT - _RIGHT) / len(columns)
     points = (f"{_LEFT + i * width:.1f},{_height(int(value), top):.1f}h{width:.1f}" for i, value in enumerate(columns))
@@ -42,8 +41,8 @@ def _filled(path: str) -> str:
 
 def memory_svg(title: str, baseline: np.ndarray, schedule: Optional[np.ndarray] = None,
                budget: Optional[int] = None) -> str:
-    """Draws the bytes in memory during each step of the baseline and of a schedule, and the budget. Each curve is
-    stretched to the width of the picture."""
+    """Draws the bytes in memory during the baseline and a schedule, and the budget. Each curve is stretched to the
+    width of the picture."""
     right = _WIDTH - _RIGHT
     shown = [profile for profile in (baseline, schedule) if profile is not None and len(profile)]
     top = max([int(profile.max()) for profile in shown] + [budget or 0])
@@ -78,7 +77,6 @@ def memory_svg(title: str, baseline: np.ndarray, schedule: Optional[np.ndarray] 
 
 
 def graph_html(graph: _cairn.Graph) -> str:
-    """Draws the memory of a graph's baseline."""
     peak = _cairn.format_bytes(graph.baseline.peak)
     return memory_svg(f"{graph.name or 'graph'}: {graph.node_count} nodes, baseline peak {peak}",
                       _cairn.profile(graph, graph.input_order))

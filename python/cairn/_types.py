@@ -39,7 +39,7 @@ class Node(NamedTuple):
 
 
 class Resident(NamedTuple):
-    """A tensor that is in memory all the time, such as a weight, and is not part of the budget."""
+    """A tensor that stays in memory, such as a weight, and is not part of the budget."""
 
     name: str
     bytes: int

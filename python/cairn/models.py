@@ -10,7 +10,7 @@ from ._errors import InputError
 
 
 class Option(NamedTuple):
-    """An option of a model; its value is a whole number."""
+    """An option of a model. Its value is an int."""
 
     name: str
     default: int
@@ -26,7 +26,7 @@ class Model(NamedTuple):
     options: Tuple[Option, ...]
 
 
-def list() -> List[Model]:  # noqa: A001 - as `cairn models` lists them
+def list() -> List[Model]:  # noqa: A001 - as `cairn models`
     """Returns all models with their options."""
     return [Model(name, summary, tuple(Option(*option) for option in options))
             for name, summary, options in _cairn.models()]

@@ -18,13 +18,13 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-/// The Python class LeastBudget.
+/// Python's LeastBudget.
 struct LeastBudget {
   fit::LeastBudget of;
   std::int64_t baseline_cost = 0;  ///< cost of the graph's input order
 };
 
-/// The Python class Answer.
+/// Python's Answer.
 struct Answer {
   fit::Task task;
   std::string solver;
@@ -33,11 +33,10 @@ struct Answer {
   core::Evaluation found;  ///< evaluation of the schedule on the given graph
   bool interrupted = false;
 
-  /// Returns whether there is a schedule to show.
   bool shown() const { return answer.has_schedule(); }
 };
 
-/// Arguments that all searches share. They have the names and meanings of the command's options.
+/// Arguments of all searches. Names and meanings are those of the command's options.
 struct SearchArguments {
   std::string solver = "auto";
   std::optional<double> time_limit;  ///< seconds
@@ -48,22 +47,21 @@ struct SearchArguments {
   std::int32_t max_occurrences = 0;         ///< 0: any number
   std::map<std::string, std::int64_t> own;  ///< options that only the chosen solver has
 
-  /// Converts the arguments to the solver's options. Throws InputError if an argument has a bad value.
+  /// Throws InputError if an argument has a bad value.
   solvers::SolveOptions options() const;
 };
 
-/// Reads the schedule from which a search starts, and makes it the start of `search`. Returns nothing if `given` is
-/// None. Throws InputError if `given` is not a valid schedule in the scopes of `search` and of the solver. The caller
-/// must keep the result as long as `search`.
+/// Makes `given`, a schedule that Python passed, the start of `search`. The result must live as long as `search`.
+/// Returns nullptr if `given` is None. Throws InputError if it is not a valid schedule in the scopes of `search` and of
+/// the solver.
 std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, const solvers::SolverInfo& solver,
                                                 const core::Graph& graph, nb::handle given);
 
-/// Searches for an answer to the task. Throws InputError for a bad argument, and InfeasibleError if the task is
-/// unaffordable(). `start` is the Python argument `start`, or None.
+/// Searches for an answer to the task. `start` is the schedule to start from, or None. Throws InputError for a bad
+/// argument, and InfeasibleError if the task is unaffordable().
 Answer search_answer(fit::Task task, const SearchArguments& search, nb::handle start, Call& call);
-/// Raises the exception that a callback raised. After Ctrl-C, raises Interrupted. If there is no answer, raises an
-/// exception that says why. If this function raises an exception, `answered` must not be used afterwards, because it
-/// may have been moved from.
+/// Raises what a callback has raised, Interrupted after Ctrl-C, or an exception that says why there is no answer. If
+/// this function raises, `answered` must not be used afterwards, because it may have been moved from.
 void finish_search(Call& call, Answer& answered, const solvers::Scope& asked);
 
 }  // namespace cairn::python

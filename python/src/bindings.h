@@ -18,15 +18,14 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 
-/// The extension module cairn._cairn. It offers the library's types as Python classes and releases the GIL during long
-/// calls. Convenience functions are written in Python (python/cairn/).
+/// The extension module cairn._cairn: the library's types as Python classes. Long calls release the GIL. Convenience
+/// functions are in python/cairn/.
 namespace cairn::python {
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
-// Each of these functions adds one part of the library to the module. It is defined in the file with the name of that
-// part.
+// Each function adds one part of the library to the module. The file with the name of that part defines it.
 void bind_errors(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_schedule(nb::module_& module);
@@ -38,11 +37,10 @@ void bind_sweep(nb::module_& module);
 void bind_run(nb::module_& module);
 void bind_models(nb::module_& module);
 
-/// A read-only one-dimensional numpy array.
 template <class T>
 using View = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig>;
 
-/// Returns a numpy array that shows memory without a copy. The array keeps `owner` alive.
+/// Returns a numpy array of memory that is not copied. The array keeps `owner` alive.
 template <class T>
 View<T> view(const T* data, std::size_t count, nb::handle owner) {
   static const T nothing{};
@@ -59,47 +57,45 @@ View<T> array_of(std::vector<T> values) {
   const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return view(kept->data(), kept->size(), owner);
 }
-/// Copies `bytes` bytes of trivially copyable structs to a numpy array with one row per struct and named columns.
-/// `dtype` describes the columns in a form that numpy.dtype() accepts.
+/// Copies structs (`bytes` bytes in all) to a numpy array with named columns, one row per struct. `dtype` describes the
+/// columns for numpy.dtype(). The structs must be trivially copyable.
 nb::object records(const void* rows, std::size_t bytes, const nb::object& dtype);
 
-/// Reads whole numbers from a sequence or an array of any type. Throws InputError for anything else; the message calls
-/// the value `what`.
+/// Reads whole numbers from a sequence or an array of any type. Throws InputError, which calls the argument `what`, for
+/// anything else.
 std::vector<std::int64_t> integers(nb::handle values, std::string_view what);
 /// Reads node ids in the same way as integers().
 std::vector<core::NodeId> node_ids(nb::handle values, std::string_view what);
-/// Reads a whole number. Throws InputError for anything else; the message calls the value `what`.
+/// Reads a whole number. Throws InputError, which calls the argument `what`, for anything else.
 std::int64_t integer(nb::handle value, std::string_view what);
-/// Reads a node id (which stands for the node's first output), or a pair (node id, output index). For None, returns a
-/// reference to no output.
+/// Reads a node id, which stands for the node's first output, or a pair (node id, output index), or None.
 core::OutputRef output_ref(nb::handle value, std::string_view what);
 /// Converts a Schedule, or a sequence of node ids, to a schedule.
 core::Schedule schedule_of(nb::handle value);
-/// A schedule that the caller has given.
+/// A schedule that the caller passed.
 struct GivenSchedule {
   core::Schedule schedule;
-  std::vector<std::int64_t> offsets;  ///< core::offsets_of() its plan; empty if the caller has given no plan
+  std::vector<std::int64_t> offsets;  ///< core::offsets_of() its plan; empty if it has no plan
 };
-/// Converts a Schedule, a sequence of node ids, or an object with the attributes `schedule` and `plan`, such as an
-/// Answer.
+/// Converts a Schedule, a sequence of node ids, or an object with attributes `schedule` and `plan`, such as an Answer.
 GivenSchedule given_schedule(nb::handle value);
 /// Returns a method that calls the Python function module.function(self).
 inline auto in_module(const char* module, const char* function) {
   return [module, function](nb::handle self) { return nb::module_::import_(module).attr(function)(self); };
 }
-/// Reads a path as Python's open() accepts it: text or os.PathLike.
+/// Reads a path: text or os.PathLike.
 std::string path_of(nb::handle path);
 /// Throws InputError, which names `v`, if `v` is not a node of the graph.
 void require_node(const core::Graph& graph, std::int64_t v);
 
-/// The Python class Evaluation.
+/// Python's Evaluation.
 struct Evaluation {
   core::Evaluation of;
-  std::string defect;  ///< description of the schedule's defect; empty: the schedule is valid
+  std::string defect;  ///< what is wrong with the schedule; empty if it is valid
 };
 Evaluation evaluation_of(const core::Graph& graph, const core::Evaluation& evaluation);
 
-/// Raises the exception class of cairn._errors that is named `class_name`.
+/// Raises the class `class_name` of cairn._errors.
 [[noreturn]] void raise(const char* class_name, const std::string& message, const nb::dict& attributes = {});
 
 }  // namespace cairn::python

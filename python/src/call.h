@@ -18,35 +18,31 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-/// Runs the work of a long call in a thread of its own while the calling thread waits without the GIL. Several times a
-/// second, the calling thread handles signals and reports progress. So the work never waits for Python, and callbacks
-/// and signal handlers run on the thread that made the call. Runs one piece of work at a time.
+/// Runs a long call on a separate thread, while the calling thread waits without the GIL. Several times a second the
+/// calling thread handles signals and calls the progress callback. So the work never waits for Python, and callbacks
+/// and signal handlers run on the thread of the caller. Runs one piece of work at a time.
 class Call {
  public:
-  /// Takes a Python callback for progress. It is called as progress(first, second, seconds) with the latest arguments
-  /// of tell(); for a search, these are peak, cost and seconds. The callback stops the work by returning False or by
-  /// raising an exception. If `progress` is None, there is no callback.
+  /// Takes a Python callback progress(first, second, seconds), or None. The arguments are those of the latest tell();
+  /// for a search they are peak, cost and seconds. The callback stops the work by returning False or raising an
+  /// exception.
   explicit Call(nb::object progress = nb::none()) : callback_(std::move(progress)) {}
 
   const std::atomic<bool>* stop() const { return &stop_; }
-  /// Returns whether there is a progress callback.
   bool tells() const { return !callback_.is_none(); }
-  /// Stores the latest progress, which the calling thread will report to the callback. May be called from any thread.
+  /// Stores progress, which the calling thread will pass to the callback. May be called from any thread.
   void tell(std::int64_t first, std::int64_t second, double seconds);
-  /// Returns a function for SolveOptions::progress that calls tell(); an empty function if there is no Python callback.
+  /// Returns a SolveOptions::progress that calls tell(); empty if there is no callback.
   std::function<void(const solvers::Progress&)> progress();
 
-  /// Runs `question` on the calling thread, with the GIL, and throws what it throws. The work calls this function when
-  /// it needs Python.
+  /// Runs `question` on the calling thread, with the GIL, and throws what it throws. For work that needs Python.
   void ask_python(const std::function<void()>& question);
 
-  /// Runs the work and throws what it throws. An exception raised by a callback or signal handler is kept for
-  /// raise_pending().
+  /// Runs the work and throws what it throws. raise_pending() raises what a callback or a signal handler has raised
+  /// meanwhile.
   void run(const std::function<void()>& work);
 
-  /// Returns whether the work was told to stop.
   bool stopped() const { return stop_.load(); }
-  /// Returns whether Ctrl-C stopped the work.
   bool interrupted() const { return interrupted_; }
   /// Raises the exception that a callback or a signal handler raised, unless it is KeyboardInterrupt.
   void raise_pending();
@@ -54,9 +50,9 @@ class Call {
  private:
   /// Reports progress and handles signals. Needs the GIL.
   void look_around();
-  /// Runs the question that waits for an answer; there must be one. Needs the GIL.
+  /// Runs the question of ask_python(); there must be one. Needs the GIL.
   void answer();
-  /// Keeps the exception of a callback or signal handler for raise_pending(), and stops the work.
+  /// Keeps the exception of a callback or signal handler, and stops the work.
   void keep(nb::python_error&& error);
 
   nb::object callback_;
@@ -70,8 +66,8 @@ class Call {
     std::int64_t first, second;
     double seconds;
   };
-  std::optional<Told> latest_;                       ///< latest progress that was not reported yet
-  const std::function<void()>* question_ = nullptr;  ///< question that was not answered yet
+  std::optional<Told> latest_;                       ///< latest progress that the callback has not got
+  const std::function<void()>* question_ = nullptr;  ///< question of ask_python() that was not run yet
   std::exception_ptr refusal_;                       ///< exception that the last question threw
   bool done_ = false;
 };

@@ -21,7 +21,7 @@
 namespace cairn::python {
 namespace {
 
-/// The Python class Curve.
+/// Python's Curve.
 struct Curve {
   fit::Problem problem;
   std::string solver;
@@ -30,7 +30,7 @@ struct Curve {
   bool interrupted = false;
 };
 
-/// The Python class CurvePoint.
+/// Python's CurvePoint.
 struct CurvePoint {
   fit::CurvePoint of;
   std::int64_t baseline_cost = 0;

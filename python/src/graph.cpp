@@ -20,8 +20,7 @@ using GraphHandle = nb::pointer_and_handle<core::Graph>;
 
 nb::object python_type(const char* name) { return nb::module_::import_("cairn._types").attr(name); }
 
-/// Returns an input or in-place reference as Python shows it: a node id, or (node id, output) if the node has several
-/// outputs.
+/// Returns how Python shows a value: as a node id, or as (node id, output) if the node has several outputs.
 nb::object python_ref(const core::Graph& graph, core::ValueId value) {
   if (value == core::kNoValue) return nb::none();
   const core::OutputRef ref = graph.output_ref(value);
@@ -56,7 +55,6 @@ nb::object node_named(const core::Graph& graph, std::int64_t asked) {
                              op == nullptr ? nb::none() : nb::object(nb::cast(std::string(to_string(op->kind)))));
 }
 
-/// Converts one entry of the argument `outputs`, which is an Output or a size.
 core::Output output_from(nb::handle given) {
   core::Output output;
   if (!nb::hasattr(given, "size")) {
@@ -122,7 +120,7 @@ std::string_view kind_of(core::Resident::Role role) {
   return "constant";
 }
 
-/// Builds a graph from arrays. Each array has one property of all nodes.
+/// Builds a graph from arrays, each with one property of all nodes.
 core::Graph from_arrays(std::string name, nb::handle sizes, nb::handle costs, nb::handle input_begin, nb::handle inputs,
                         nb::handle scratch, nb::handle keep, nb::handle backward, nb::handle pinned, nb::handle names,
                         nb::handle order, std::int64_t resident_bytes, std::string cost_unit, std::string cost_source) {
@@ -160,7 +158,7 @@ core::Graph from_arrays(std::string name, nb::handle sizes, nb::handle costs, nb
   return builder.build();
 }
 
-/// Reads a graph without the GIL. The reader's warnings become Python warnings.
+/// Reads a graph without the GIL. Turns the reader's warnings into Python warnings.
 core::Graph read(const std::function<core::Graph(const core::ReadOptions&)>& load) {
   Call call;
   std::vector<std::string> warnings;
@@ -177,7 +175,6 @@ core::Graph read(const std::function<core::Graph(const core::ReadOptions&)>& loa
   return graph;
 }
 
-/// Writes the graph in the format that the path's suffix names.
 void write(const core::Graph& graph, nb::handle given) {
   const std::string path = path_of(given);
   core::write_file(path, path.ends_with(".dot")  ? core::graph_to_dot(graph)
@@ -226,7 +223,7 @@ void bind_builder(nb::module_& module) {
           [](core::GraphBuilder& builder, std::string name, std::int64_t bytes, std::string_view kind) {
             if (bytes < 0)
               throw core::InputError(fmt::format("resident '{}' has {} bytes; give 0 or more", name, bytes));
-            // A resident is a tensor of 4-byte elements. The remaining 1 to 3 bytes are added without a tensor.
+            // A resident is a tensor of 4-byte elements. The remaining 1 to 3 bytes have no tensor.
             const bool even = bytes % 4 == 0;
             builder.add_resident({.name = std::move(name), .shape = {bytes / 4}, .role = role_of(kind)});
             if (!even) builder.add_resident_bytes(bytes % 4);
@@ -292,7 +289,7 @@ void bind_facts(GraphClass& graph) {
 }
 
 void bind_views(GraphClass& graph) {
-  // The arrays are views. They copy nothing and keep the graph alive.
+  // The arrays are views, which copy nothing and keep the graph alive.
   const auto nodes = [](auto member) {
     return
         [member](GraphHandle g) { return view(g.p->view().*member, static_cast<std::size_t>(g.p->node_count()), g.h); };

@@ -23,7 +23,7 @@
 namespace cairn::python {
 namespace {
 
-/// The Python class Info.
+/// Python's Info.
 struct Info {
   fit::Task task;
   pipeline::Info of;
@@ -35,8 +35,8 @@ struct Info {
   LeastBudget met(const fit::LeastBudget& least) const { return {least, task.problem.baseline.cost}; }
 };
 
-/// Finds the largest batch that fits. `build` is a Python function that takes a batch and returns its graph. The
-/// request must have a device, or a budget in bytes.
+/// Finds the largest batch that fits a device or a budget in bytes, which the request must have. `build` is a Python
+/// function that returns the graph of a batch.
 fit::LargestBatch find_largest_batch(nb::handle build, const pipeline::Request& request, const SearchArguments& search,
                                      const core::Limit& limit, Call& call) {
   fit::LargestBatchOptions options;
@@ -79,8 +79,8 @@ fit::LargestBatch largest_batch(nb::handle build, const pipeline::Request& reque
   return found;
 }
 
-/// Raises an error that says that the resident tensors leave no memory of the device for the arena. No schedule helps
-/// in this case, but a smaller batch may help.
+/// Raises an error: the resident tensors leave no memory of the device for the arena. No schedule helps, but a smaller
+/// batch may.
 [[noreturn]] void refuse_device(const core::Graph& graph, const pipeline::DeviceShare& share, nb::handle build,
                                 const pipeline::Request& request, const SearchArguments& search,
                                 const core::Limit& limit, Call& call) {

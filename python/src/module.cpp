@@ -7,7 +7,7 @@
 
 namespace {
 
-/// Parses a size above 0 such as "8GiB". A percentage is not accepted.
+/// Parses a size above 0 such as "8GiB", but no percentage.
 std::int64_t parse_bytes(const std::string& text, const std::string& name) {
   using namespace cairn;
   std::int64_t bytes = 0;

@@ -43,7 +43,7 @@ nb::object buffers_of(const core::Plan& plan) {
   return records(rows.data(), rows.size() * sizeof(BufferRow), dtype);
 }
 
-/// The Python class FoundPlan.
+/// Python's FoundPlan.
 struct FoundPlan : core::Plan {
   FoundPlan(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found)
       : core::Plan(found.solution.plan),

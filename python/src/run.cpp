@@ -25,19 +25,19 @@
 namespace cairn::python {
 namespace {
 
-/// One of the two schedules of a run, with its predicted and its measured values.
+/// The baseline or the schedule of a run.
 struct Executed {
   fit::Decision decision;
-  std::optional<pipeline::Execution> execution;  ///< the execution; none: memory did not suffice
+  std::optional<pipeline::Execution> execution;  ///< none: memory did not suffice
 };
 
-/// The Python class RunResult.
+/// Python's RunResult.
 struct RunResult {
   std::shared_ptr<pipeline::Backend> backend;
   fit::Task task;
   core::Precision precision;
   fit::Decision decision;
-  std::optional<fit::Answer> answer;  ///< answer from which the schedule comes; none: the schedule was given
+  std::optional<fit::Answer> answer;  ///< none: the schedule was given
   pipeline::RunResult result;
   std::int64_t nodes_in_free_memory = 0;
 

@@ -23,12 +23,12 @@
 namespace cairn::python {
 namespace {
 
-/// The Python class Sweep.
+/// Python's Sweep.
 struct Sweep {
   fit::Problem problem;
   pipeline::SweepOrigin origin;
   pipeline::Swept swept;
-  std::optional<sim::Outcomes> outcomes = {};  ///< outcomes of given schedules; none: the schedules were random
+  std::optional<sim::Outcomes> outcomes = {};  ///< outcomes of given schedules; none if schedules were random
 
   const sim::Entry& best() const { return swept.tally.top().front(); }
   bool any() const { return swept.tally.counts().valid > 0; }
@@ -40,7 +40,7 @@ nb::object entries(const std::vector<sim::Entry>& list) {
   return rows;
 }
 
-/// Evaluates schedules that are in memory. `schedules` is a list of schedules, or an array with one schedule per row.
+/// Evaluates a list of schedules, or an array with one schedule per row.
 void sweep_given(Sweep& sweep, sim::Simulator& simulator, nb::handle schedules, bool undominated, Call& call) {
   sim::ScheduleBatch batch(sweep.problem.graph.node_count());
   for (const nb::handle schedule : schedules) batch.add(schedule_of(schedule));
@@ -102,7 +102,7 @@ Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std
   return sweep;
 }
 
-/// Returns a property of the sweep whose value is None if no candidate is valid.
+/// Returns a property that is None if no candidate is valid.
 template <class Get>
 auto if_any(const Get& get) {
   return [get](const Sweep& s) { return s.any() ? std::optional(get(s)) : std::nullopt; };

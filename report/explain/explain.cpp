@@ -58,8 +58,8 @@ bool is_statistic(core::OpKind kind, std::int32_t output) {
   }
 }
 
-/// Returns whether every node that is not marked as backward is a forward node. This is so if some node is marked as
-/// backward, or if all nodes have ops and none of the ops computes a gradient.
+/// Returns whether the nodes without a backward mark are certainly forward nodes. They are if some node has a backward
+/// mark, or if all nodes have ops of which none computes a gradient.
 bool tells_forward_from_backward(const core::Graph& graph) {
   bool marked = false, inference = graph.node_count() > 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
@@ -91,8 +91,8 @@ void label_kinds(const core::Graph& graph, TensorLabels& labels) {
 
 // --- layers --------------------------------------------------------------------------------------------------------
 
-/// A rule that takes the name of a layer from the name of a node. Separators divide the name into parts, and the first
-/// `depth` parts name the layer. If `digits` is not set, the number at the end of the last of these parts is left out.
+/// A rule that takes a layer's name from a node's name. Separators divide the name into parts; the first `depth` parts
+/// name the layer. If `digits` is not set, a number at the end of the layer's name is removed.
 struct Prefix {
   std::string_view separators;
   int depth;
@@ -123,12 +123,11 @@ constexpr std::string_view kPathSeparators = "./:#", kWordSeparators = "./:#_-";
 constexpr int kDeepest = 8;
 
 struct Grouping {
-  std::vector<std::string_view> names;  ///< names of the groups, in the order of their first nodes
-  std::vector<std::int32_t> group_of;   ///< group of each node, as an index in `names`
-  std::size_t largest = 0;              ///< number of nodes in the largest group
+  std::vector<std::string_view> names;
+  std::vector<std::int32_t> group_of;  ///< group of each node, as an index in `names`
+  std::size_t largest = 0;             ///< number of nodes in the largest group
 };
 
-/// Groups the nodes whose names have the same prefix. Returns nothing if there are more than `most` groups.
 std::optional<Grouping> group_names(const std::vector<std::string_view>& names, const Prefix& prefix,
                                     std::size_t most) {
   Grouping grouping;
@@ -148,9 +147,9 @@ std::optional<Grouping> group_names(const std::vector<std::string_view>& names, 
   return grouping;
 }
 
-/// Finds the prefix rule with the fewest parts for which no layer has more than a third of the nodes. If there is none,
-/// takes the rule for which the largest layer has the fewest nodes. Returns nothing if the layers would not help the
-/// reader: if they have fewer than three nodes on average, or if one has more than three quarters of the nodes.
+/// Takes the prefix rule with the fewest parts for which no layer has more than a third of the nodes, else the rule
+/// whose largest layer is smallest. Returns nothing if the layers have fewer than three nodes on average, or if one has
+/// more than three quarters of the nodes, because they would not help the reader.
 std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) {
   std::optional<Grouping> best;
   for (const std::string_view separators : {kPathSeparators, kWordSeparators}) {
@@ -188,8 +187,8 @@ void label_layers(const core::Graph& graph, TensorLabels& labels) {
 
 // --- lifetimes -----------------------------------------------------------------------------------------------------
 
-/// The lifetimes of the values that a schedule makes (core::lifetimes()), with access by step. Each output of each step
-/// has one lifetime. The index of a lifetime is called a slot. Slots are ordered by step, then by output.
+/// The lifetimes of the values that a schedule makes, with access by step. Each output of each step has one lifetime.
+/// The index of a lifetime is called its slot. Slots are ordered by step, then by output.
 class Timeline {
  public:
   Timeline(const core::Graph& graph, const core::Schedule& schedule)
@@ -206,7 +205,6 @@ class Timeline {
   const std::vector<core::Lifetime>& slots() const { return slots_; }
   std::int64_t slot(std::int64_t step) const { return begin_[step]; }
 
-  /// Returns for each value whether it is in memory during a step.
   std::vector<std::uint8_t> in_memory(std::int64_t step) const {
     std::vector<std::uint8_t> held(static_cast<std::size_t>(graph_.value_count()), 0);
     for (std::int64_t i = 0; i < begin_[step + 1]; ++i) {
@@ -242,7 +240,6 @@ std::vector<MemoryShare> shares_of(const std::vector<LiveTensor>& tensors, std::
   return all;
 }
 
-/// Computes LiveTensor::next_read for values that are in memory at `step`.
 void find_next_reads(const core::Graph& graph, const core::Schedule& schedule, std::int64_t step,
                      std::vector<LiveTensor>& tensors) {
   constexpr std::int32_t kNone = -1;
@@ -269,8 +266,8 @@ std::int64_t step_of_most(const core::Evaluation& evaluation, const core::Schedu
   return schedule.steps.empty() ? -1 : evaluation.peak_step;
 }
 
-/// The steps from `begin` to `end`, both included, during which an output of a node is away (RecomputedNode) before the
-/// node runs again.
+/// The steps from `begin` to `end`, both included, during which `value` is away before `node` runs again.
+/// RecomputedNode explains "away".
 struct Gap {
   core::NodeId node;
   core::ValueId value;
@@ -327,7 +324,6 @@ void for_each_gap(const core::Graph& graph, const Timeline& timeline, core::Node
   }
 }
 
-/// Returns the times at which the steps begin, and the time of the end.
 std::vector<double> clock_of(const core::Graph& graph, const core::Schedule& schedule) {
   const bool costs =
       std::any_of(schedule.steps.begin(), schedule.steps.end(), [&](core::NodeId v) { return graph.cost(v) > 0; });
@@ -373,8 +369,8 @@ LayerRows rows_of_layers(const TensorLabels& labels, std::size_t most) {
   std::iota(rows.row_of.begin(), rows.row_of.end(), 0);
   if (labels.layers.size() <= most) return rows;
 
-  // A family consists of the layers whose names differ only in the number at the end. Families are in the order of
-  // their first layers.
+  // Layers of one family differ only in the number at the end of their names. Families are in the order of their first
+  // layers.
   std::vector<std::vector<std::pair<std::uint64_t, std::int32_t>>> families;
   std::unordered_map<std::string_view, std::size_t> family_of;
   for (std::size_t i = 0; i < labels.layers.size(); ++i) {

@@ -10,8 +10,8 @@
 #include "cairn/core/schedule.h"
 
 /// Computes why a schedule's peak is as high as it is, and what recomputation saves. docs/explain.md defines every
-/// number. Sizes are in bytes, costs in the graph's unit; steps count from 0. All functions throw InputError on an
-/// invalid schedule.
+/// number. Sizes are in bytes, costs in the graph's unit; steps count from 0. All functions throw InputError if a
+/// schedule is invalid.
 namespace cairn::report {
 
 /// The kinds of tensors and of other things in memory.
@@ -30,7 +30,7 @@ std::string_view to_string(TensorKind kind);
 /// The kind and the layer of every tensor of a graph. A layer is a group of nodes whose names begin in the same way.
 struct TensorLabels {
   std::vector<TensorKind> kind_of;  ///< kind of each value
-  /// Whether forward and backward nodes can be told apart. If they can, no tensor has the kind `tensor`.
+  /// Whether forward and backward nodes can be told apart. If so, no tensor has the kind `tensor`.
   bool kinds_known = false;
   /// Names of the layers, which are prefixes of node names; only "(all)" if the names show no layers.
   std::vector<std::string> layers;
@@ -39,7 +39,7 @@ struct TensorLabels {
   bool layers_known = false;  ///< whether there is more than one layer
 };
 /// Finds the kind and the layer of the tensors of a graph. The result of align_sizes() must not be passed, because it
-/// has no ops; pass the graph from which it was made. O(n + m + characters in names).
+/// has no ops. O(n + m + characters in names).
 TensorLabels label_tensors(const core::Graph& graph);
 
 /// The rows in which tables show layers.
@@ -47,12 +47,12 @@ struct LayerRows {
   std::vector<std::string> names;
   std::vector<std::int32_t> row_of;  ///< row of each layer, as an index in `names`
 };
-/// Merges layers with consecutive numbers into rows such as `block0-3`, so that there are at most `most` rows. Rows are
-/// in the order of the layers. Each layer has its own row if that gives few enough rows, or if the layers' numbers do
-/// not allow merging.
+/// Merges layers with consecutive numbers into rows such as `block0-3`, so that there are at most `most` rows. If there
+/// are at most `most` layers, or if their numbers do not permit merging, each layer has its own row. Rows are in the
+/// order of the layers.
 LayerRows rows_of_layers(const TensorLabels& labels, std::size_t most);
 
-/// A tensor in memory at a step, or scratch of the node that runs at that step.
+/// A tensor in memory at a step, or scratch of the node that runs at this step.
 struct LiveTensor {
   core::ValueId value = core::kNoValue;  ///< kNoValue: scratch, or storage reused in place
   core::NodeId node = core::kNoNode;     ///< the node that made the tensor or whose scratch this is
@@ -60,11 +60,10 @@ struct LiveTensor {
   TensorKind kind = TensorKind::tensor;
   std::int32_t layer = 0;
   std::int64_t first = 0;  ///< the step that made the tensor
-  /// The last step that reads the tensor. If no step reads it, this is `first`. If the tensor is kept, this is the
-  /// number of steps.
+  /// The last step that reads the tensor; `first` if no step reads it; the number of steps if the tensor is kept.
   std::int64_t last = 0;
-  /// The first step that reads the tensor, from the current step on. -1 if no such step exists or if the current step
-  /// made the tensor.
+  /// The first step that reads the tensor, at or after the step for which this LiveTensor was made. -1 if there is none
+  /// or if that step made the tensor.
   std::int64_t next_read = -1;
   bool recomputed = false;  ///< whether the tensor's node also ran before `first`
   bool operator==(const LiveTensor&) const = default;
@@ -72,11 +71,11 @@ struct LiveTensor {
 /// Returns the name of a tensor in tables, such as `conv1`, `conv1[mean]`, `conv1 (scratch)` or `relu1 (in place)`.
 std::string name_of(const core::Graph& graph, const LiveTensor& tensor);
 /// Returns the number of consecutive steps, beginning with `step`, that neither make nor read the tensor. They end at
-/// the tensor's next read, or at the end of the schedule if the tensor is kept and not read again. Returns 0 if `step`
-/// itself makes or reads the tensor.
+/// its next read, or at the end of the schedule if it is kept and not read again. Returns 0 if `step` itself makes or
+/// reads it.
 std::int64_t idle_steps(const LiveTensor& tensor, std::int64_t step);
 
-/// The sum of the tensors of a kind or a layer.
+/// Bytes and tensors of one kind or one layer.
 struct MemoryShare {
   std::int32_t group = 0;  ///< a TensorKind or an index in TensorLabels::layers
   std::int64_t bytes = 0;
@@ -84,7 +83,7 @@ struct MemoryShare {
   bool operator==(const MemoryShare&) const = default;
 };
 
-/// All that is in memory during one step. The bytes of the tensors, and those of each list of shares, add up to
+/// All that is in memory during one step. The bytes of `tensors`, of `by_kind` and of `by_layer` each add up to
 /// `bytes`.
 struct MemoryAt {
   std::int64_t step = -1;             ///< -1: the schedule is empty
@@ -113,18 +112,17 @@ struct Recomputation {
 
 /// A recomputed node, and the memory that recomputing it saves. In this header, a value is called away at a step if all
 /// of the following are true:
-/// - an earlier step made the value;
-/// - the value is neither in memory nor made at this step;
+/// - an earlier step made it;
+/// - it is neither in memory nor made at this step;
 /// - it is read later or kept.
-/// Without recomputation such a value would be in memory.
+/// Without recomputation it would be in memory.
 struct RecomputedNode {
   core::NodeId node = core::kNoNode;
   std::int64_t times = 0;       ///< number of runs after the first
   std::int64_t extra_cost = 0;  ///< `times` x the node's cost
   std::int64_t bytes = 0;       ///< bytes of all its outputs
   std::int64_t away_steps = 0;  ///< number of steps during which an output of more than 0 bytes is away
-  /// Bytes of the outputs that are in memory at the baseline's peak, but away when the schedule runs the node at which
-  /// the baseline has its peak.
+  /// Bytes of the outputs that are in memory at the baseline's peak and away at AtBaselinePeak::schedule_step.
   std::int64_t saved_at_baseline_peak = 0;
   std::int64_t saved_at_peak = 0;  ///< bytes of outputs that are away at the peak of the schedule itself
   /// Bytes that are away, averaged over the schedule. Steps are weighted by their costs, or equally if all costs are 0.
@@ -132,7 +130,7 @@ struct RecomputedNode {
   bool operator==(const RecomputedNode&) const = default;
 };
 
-/// Sums over the recomputed nodes of a layer or of all layers.
+/// Sums over the recomputed nodes of one layer, or of all layers.
 struct RecomputedShare {
   std::int32_t layer = 0;  ///< index in TensorLabels::layers; -1: all
   std::int64_t nodes = 0;
@@ -143,31 +141,29 @@ struct RecomputedShare {
   double saved_on_average = 0;
 };
 
-/// Compares the memory of the baseline at its peak with the memory of the schedule at the step that runs the same node.
-/// If the schedule runs that node several times, the run during which memory is highest is taken, or the first of
-/// several such runs. The figures satisfy `baseline_bytes - recomputed_later - other_order + held_more ==
-/// schedule_bytes`.
+/// Compares the baseline's memory at its peak with the schedule's memory at the step that runs the same node. If
+/// several steps run this node, the step with the most memory counts, or the first of several such steps.
+/// `baseline_bytes - recomputed_later - other_order + held_more == schedule_bytes`.
 struct AtBaselinePeak {
   core::NodeId node = core::kNoNode;
   std::int64_t baseline_step = -1, schedule_step = -1;
   std::int64_t baseline_bytes = 0, schedule_bytes = 0;  ///< bytes in memory during these steps
   std::int64_t recomputed_later = 0;                    ///< bytes in memory in the baseline and away in the schedule
-  /// Bytes that are in memory only in the baseline, but are not away in the schedule. In the schedule, they are not
-  /// made yet or are no longer needed.
+  /// Bytes that are in memory only in the baseline, but not away in the schedule. The schedule has not made them yet or
+  /// no longer needs them.
   std::int64_t other_order = 0;
   std::int64_t held_more = 0;  ///< bytes in memory only in the schedule
 };
 
 struct RecomputationSummary {
   std::vector<Recomputation> events;  ///< the recomputations by step; their number is Evaluation::recomputed
-  /// Recomputed nodes, sorted by three keys: savings at the baseline's peak, then average savings (in both cases the
-  /// largest first), then the node.
+  /// Sorted by descending saved_at_baseline_peak, then by descending saved_on_average, then by ascending node.
   std::vector<RecomputedNode> nodes;
-  std::vector<RecomputedShare> by_layer;  ///< sums over the recomputed nodes of each layer, sorted by the same keys
+  std::vector<RecomputedShare> by_layer;  ///< sums for each layer, sorted like `nodes`
   RecomputedShare total;
   AtBaselinePeak at_baseline_peak;
 };
-/// Compares the schedule with the baseline, the graph's input order. O(T + edges + k log k) for T steps and k
+/// Compares the schedule with the baseline, which is the graph's input order. O(T + edges + k log k) for T steps and k
 /// recomputed nodes.
 RecomputationSummary explain_recomputation(const core::Graph& graph, const TensorLabels& labels,
                                            const core::Schedule& schedule);

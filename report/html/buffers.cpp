@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kMostClasses = 8;
 
-/// Returns the letters with which an id begins: "conv" for "conv2_1/weights".
 std::string_view letters_of(std::string_view id) {
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   return id.substr(0, static_cast<std::size_t>(std::find_if_not(id.begin(), id.end(), is_letter) - id.begin()));

@@ -1,5 +1,5 @@
-// Makes the object that a page's scripts read. To keep pages small, the object consists of columns of numbers, with
-// indices into tables of tensors, nodes, kinds, layers and ops. page/tracks.js reads the schedules.
+// Makes the JSON object that a page's scripts read. To be small, it consists of columns of numbers, which index tables
+// of tensors, nodes, kinds, layers and ops.
 
 #include <algorithm>
 #include <map>
@@ -23,19 +23,18 @@ using Json = nlohmann::ordered_json;
 using Numbers = std::vector<std::int64_t>;
 
 constexpr std::size_t kMostPoints = 12'000;  ///< largest number of points of a curve
-/// Largest number of tensors of a schedule that the page contains, without those that are added because they are the
-/// largest at the schedule's peak.
+/// Largest number of tensors of a schedule that the page contains, in addition to up to kMostAtPeak tensors at the
+/// peak.
 constexpr std::size_t kMostLives = 12'000;
-/// Largest number of tensors at a schedule's peak that the page contains.
 constexpr std::size_t kMostAtPeak = 6'000;
-constexpr std::size_t kMostRecomputed = 300;  ///< largest number of nodes in the table of recomputations
-/// Approximate limit on the readers that the page lists for all tensors together. The limit is divided equally among
-/// the tensors, but each tensor may list at least four readers.
+constexpr std::size_t kMostRecomputed = 300;
+/// Approximate number of readers that the page lists for all tensors together. It is divided equally among the tensors,
+/// but each tensor may list at least four readers.
 constexpr std::size_t kMostReaders = 200'000;
-constexpr std::int32_t kSmallGraph = 12'000;  ///< up to this number of nodes, the page contains the names of all nodes
+constexpr std::int32_t kSmallGraph = 12'000;  ///< for a graph with at most this many nodes, the page contains all names
 
-/// The items (nodes or tensors) whose names the page contains. A page of a large graph contains only the names that it
-/// uses, in the order of first use. A page of a small graph contains all names.
+/// The nodes or tensors whose names the page contains: all of a small graph; of a large graph, those that the page
+/// uses, in the order of first use.
 class Named {
  public:
   Named(std::int32_t count, bool all) : place_(static_cast<std::size_t>(count), -1) {
@@ -55,8 +54,8 @@ class Named {
   std::vector<std::int32_t> place_, items_;
 };
 
-/// Chooses the points of a long curve that the page shows. Divides the points into ranges of consecutive points, and
-/// returns, in ascending order, the indices of the first, the lowest and the highest point of each range.
+/// Chooses the points of a long curve that the page shows. Divides the curve into ranges of consecutive points, and
+/// returns the indices of the first, the lowest and the highest point of each range, in ascending order.
 std::vector<std::size_t> thinned(const Numbers& bytes) {
   std::vector<std::size_t> kept;
   const std::size_t runs = kMostPoints / 3;
@@ -79,21 +78,21 @@ Numbers picked(const Numbers& values, const std::vector<std::size_t>& places) {
   return some;
 }
 
-/// The time during which a tensor or a buffer is in memory, and its address.
+/// The time during which a tensor is in memory, and its address.
 struct Life {
   std::int32_t tensor = 0;
   std::int64_t first = 0, last = 0;  ///< first: step that makes the tensor; last: step of its last use
-  std::int64_t number = 0;           ///< number of times that the tensor was made before
+  std::int64_t number = 0;           ///< number of earlier runs of the tensor's node
   std::int64_t size = 0;             ///< bytes of the tensor
-  std::int64_t offset = -1;          ///< offset of the tensor's buffer; -1: there is no buffer
+  std::int64_t offset = -1;          ///< offset of the tensor's buffer; -1: it has no buffer
   std::int64_t bytes = 0;            ///< bytes of the tensor's buffer
 
   double area() const { return static_cast<double>(size) * static_cast<double>(last - first + 1); }
 };
 
-/// Keeps the tensors with the largest areas (bytes times steps in memory), and the largest tensors in memory at the
-/// step `peak`. Does not change the order of the tensors. Writes to `track` how many tensors there were, and which
-/// fraction of their total area was kept.
+/// Keeps the tensors with the largest areas (bytes times steps in memory), and the largest tensors at the step `peak`,
+/// in their present order. Writes to `track` how many tensors there were, and which fraction of their total area was
+/// kept.
 std::vector<Life> largest(std::vector<Life> lives, std::int64_t peak, Json& track) {
   track["lives_of"] = lives.size();
   track["lives_share"] = 1.0;
@@ -138,8 +137,8 @@ Json columns(const std::vector<Life>& lives) {
 
 // --- a graph and its schedules -------------------------------------------------------------------------------------
 
-/// Writes the data of the schedules and collects which nodes and tensors they refer to. Afterwards writes the tables
-/// that describe these nodes and tensors.
+/// Writes the schedules, and collects which nodes and tensors they refer to. Finally writes the tables of these nodes
+/// and tensors.
 class GraphData {
  public:
   explicit GraphData(const Report& page)
@@ -192,8 +191,8 @@ class GraphData {
     std::iota(places.begin(), places.end(), std::size_t{0});
     if (thin) {
       places = thinned(during);
-      // If several steps reach the peak, minmax_element() returns the last one. The page explains the first one, so
-      // this step replaces the last one.
+      // minmax_element() returns the last step that reaches the peak. The page explains the first one, so that is shown
+      // too.
       const auto peak = static_cast<std::size_t>(evaluation.peak_step);
       const auto at = std::lower_bound(places.begin(), places.end(), peak);
       if (at == places.end() || *at != peak) places.insert(at, peak);
@@ -211,7 +210,7 @@ class GraphData {
     return track;
   }
 
-  /// Returns what is in memory at the peak. The sums are exact even if the page names only some of the tensors.
+  /// The sums are exact even if the page names only some of the tensors.
   Json peak_of(const core::Schedule& schedule) {
     if (schedule.steps.empty())
       return {{"at", 0}, {"bytes", 0}, {"tensors", 0}, {"by_kind", Json::array()}, {"by_layer", Json::array()}};
@@ -230,7 +229,6 @@ class GraphData {
   }
 
   std::vector<Life> lives_of(const ReportSchedule& schedule, std::int64_t peak, Json& track) {
-    // The buffer of every output of every step.
     std::map<std::pair<std::int64_t, std::int32_t>, const core::Buffer*> buffer_of;
     if (schedule.plan) {
       for (const core::Buffer& buffer : schedule.plan->buffers) {
@@ -358,7 +356,7 @@ class GraphData {
 
 void add_buffers(Json& json, const ReportBuffers& shown) {
   const std::vector<core::Buffer>& buffers = shown.plan.buffers;
-  // Key: a time at which the number of live bytes changes. Value: the change in bytes.
+  // Time -> change of the number of live bytes.
   std::map<std::int64_t, std::int64_t> changes;
   std::vector<Life> lives;
   for (std::size_t b = 0; b < buffers.size(); ++b) {

@@ -27,8 +27,8 @@ std::string escaped(std::string_view text) {
 
 std::string report_page(const Report& report) {
   using namespace html;
-  // All scripts are put into one element and share one scope. They are not modules, because browsers do not load
-  // modules from local files.
+  // All scripts are in one element and share one scope. They are not modules, because browsers load no modules from
+  // local files.
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

@@ -1,4 +1,4 @@
-// Draws pictures as SVG files, for places where no script runs. On pages, page/sections.js draws the tradeoff.
+// Draws pictures as SVG files, which need no script.
 
 #include <fmt/format.h>
 
@@ -32,8 +32,8 @@ double real(Number value) {
   return static_cast<double>(value);
 }
 
-/// Returns the distance between the marks of an axis. This is a power of two if `binary` is set, else 1, 2 or 5 times a
-/// power of ten. Returns the least such distance that divides the range into at most `most` parts.
+/// Returns the least distance between marks that divides the range into at most `most` parts. It is a power of two if
+/// `binary` is set, else 1, 2 or 5 times a power of ten.
 double tick_step(double range, int most, bool binary) {
   if (!(range > 0)) return 1;
   if (binary) return std::exp2(std::ceil(std::log2(range / most)));
@@ -44,7 +44,6 @@ double tick_step(double range, int most, bool binary) {
   return 10 * power;
 }
 
-/// The unit of the marks of an axis in bytes.
 struct ByteUnit {
   std::string_view name;
   double bytes = 1;
@@ -64,14 +63,14 @@ std::string picture_begin(std::string_view label) {
       kWidth, kHeight, label, kPictureStyle);
 }
 
-/// The range that the picture shows, in bytes of memory and in percent of cost above the baseline's.
+/// The range that the picture shows: x in bytes, y in percent of cost above the baseline's.
 struct Frame {
   const ReportTradeoff& tradeoff;
-  /// The points that are not worse than any other point in both memory and cost, by ascending memory.
+  /// The points that no other point equals or beats in both memory and cost, by ascending memory.
   std::vector<ReportPoint> front;
   double x_min = 0, x_max = 1;
   double y_max = 1;
-  std::int64_t above = 0;  ///< number of points higher than y_max
+  std::int64_t above = 0;  ///< number of points above y_max
 
   explicit Frame(const ReportTradeoff& shown) : tradeoff(shown) {
     std::vector<ReportPoint> all = shown.found;
@@ -83,8 +82,7 @@ struct Frame {
       if (front.empty() || point.cost < front.back().cost) front.push_back(point);
     }
     double low = real(front.front().bytes), high = real(all.back().bytes);
-    for (const ReportPoint& point : shown.proved) {  // the range also includes the budgets for which only a lower bound
-                                                     // is known
+    for (const ReportPoint& point : shown.proved) {  // includes budgets for which only a bound is known
       high = std::max(high, real(point.bytes));
       low = std::min(low, real(point.bytes));
     }
@@ -93,7 +91,7 @@ struct Frame {
       low = std::min(low, real(shown.lower_bound_bytes));
     x_min = std::max(0.0, low - 0.05 * spread);
     x_max = high + 0.04 * spread;
-    // Limits the range of costs, because a few very high points would make the rest of the curve flat.
+    // A few very high points would make the rest of the curve flat, so the range of costs is limited.
     std::vector<double> costs;
     for (const ReportPoint& point : front) costs.push_back(percent(point.cost));
     std::sort(costs.begin(), costs.end());
@@ -152,7 +150,7 @@ std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
       "<line class='start' x1='{0:.1f}' x2='{0:.1f}' y1='{1}' y2='{2}'/><text x='{3:.1f}' y='{4}' "
       "text-anchor='end'>baseline</text>\n",
       baseline, kTop, kBottom, baseline - 5, kTop + 10);
-  // A bound proved for a budget also holds for every smaller budget, down to the next bound.
+  // A bound for a budget also holds for every smaller budget, so the line continues to the left until the next bound.
   std::vector<ReportPoint> proved = tradeoff.proved;
   std::sort(proved.begin(), proved.end(), [](const ReportPoint& a, const ReportPoint& b) { return a.bytes > b.bytes; });
   std::string bound;
@@ -160,7 +158,7 @@ std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
     bound += fmt::format("{}{:.1f}{}{:.1f}", bound.empty() ? "M" : "H", frame.x(point.bytes), bound.empty() ? " " : "V",
                          frame.y(point.cost));
   if (!bound.empty()) svg += fmt::format("<path class='bound' d='{}H{}'/>\n", bound, kLeft);
-  // A schedule is the best one for every budget from its own memory up to that of the next cheaper schedule.
+  // A schedule is the best one from its own memory up to the memory of the next cheaper schedule.
   std::string curve = fmt::format("M{:.1f} {}", frame.x(frame.front.front().bytes), kTop);
   for (std::size_t k = 0; k < frame.front.size(); ++k)
     curve += fmt::format("V{:.1f}H{:.1f}", frame.y(frame.front[k].cost),

@@ -9,12 +9,12 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/schedule.h"
 
-/// Makes an HTML page about a graph, its schedules and plans. The page is a single file without network access, in
-/// light and dark colours, with pictures that can be zoomed and searched. A Report holds the contents of a page. Each
-/// field that is not empty gets a section of the page.
+/// Makes an HTML page about a graph, its schedules and plans. The page is a single file that needs no network, in light
+/// and dark colours, with pictures that can be zoomed and searched. A Report holds the contents of a page. Each field
+/// that is not empty gets a section of the page.
 namespace cairn::report {
 
-/// A figure that the page shows in a box of its own: its name, its value, and a note below the value.
+/// A figure in a box, with a note below it.
 struct ReportFact {
   std::string name, value, note;
   enum class Tone : std::uint8_t { plain, good, bad } tone = Tone::plain;
@@ -39,31 +39,30 @@ struct ReportLevel {
   bool of_plan = false;  ///< whether the line is also drawn in pictures of addresses
 };
 
-/// A schedule of the page's graph, with its plan if the page shows that.
+/// A schedule of the page's graph, with its plan if the page shows one.
 struct ReportSchedule {
   std::string name;
   core::Schedule schedule;
   std::optional<core::Plan> plan;
 };
 
-/// A point in the picture of memory against cost.
+/// A point in the picture of cost over memory.
 struct ReportPoint {
   std::int64_t bytes = 0, cost = 0;
   std::string name, note;
-  bool marked = false;         ///< drawn with a ring and its name
+  bool marked = false;         ///< whether the point is drawn with a ring and its name
   std::int32_t schedule = -1;  ///< index in Report::schedules; -1: the page does not show that schedule
 };
-/// The picture of memory against cost.
+/// The picture of cost over memory.
 struct ReportTradeoff {
-  std::string memory = "peak memory";  ///< name of what the `bytes` of the points measure
+  std::string memory = "peak memory";  ///< what `bytes` of the points measures, as the axis names it
   std::string note;                    ///< a sentence, or empty
-  /// Schedules in any order. The line through the points skips a point that is worse than another point in both
-  /// measures.
+  /// Schedules in any order. The line skips a point if another one needs less memory and costs less.
   std::vector<ReportPoint> found;
-  /// Proved lower bounds. A point says that no schedule within `bytes` costs less than `cost`.
+  /// Proved lower bounds: no schedule within `bytes` costs less than `cost`.
   std::vector<ReportPoint> proved;
   ReportPoint baseline;
-  std::int64_t lower_bound_bytes = 0;  ///< lower bound in bytes, which holds for every schedule
+  std::int64_t lower_bound_bytes = 0;  ///< lower bound on the memory of every schedule
 };
 
 /// A histogram of peaks: counts[b] candidates have a peak in [from + b * width, from + (b + 1) * width) bytes.
@@ -83,13 +82,13 @@ struct ReportProfile {
   std::vector<std::int64_t> bytes;
 };
 
-/// A plan of buffers that belong to no graph. plan.buffers[i] has the address of the buffer specs[i]. The buffer's last
-/// step is specs[i].upper - 1, because `upper` is not included in the lifetime.
+/// A plan of buffers that belong to no graph. plan.buffers[i] has the address of the buffer specs[i], whose last step
+/// is specs[i].upper - 1.
 struct ReportBuffers {
   std::vector<core::BufferSpec> specs;
   core::Plan plan;
   std::vector<core::AddressRange> forbidden;  ///< addresses that no buffer may use
-  std::vector<std::int32_t> conflict;         ///< indices of buffers that do not fit together
+  std::vector<std::int32_t> conflict;         ///< indices of buffers that cannot all be placed
 };
 
 /// The contents of a page.
@@ -104,15 +103,15 @@ struct Report {
   core::Graph graph;
   std::string cost_unit;  ///< unit of costs, or empty; "ns" for times
   /// The schedules to show; the baseline comes first. The page shows which tensors each schedule holds, makes, reads
-  /// and recomputes. For long schedules, the curves have fewer points, and the page contains only some tensors: those
-  /// with the largest product of bytes and steps, and the largest tensors at the peak. The peak itself and the sums by
-  /// kind and layer are exact.
+  /// and recomputes. For long schedules, curves have fewer points, and the page contains only the tensors with the
+  /// largest product of bytes and steps, and the largest ones at the peak. The peak and the sums by kind and layer are
+  /// exact.
   std::vector<ReportSchedule> schedules;
   std::int32_t shown = 0;  ///< index of the schedule that the page opens with
   std::vector<ReportLevel> levels;
-  std::optional<std::int64_t> budget_bytes;  ///< the picture of the tradeoff marks this budget
+  std::optional<std::int64_t> budget_bytes;  ///< budget that the picture of cost over memory marks
   std::optional<ReportTradeoff> tradeoff;
-  bool tradeoff_first = false;  ///< whether the tradeoff is shown above the schedules
+  bool tradeoff_first = false;  ///< whether that picture is shown above the schedules
   std::optional<ReportHistogram> histogram;
   std::vector<ReportPicture> pictures;
   std::optional<ReportBuffers> buffers;  ///< buffers that the page shows instead of a graph with schedules
@@ -124,11 +123,10 @@ std::string cost_unit_of(const core::Graph& graph);
 /// Returns the page as HTML. The page has a few megabytes at most, whatever the size of the graph. Throws InputError on
 /// an invalid schedule.
 std::string report_page(const Report& report);
-/// Returns the JSON object that the page's scripts read, escaped so that it can be put into an HTML element.
+/// Returns the JSON object that the page's scripts read, escaped for use inside an HTML element.
 std::string report_data(const Report& report);
 
-/// Returns the picture of the tradeoff alone as an SVG file. It shows extra cost over memory as a step function, and
-/// the proved bounds.
+/// Returns the picture of cost over memory as an SVG file: extra cost as a step function, and the proved bounds.
 std::string tradeoff_svg(const ReportTradeoff& tradeoff);
 /// Returns a picture of memory profiles as an SVG file. The first profile is drawn in front of the others.
 std::string profiles_svg(const std::vector<ReportProfile>& profiles);

@@ -18,20 +18,19 @@ namespace cairn::report {
 /// Explains the baseline's peak and, if there is a schedule, that schedule's peak.
 class Explanation {
  public:
-  /// Computes the explanation; `schedule` may be nullptr. Throws InputError on an invalid schedule. The graph must
-  /// outlive the object. Takes O(T + edges + n log n) time for T steps and n nodes.
+  /// `schedule` may be nullptr. Throws InputError if it is invalid. The graph must outlive the object. Takes O(T +
+  /// edges + n log n) time for T steps and n nodes.
   explicit Explanation(const core::Graph& graph, const core::Schedule* schedule = nullptr);
 
   /// Adds the key `peak` and, for a schedule, the key `recomputation`. Lists have at most the kListed largest entries.
   void add_to(Json& json) const;
   static constexpr std::size_t kListed = 100;
 
-  /// Returns tables for people. If `all` is set, these are the tables of --explain. Otherwise the text has a few lines:
-  /// the bytes of each kind of tensor at the peak, and what was recomputed.
+  /// Returns the tables of --explain if `all` is set. Otherwise returns a few lines: the bytes of each kind of tensor
+  /// at the peak, and what was recomputed.
   std::string text(bool all) const;
 
  private:
-  /// What is in memory at the peak of one of the two schedules that are compared.
   struct Side {
     MemoryAt at;
     std::int64_t steps = 0;
@@ -48,7 +47,7 @@ class Explanation {
 
   const core::Graph& graph_;
   TensorLabels labels_;
-  LayerRows rows_;  ///< rows of the tables
+  LayerRows rows_;
   Side baseline_;
   std::int64_t baseline_cost_ = 0;
   std::optional<Side> schedule_;

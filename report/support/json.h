@@ -19,36 +19,34 @@ namespace cairn::report {
 
 using Json = nlohmann::ordered_json;
 
-/// Returns the number, or null if there is none.
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-/// Returns the object as text. Bytes that are not UTF-8 are replaced.
 std::string json_text(const Json& object);
 
-/// Returns an object with the keys that the outputs of `info`, `solve`, `run` and `simulate` have in common.
+/// Returns the keys that the outputs of `info`, `solve`, `run` and `simulate` have in common.
 Json describe(const fit::Problem& problem);
-/// Adds the reason for the lower bound. Also adds the least budget known to be feasible and the solver that found it.
+/// Adds the reason for the lower bound, the least budget known to be feasible, and the solver that found it.
 void add_limits(Json& json, const fit::Problem& problem, const fit::LeastBudget& least);
-/// Adds the objective of the search and what is proved about the answer. The keys are objective, max_cost, status,
-/// stopped, scope, lower_bound_scope, lower_bound_cost and the key for its scope, gap_pct, gap_of and proved.
+/// Adds the objective of the search and what is proved about the answer. Sets the keys objective, max_cost, status,
+/// stopped, scope, lower_bound_scope, lower_bound_cost, gap_pct, gap_of, proved, and the key for the scope of
+/// lower_bound_cost.
 void add_proof(Json& json, const fit::Task& task, const fit::Answer& answer);
 /// Returns all that `cairn solve` reports about an answer, except Explanation's keys.
 Json answer_json(const fit::Task& task, std::string_view solver, const fit::Answer& answer,
                  const fit::LeastBudget& least, bool interrupted);
-/// Returns all that `cairn pareto` reports about a curve. `alignment` is the alignment of its plans, in bytes.
+/// Returns all that `cairn pareto` reports about a curve. `alignment` is that of the plans, in bytes.
 Json curve_json(const fit::Problem& problem, std::string_view solver, std::int64_t alignment, const fit::Curve& curve,
                 bool interrupted);
-/// Returns the object that `cairn info` prints under the key `least_budget`. `baseline_cost` is the cost of the graph's
-/// input order.
+/// Returns what `cairn info` prints under the key `least_budget`. `baseline_cost` is the cost of the graph's input
+/// order.
 Json least_budget_json(const fit::LeastBudget& least, std::int64_t baseline_cost);
-/// Returns an object with the bytes of each kind of resident tensor.
 Json to_json(const pipeline::ResidentBytes& resident);
 Json to_json(const fit::LargestBatch& found);
-/// Returns the device's memory and how it is divided. Also returns the smallest device that suffices, and the largest
-/// batch that fits, if they are known.
+/// Returns the device's memory, how it is divided and, if known, the smallest device that suffices and the largest
+/// batch that fits.
 Json to_json(const pipeline::DeviceAdvice& device);
 /// Returns all that `cairn info` reports about a graph and a budget, except Explanation's keys and those of
 /// decompositions. `device` is nullptr if no device was named.
@@ -56,7 +54,7 @@ Json info_json(const fit::Task& task, const pipeline::Info& info, const pipeline
                bool interrupted);
 /// Returns all that `cairn plan` reports about a schedule's plan.
 Json plan_json(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found);
-/// Returns an object with the keys that are reported for every plan, also if its buffers belong to no graph.
+/// Returns the keys that are reported for every plan, even if its buffers belong to no graph.
 Json plan_json(const fit::FoundPlan& found);
 /// Returns all that `cairn simulate` reports.
 Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin);

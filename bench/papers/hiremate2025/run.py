@@ -25,8 +25,8 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 from solvers_table import run  # noqa: E402
 
-# Table 4(c) of the paper: options of `cairn model` for the model; then the paper's memory and predicted time in percent
-# of the baseline, and its minutes of solving.
+# Table 4(c) of the paper. For each model: options of `cairn model`; the paper's memory and predicted time in percent of
+# the baseline's; its minutes of solving.
 TABLE4 = {
     "gpt2-24": (["gpt2", "--layers", "24"], 36.6, 122.3, 7.9),
     "gpt2-96": (["gpt2", "--layers", "96"], 47.2, 119.6, 15),
@@ -38,7 +38,7 @@ TABLE4 = {
 }
 SOLVERS4 = {"H-ILP": ["hiremate", "--option", "others=0"], "hiremate": ["hiremate"], "rotor": ["rotor"],
             "auto": ["auto"]}
-# The kinds of models in table 3, in sizes for which the integer program of the whole graph can be solved.
+# The models of Table 3, so small that the integer program of the whole graph can be solved.
 TABLE3 = {
     "ffn": ["ffn"],
     "resnet18": ["resnet18", "--batch", "8", "--image", "64"],
@@ -52,8 +52,8 @@ BUDGETS3 = ["90%", "80%", "70%", "60%"]
 
 
 def solve(args, path, solver, budget, limit, schedule):
-    """Returns the answer of `cairn solve`. Its `time` is the schedule's cost in percent of the baseline's; None if no
-    schedule was found."""
+    """Returns the answer of `cairn solve`. `time` is the schedule's cost in percent of the baseline's; None if there is
+    none."""
     command = [args.cairn, "solve", path, "--budget", budget, "--peak-only", "--time-limit", limit, "--json",
                "-o", schedule, "--solver", *solver]
     code, answer = run(command)

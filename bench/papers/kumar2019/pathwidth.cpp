@@ -1,5 +1,5 @@
-// Runs TWRemat and PWRemat on folded chains, i.e. chains that run back and forth over a row of columns. Prints one line
-// of JSON per graph, which bench/papers/kumar2019/pathwidth.py reads.
+// Runs TWRemat and PWRemat on folded chains: chains that run back and forth over a row of columns. Prints a line of
+// JSON per graph for bench/papers/kumar2019/pathwidth.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,15 +31,14 @@ constexpr std::int64_t kMostCleanSteps = 4'000'000;
 struct Point {
   std::int64_t length = 0, peak = 0;
 };
-/// The length and the peak of the schedule for each k, beginning with k = 1. The lengths in `points` count all steps.
-/// The length in `read` does not count steps whose results no step reads.
+/// Length and peak of the schedule for each parameter k, beginning with k = 1. Lengths in `points` count all steps. The
+/// length in `read` does not count steps whose results no step reads.
 struct Curve {
   std::vector<std::pair<std::int64_t, Point>> points;
   Point read;  ///< for k = 1
   double seconds = 0;
 };
 
-/// Returns the k of the shortest schedule whose peak is at most `peak`, or 0 if there is none.
 std::int64_t shortest_within(const Curve& curve, std::int64_t peak) {
   const std::pair<std::int64_t, Point>* best = nullptr;
   for (const auto& point : curve.points) {
@@ -48,8 +47,8 @@ std::int64_t shortest_within(const Curve& curve, std::int64_t peak) {
   return best == nullptr ? 0 : best->first;
 }
 
-/// Drops recomputations by keeping values in memory, as long as memory stays within `peak`. Returns the new length and
-/// peak. Returns nothing if the schedule has more than kMostCleanSteps steps.
+/// Replaces recomputations by keeping values in memory while the peak stays within `peak`. Returns the new length and
+/// peak; nothing if the schedule has more than kMostCleanSteps steps.
 std::optional<Point> cleaned(const Graph& graph, const Schedule& schedule, std::int64_t peak) {
   if (schedule.length() > kMostCleanSteps) return std::nullopt;
   core::EditableSchedule work(graph);
@@ -62,8 +61,8 @@ std::string json(const std::optional<Point>& point) {
   return point ? fmt::format("[{}, {}]", point->length, point->peak) : "null";
 }
 
-/// Runs Algorithm 3 of the paper on the same bags, including the steps that PathScheduler leaves out. This is slow, so
-/// graphs of more than 1000 nodes are skipped.
+/// Runs Algorithm 3 of the paper on the same bags, including the steps that PathScheduler leaves out. Skips graphs of
+/// more than 1000 nodes, because this is slow.
 std::optional<Point> literal(const Graph& graph, const solvers::PathDecomposition& decomposition) {
   if (graph.node_count() > 1000) return std::nullopt;
   tests::kumar2019::Bags bags;
@@ -110,8 +109,8 @@ void measure(int folds, int nodes, int percent) {
   std::vector<NodeId> steps;
   const Point path_equal = of_path(path_k, false, &steps);
   const std::optional<Point> path_clean = cleaned(graph, {std::move(steps)}, peak);
-  // Also tries TWRemat with another end of the recursion: a call does not recurse if the remaining memory suffices for
-  // its nodes (TwProgram::steps_within).
+  // Also tries a TWRemat whose recursion ends earlier: as soon as the remaining memory suffices for the nodes of a call
+  // (TwProgram::steps_within).
   Schedule tree_schedule;
   program.for_each_step(*program.trim(tree_k, tree_watch), [&](NodeId v) {
     tree_schedule.steps.push_back(v);

@@ -45,7 +45,6 @@ def measure(args):
 
 
 def slope(points):
-    """Returns the slope of the least-squares line through the points."""
     mean_x = sum(x for x, _ in points) / len(points)
     mean_y = sum(y for _, y in points) / len(points)
     spread = sum((x - mean_x) ** 2 for x, _ in points)

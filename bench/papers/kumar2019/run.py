@@ -29,8 +29,8 @@ from solvers_table import run  # noqa: E402
 
 GIB = 2.0**30
 FFN = ["ffn", "--batch", "4096"]
-# The official implementation's hyperparameters. Sequences have 256 tokens, and a batch has 2048 tokens for the base
-# model and 4096 for the big one. The vocabulary has 33708 tokens. There are three kinds of dropout.
+# Hyperparameters of the official implementation: sequences of 256 tokens, 2048 tokens per batch for the base model and
+# 4096 for the big one, a vocabulary of 33708 tokens, and three kinds of dropout.
 OFFICIAL = ["--seq", "256", "--vocab", "33708", "--attention-dropout", "10", "--relu-dropout", "10"]
 TRANSFORMERS = {
     "Transformer Base": ["transformer", "--batch", "8", *OFFICIAL],
@@ -41,17 +41,17 @@ TABLE1 = {
     "FFN (100 layers)": ([*FFN, "--layers", "100"], 3217, 4447, 6),
     "Transformer Base": (TRANSFORMERS["Transformer Base"], 15842, 21771, 18),
 }
-# Published numbers: GiB of NoRemat; GiB and relative length of GreedyRemat; GiB, reduction and relative length of
-# TWRemat. The lengths of GreedyRemat are taken from the column of NoRemat, in which the paper prints them by mistake.
+# Published numbers: NoRemat's GiB; GreedyRemat's GiB and relative length; TWRemat's GiB, reduction and relative length.
+# The paper prints GreedyRemat's lengths in NoRemat's column by mistake.
 TABLE2 = {"Transformer Base": (3.97, 2.92, 1.21, 1.14, 3.48, 10.61),
           "Transformer Big": (13.25, 10.12, 1.27, 2.89, 4.59, 10.64)}
-# The models by their number of convolutions and linear layers. Models with more than 200 repeat the blocks of
+# The models by their number of convolutions and linear layers. Those with more than 200 repeat the blocks of
 # ResNet-200.
 RESNETS = {18: ["resnet18"], 34: ["resnet34"], 50: ["resnet50"], 101: ["resnet101"], 152: ["resnet152"],
            200: ["resnet200"], 398: ["resnet200", "--depth-multiplier", "2"],
            794: ["resnet200", "--depth-multiplier", "4"]}
 FFNS = {depth: [*FFN, "--layers", str(depth)] for depth in (10, 20, 50, 100, 200, 400)}
-REDUCTION = 10  # reduction that the paper reports for ResNet and FFN: "up to 10x"
+REDUCTION = 10  # the paper reports a reduction of "up to 10x" for ResNet and FFN
 
 
 class Bench:
@@ -61,7 +61,7 @@ class Bench:
         self.cairn, self.time_limit, self.folder = args.cairn, args.time_limit, folder
 
     def graph(self, model):
-        """Writes the graph of a model. Returns its file, nodes, edges and NoRemat's bytes."""
+        """Writes a model's graph. Returns its file, nodes, edges, and the bytes of NoRemat."""
         path = os.path.join(self.folder, "-".join(model) + ".json")
         command = [self.cairn, "model", *model, "--granularity", "op", "--unit-cost", "-o", path, "--json"]
         code, answer = run(command)
@@ -75,7 +75,7 @@ class Graph:
         self.bench, self.path, self.nodes, self.edges, self.baseline = bench, path, nodes, edges, baseline
 
     def solve(self, solver, *more):
-        """Returns peak and relative length of the solver's schedule, which is checked; None if it finds none."""
+        """Checks the solver's schedule, and returns its peak and relative length; None if there is none."""
         schedule = os.path.join(self.bench.folder, "schedule.json")
         command = [self.bench.cairn, "solve", self.path, "--solver", solver, "--time-limit", self.bench.time_limit,
                    "--peak-only", "--json", "-o", schedule, *more]
@@ -89,7 +89,7 @@ class Graph:
         return Point(answer["peak_bytes"], answer["steps"] / self.nodes)
 
     def width(self):
-        """Returns the width of the best tree decomposition found, and the proved lower bound."""
+        """Returns the least width found of a tree decomposition, and the proved lower bound."""
         path = os.path.join(self.bench.folder, "decomposition.td")
         code, answer = run([self.bench.cairn, "info", self.path, "--td", path, "--time-limit", "10s", "--json"])
         if code != 0:
@@ -97,8 +97,7 @@ class Graph:
         return answer["treewidth_upper"], answer["treewidth_lower"]
 
     def sweep(self, clean=False):
-        """Returns the points of TWRemat(k) by descending k. With `clean`, they also have the lengths of the schedules
-        after they were cleaned up."""
+        """Returns the points of TWRemat(k) by descending k. With `clean`, also gives the lengths after cleaning up."""
         command = [self.bench.cairn, "solve", self.path, "--solver", "tw", "--option", f"retain={int(clean)}", "--json",
                    "--sweep", os.path.join(self.bench.folder, "curve.csv"), "--time-limit", self.bench.time_limit]
         code, answer = run(command)
@@ -112,7 +111,7 @@ class Graph:
         return points
 
     def checked(self, point):
-        """Computes and checks the schedule of a point of a sweep, and returns its point; None if `point` is None."""
+        """Returns the point of a sweep after computing and checking its schedule; None if `point` is None."""
         return point and self.solve("tw", "--option", f"k={point.k}", "--option", "retain=0", "--option", "steps=50000000")
 
     def searched(self, budget):
@@ -122,7 +121,7 @@ class Graph:
         return self.solve("tw", "--budget", str(budget))
 
     def greedy(self):
-        """Returns the point of the least budget within which `greedy` finds a schedule; None if there is none."""
+        """Returns the point of the least budget at which `greedy` finds a schedule; None if there is none."""
         best = None
         for share in range(95, 0, -5):
             point = self.solve("greedy", "--budget", f"{share}%")
@@ -142,7 +141,6 @@ def least(points):
 
 
 def shortest_within(points, budget):
-    """Returns the shortest point within the budget; None if there is none."""
     return min((point for point in points if point.peak <= budget), key=lambda point: point.length, default=None)
 
 
@@ -175,7 +173,7 @@ COLOURS = {"NoRemat": "#68707b", "GreedyRemat": "#c2571a", "TWRemat": "#2a6fbb",
 
 
 def family(bench, name, depths):
-    """Prints the rows of one family of models, and returns its series for Figures 2 and 3."""
+    """Prints the rows of a family of models, and returns its series for Figures 2 and 3."""
     at = f"at a {REDUCTION}th of NoRemat's memory"
     print_head(f"Figures 2 and 3, {name}",
                ["layers", "n", "NoRemat (GiB)", "GreedyRemat (GiB)", "length", "TWRemat(k), least memory: GiB",

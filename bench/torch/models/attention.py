@@ -1,4 +1,4 @@
-"""The parts of transformers: attention, feed-forward networks, and blocks that consist of both."""
+"""Parts of transformers: attention, feed-forward networks, and blocks of both."""
 
 import functools
 import math
@@ -14,8 +14,8 @@ def later_positions(tokens, device):
 
 
 class Attention(nn.Module):
-    """Attention. `fused`: whether one product computes queries, keys and values. `sdpa`: whether to use torch's fused
-    kernel instead of matmul, softmax and matmul."""
+    """`fused`: one product computes queries, keys and values. `sdpa`: torch's fused kernel replaces matmul, softmax and
+    matmul."""
 
     def __init__(self, width, heads, causal=False, dropout=0.0, fused=True, sdpa=True):
         super().__init__()

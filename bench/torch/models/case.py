@@ -1,4 +1,4 @@
-"""Cases. A case is a model, the inputs of a training step, and the blocks that can be checkpointed."""
+"""Class Case: a model, the inputs of a training step, and the blocks that can be checkpointed."""
 
 import dataclasses
 
@@ -7,13 +7,13 @@ from torch.utils.checkpoint import checkpoint
 
 
 class Absent(Exception):
-    """Raised if a package that a model needs is not installed."""
+    """Raised if a model needs a package that is not installed."""
 
 
 @dataclasses.dataclass
 class Case:
-    """A model with the inputs of one training step. `model(*inputs)` returns the loss. `blocks` are the names of the
-    submodules that can be checkpointed."""
+    """A model with the inputs of one training step. `model(*inputs)` returns the loss. `blocks` names the submodules
+    that can be checkpointed."""
 
     model: nn.Module
     inputs: tuple
@@ -25,10 +25,9 @@ class Case:
 
 
 class Model(nn.Module):
-    """A model that consists of blocks. begin(*inputs) makes a state, each of `blocks` maps the state to the next one,
-    and end(targets, *state) returns the loss.
-
-    A state is a tensor or a tuple of tensors. `dropout` says whether the model draws random numbers.
+    """A model that consists of blocks. begin(*inputs) makes a state (a tensor or a tuple of tensors), each of `blocks`
+    maps the state to the next one, and end(targets, *state) returns the loss. `dropout` says whether the model draws
+    random numbers.
     """
 
     def __init__(self, dropout=0.0):
@@ -39,15 +38,14 @@ class Model(nn.Module):
         return inputs
 
     def forward(self, *inputs, segment=0):
-        """Returns the loss. If `segment` is above 0, puts a checkpoint around each group of that many consecutive
-        blocks."""
+        """Returns the loss. If `segment` is above 0, checkpoints each group of that many consecutive blocks."""
         *inputs, targets = inputs
         state = self.begin(*inputs)
         if segment == 0:
             state = through(self.blocks, state)
         else:
             for first in range(0, len(self.blocks), segment):
-                # If the model draws no random numbers, checkpoints need not save the state of the generators.
+                # Without random numbers, checkpoints need not save the state of the generators.
                 state = checkpoint(through, self.blocks[first:first + segment], state, use_reentrant=False,
                                    preserve_rng_state=self.random)
         return self.end(targets, *several(state))

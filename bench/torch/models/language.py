@@ -9,8 +9,8 @@ from .case import Case, Model
 
 
 class Gpt(Model):
-    """GPT, in which embedding and output layer share their weight. If `experts` is above 0, every second block has that
-    many feed-forward networks."""
+    """GPT, whose embedding and output layer share a weight. If `experts` is above 0, every second block has that many
+    feed-forward networks."""
 
     def __init__(self, layers, width, heads, vocabulary, length, dropout, experts=0, gelu="none", **attention):
         super().__init__(dropout)
@@ -57,7 +57,7 @@ class Experts(nn.Module):
         places = int(self.room * self.best * count / experts)
         weights, chosen = self.router(flat).softmax(-1).topk(self.best)
         weights = weights / weights.sum(-1, keepdim=True)
-        taken = F.one_hot(chosen.T.flatten(), experts)  # all first choices come before all second choices
+        taken = F.one_hot(chosen.T.flatten(), experts)  # all first choices before all second choices
         place = (taken.cumsum(0) - 1).gather(1, chosen.T.reshape(-1, 1)).squeeze(1)
         fits = place < places
         slot = torch.where(fits, chosen.T.flatten() * places + place, experts * places)
@@ -102,7 +102,8 @@ def bert(layers=6, width=256, heads=4, batch=8, length=128, vocabulary=1000, dro
 
 
 class Llama(Model):
-    """RMS norms, rotary positions, grouped keys and values, gated feed-forward parts; no dropout."""
+    """A decoder with RMS norms, rotary positions, grouped keys and values and gated feed-forward networks; no
+    dropout."""
 
     def __init__(self, layers, width, heads, key_heads, hidden, vocabulary, theta=500000.0):
         super().__init__()
@@ -205,8 +206,8 @@ class Transformer(Model):
 
 
 class LstmSegment(nn.Module):
-    """Some time steps of an LSTM with several layers, written as single operations, because torch.compile does not
-    compile nn.LSTM."""
+    """Some time steps of an LSTM with several layers, in single operations, because torch.compile does not compile
+    nn.LSTM."""
 
     def __init__(self, cells, drop):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The models of the tables, of small to medium size. They are seeded, so they are the same in every run."""
+"""The models of the tables, small to medium. A seed makes them the same in every run."""
 
 import torch
 
@@ -33,8 +33,8 @@ MODELS = {
 
 
 def build(name, seed=0):
-    """Returns the Case of that name, in training mode. Raises Absent if a package is missing, and KeyError if there is
-    no such name."""
+    """Returns the Case of that name, in training mode. Raises Absent if a package is missing, KeyError for an unknown
+    name."""
     torch.manual_seed(seed)
     case = MODELS[name]()
     case.model.train()

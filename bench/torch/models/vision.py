@@ -114,8 +114,7 @@ def double_conv(inputs, outputs):
 
 
 class UNet(Model):
-    """A U-Net with long skips: results of the downward path are read again in the upward path, which uses transposed
-    convolutions."""
+    """A U-Net whose upward path uses transposed convolutions and reads results of the downward path."""
 
     def __init__(self, width, depth, classes):
         super().__init__()
@@ -142,7 +141,7 @@ def unet(width=16, depth=3, batch=4, image=64, classes=4):
 
 
 class Level(nn.Module):
-    """A level of CairnUNet. Its state is x, followed by the skips that the upward path will read."""
+    """A level of CairnUNet. Its state is x, followed by the results that the upward path will read."""
 
     def __init__(self, inputs, outputs):
         super().__init__()
@@ -169,7 +168,7 @@ class Up(Level):
 
 
 class CairnUNet(Model):
-    """Cairn's U-Net. The upward path repeats pixels and has 3x3 convolutions. A level together with its pooling is one
+    """Cairn's U-Net. Its upward path repeats pixels and has 3x3 convolutions. A level and its pooling form one
     block."""
 
     def __init__(self, width, depth, classes):
@@ -181,6 +180,6 @@ class CairnUNet(Model):
         self.head = nn.Conv2d(width, classes, 1)
 
     def end(self, targets, x):
-        # Moves the classes to the last axis, which makes the tensor dense if images are channels-last.
+        # Makes the tensor dense if images are channels-last.
         logits = self.head(x).permute(0, 2, 3, 1)
         return F.cross_entropy(logits.flatten(0, 2), targets.flatten())

@@ -1,5 +1,5 @@
-"""Stores measurements of operations, and schedules, in files, so that later processes need not measure and search
-again. The files can be deleted at any time."""
+"""Stores measured operations and schedules in files, so that later processes need not measure and search. The files can
+be deleted at any time."""
 
 import contextlib
 import json
@@ -10,8 +10,8 @@ import tempfile
 
 def folder():
     """Returns the folder of the files: ``$CAIRN_CACHE/torch`` if the variable is set, else ``cairn/torch`` in
-    ``$XDG_CACHE_HOME`` or in ``~/.cache``, whichever is the first absolute path. Returns None if neither is one, as in
-    containers without a home directory, because files must not be written into the working directory."""
+    ``$XDG_CACHE_HOME`` or ``~/.cache``. A relative one of these two is ignored, because files must not be written into
+    the working directory. Returns None if neither is left, for example in a container without a home directory."""
     given = os.environ.get("CAIRN_CACHE")
     if given:
         return pathlib.Path(given) / "torch"
@@ -21,7 +21,7 @@ def folder():
 
 
 def load(name):
-    """Returns the stored object of that name; None if it cannot be read."""
+    """Returns the stored object; None if it cannot be read."""
     if folder() is None:
         return None
     try:
@@ -31,8 +31,8 @@ def load(name):
 
 
 def store(name, value):
-    """Stores an object. Writes a temporary file and renames it, so that no reader sees half a file. If the folder
-    cannot be written, does nothing."""
+    """Stores an object. A renamed temporary file ensures that no reader sees half a file. Does nothing if the folder
+    cannot be written."""
     if folder() is None:
         return
     path = None

@@ -8,7 +8,7 @@ from . import _private
 
 
 class _HandedOn(_private.ShortenTraceback):
-    """An error that torch.compile passes on unchanged, without torch's frames and additions to the message."""
+    """An error that torch.compile passes on unchanged, without its own frames and text."""
 
     def _tell(self, message):
         _private.ShortenTraceback.__init__(self, message, first_useful_frame=None)
@@ -18,8 +18,7 @@ class _HandedOn(_private.ShortenTraceback):
         return self.message
 
     def remove_dynamo_frames(self):
-        """Removes torch's frames from the traceback. torch.compile calls this method. With TORCHDYNAMO_VERBOSE=1, the
-        frames stay."""
+        """Called by torch.compile. Removes torch's frames from the traceback, unless TORCHDYNAMO_VERBOSE=1."""
         return self if _private.shows_frames() else self.with_traceback(None)
 
 
@@ -37,16 +36,15 @@ class InfeasibleError(cairn.InfeasibleError, _HandedOn):
 
 
 def handed_on(error):
-    """Returns a copy of one of Cairn's errors that torch.compile passes on unchanged. The copy is of a subclass of the
-    error's class."""
+    """Returns a copy of one of Cairn's errors, of a subclass that torch.compile passes on unchanged."""
     if isinstance(error, _private.ShortenTraceback):
         return error
     return again(error, _kind(type(error)))
 
 
 def again(error, kind=None):
-    """Returns a copy of the error, of class ``kind`` if it is given. The copy has no traceback, because the frames of a
-    traceback would keep objects alive."""
+    """Returns a copy of the error, of class ``kind`` if given, without the traceback, whose frames would keep objects
+    alive."""
     kind = kind or type(error)
     new = kind.__new__(kind)
     new._tell(str(error))
@@ -63,13 +61,13 @@ InfeasibleError.__module__ = "cairn.torch"  # the module that messages show
 
 
 class CairnWarning(UserWarning):
-    """Something differs from what was asked for, but training continues. Examples are a model that cannot be traced,
-    and a promise that was broken."""
+    """Training continues, but not entirely as asked for. For example, a model cannot be traced, or a promise was
+    broken."""
 
 
 class WrittenError(RuntimeError):
-    """A tensor was written after the forward pass, torch did not notice this, and the backward pass needs the tensor's
-    old value for recomputation."""
+    """A tensor was written after the forward pass without torch noticing, and recomputation in the backward pass needs
+    its old value."""
 
 
 WrittenError.__module__ = "cairn.torch"

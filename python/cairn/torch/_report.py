@@ -21,25 +21,25 @@ def size_text(size):
 
 
 def without_sizes(text):
-    """Replaces all sizes that size_text wrote by one word, so that texts that differ only in sizes become equal."""
+    """Replaces sizes by one word, so that texts that differ only in sizes become equal."""
     return re.sub(rf"-?[0-9.]+ ({'|'.join(_UNITS)})\b", "bytes", text)
 
 
 @dataclasses.dataclass
 class Item:
-    """An operation, and the line of the model's code that it comes from."""
+    """An operation, and its line in the model's code."""
 
     name: str
     operation: str
     source: str  # file:line
     size: int  # bytes of its outputs
-    times: int = 1  # number of times that it runs again
-    note: str = ""  # if no schedule can free it: why it is in memory
+    times: int = 1  # how often it runs again
+    note: str = ""  # why no schedule can free it; else empty
 
 
 @dataclasses.dataclass
 class GraphReport:
-    """The report of one compiled graph. A model without graph breaks has one graph for each set of input shapes. Sizes
+    """The report of one compiled graph. Without graph breaks, a model has one graph for each set of input shapes. Sizes
     are in bytes."""
 
     name: str
@@ -57,38 +57,37 @@ class GraphReport:
     calibrated: bool
     source: str  # source of the schedule: solved, cache, another rank
     seconds: dict
-    approximate: bool = False  # whether the peak is only approximate, because Inductor fuses and reorders
-    estimated: list = dataclasses.field(default_factory=list)  # names of operations that calibration could not measure
-    # Names of operations whose results have a size that depends on data and has no upper bound.
+    approximate: bool = False  # whether the peak is approximate, because Inductor fuses and reorders
+    estimated: list = dataclasses.field(default_factory=list)  # names of operations that could not be measured
+    # Names of operations whose results have an unbounded size that depends on data.
     sized_by_data: list = dataclasses.field(default_factory=list)
     elsewhere: dict = dataclasses.field(default_factory=dict)  # other device -> bytes there, not part of the budget
     saved: int = 0  # bytes that the forward pass saves for the backward pass
-    trains: bool = False  # whether the graph has a backward pass and was not compiled for an evaluation
-    updated: int = 0  # number of parameters that are updated in the backward pass; their gradients are in the budget
+    trains: bool = False  # whether there is a backward pass and the graph was not compiled for an evaluation
+    updated: int = 0  # number of parameters updated in the backward pass; their gradients are in the budget
     measured: Optional[int] = None
-    measured_before: bool = False  # whether ``measured`` is from an earlier process, which ran the same schedule
+    measured_before: bool = False  # whether an earlier process with the same schedule measured ``measured``
     measured_forward: Optional[int] = None
     measured_backward: Optional[int] = None
     promised_forward: int = 0  # the peak of the forward pass alone
-    promised_backward: int = 0  # the peak of the backward pass, including the values saved by the forward pass
+    promised_backward: int = 0  # the peak of the backward pass, with the values that the forward pass saved
     broken_by: str = ""  # the operation at which the promise was broken
-    # Inputs that others may write; read only in the forward pass.
+    # Inputs that others may write. Only the forward pass reads them.
     shared_inputs: list = dataclasses.field(default_factory=list)
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read again after the forward pass
     buffers_read_again: list = dataclasses.field(default_factory=list)  # the same for tensors of modules
-    results_read_again: bool = False  # whether operations that run again read results of the forward pass
+    results_read_again: bool = False  # whether recomputation reads results of the forward pass
 
     @property
     def met(self):
-        """Returns whether the promise is within the budget. The promise may be above a budget in percent if the graph
-        is small or belongs to an evaluation."""
+        """Returns whether the promise is within the budget. A small graph, or one of an evaluation, may exceed a budget
+        in percent."""
         return self.budget is None or self.promised <= self.budget
 
     @property
     def kept(self):
-        """Returns whether no measured peak was above the promise. Returns None if nothing was measured yet. Also
-        returns None if no measured peak was above it, but nothing is promised: data of other sizes may need more, or
-        the peak is approximate."""
+        """Returns False if a measured peak was above the promise. Returns None if nothing was measured, or if nothing
+        is promised because data of other sizes may need more or the peak is approximate. Otherwise returns True."""
         if self.measured is not None and (self.broken_by or self.measured > self.promised):
             return False
         return None if self.measured is None or self.sized_by_data or self.approximate else True
@@ -134,18 +133,17 @@ class GraphReport:
 
 @dataclasses.dataclass
 class Together:
-    """The largest amount of memory that several graphs needed together so far, when one of them ran while others held
-    memory."""
+    """The largest memory that several graphs needed together so far, because one ran while others held memory."""
 
     promised: int = 0
-    measured: Optional[int] = None  # None: no graph has been measured while others held anything
-    at: str = ""  # the part of a graph (forward or backward pass) that ran at that moment
-    told: set = dataclasses.field(default_factory=set)  # reasons of the warnings that were given
-    _into: Optional["Together"] = None  # a larger Together that this one was merged into
+    measured: Optional[int] = None  # None: not measured
+    at: str = ""  # the part of a graph (forward or backward pass) that ran then
+    told: set = dataclasses.field(default_factory=set)  # reasons of earlier warnings
+    _into: Optional["Together"] = None  # a larger Together into which this one was merged
 
     @staticmethod
     def of(reports):
-        """Merges the Togethers of these reports. Returns the result, which all of these reports share from now on."""
+        """Merges the Togethers of these reports into one, which the reports share from now on, and returns it."""
         roots = list({id(root): root for r in reports if r.joined is not None for root in [r.joined.root()]}.values())
         whole = roots[0] if roots else Together()
         for other in roots[1:]:
@@ -168,16 +166,15 @@ class Together:
 
 @dataclasses.dataclass
 class Report:
-    """All graphs that were compiled since the backend was made. A budget limits each graph alone. ``promised``,
-    ``measured`` and ``kept`` are about all graphs together: they include the memory that other graphs, also of other
-    backends, held while a graph ran."""
+    """All graphs that the backend has compiled. A budget limits each graph alone. ``promised``, ``measured`` and
+    ``kept`` also count the memory that other graphs, even of other backends, held while a graph ran."""
 
     graphs: list = dataclasses.field(default_factory=list)
-    unplanned: list = dataclasses.field(default_factory=list)  # the reason for each graph that runs without a budget
-    joined: Optional[Together] = None  # None: no two graphs were alive at once
-    optimizer_state: Optional[int] = None  # only for cairn.torch.step: bytes of the state of the optimizers
+    unplanned: list = dataclasses.field(default_factory=list)  # why graphs run without a budget
+    joined: Optional[Together] = None  # None: no two graphs were alive at the same time
+    optimizer_state: Optional[int] = None  # only for cairn.torch.step: bytes of the optimizers' state
     whole_step: Optional[int] = None  # only for cairn.torch.step: peak of a later step, with gradients
-    whole_step_at: str = ""  # the operation that ran at that peak
+    whole_step_at: str = ""  # the operation at that peak
 
     @property
     def baseline(self):
@@ -185,8 +182,8 @@ class Report:
 
     @property
     def training_baseline(self):
-        """Returns the largest baseline peak of the graphs that train. A budget in percent refers to it. Graphs of
-        evaluations do not count, because an evaluation may have a larger batch."""
+        """Returns the largest baseline peak of the graphs that train, which is 100% for budgets in percent. Evaluations
+        do not count, because their batch may be larger."""
         return max((g.baseline for g in self.graphs if g.trains), default=0)
 
     @property
@@ -195,8 +192,8 @@ class Report:
 
     @property
     def promised(self):
-        """Returns the largest number of bytes that is promised for any moment known so far. Before the first run, this
-        is the largest promise for a single graph."""
+        """Returns the largest number of bytes promised for any moment known so far; before the first run, for a single
+        graph."""
         return max([g.promised for g in self.graphs] + ([self.together.promised] if self.together else []), default=0)
 
     @property
@@ -207,7 +204,7 @@ class Report:
 
     @property
     def kept(self):
-        """Returns whether all promises were kept; None if something was not measured, or runs without a budget."""
+        """Returns whether all promises were kept; None if something was not measured or runs without a budget."""
         known = [g.kept for g in self.graphs]
         if self.together:
             measured = self.together.measured
@@ -236,8 +233,7 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
 def source_of(node):
-    """Returns the line of the model's code that a node comes from, as "file:line". This is the innermost line of the
-    traceback that is not torch's own."""
+    """Returns a node's line in the model's code, "file:line": the innermost one of its traceback outside of torch."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     own = [f for f in frames if "/torch/" not in f[0].replace("\\", "/")] or frames
     return f"{own[-1][0].rsplit('/', 1)[-1]}:{own[-1][1]}" if own else ""
@@ -269,9 +265,9 @@ def recomputed_items(trace, steps):
 
 
 def live_at_peak(trace, steps):
-    """Finds what is in memory at the peak of a schedule. Returns (step of the peak, its bytes, [(storage, bytes)] of
-    what is alive at that step in descending order of bytes, bytes alive when the forward pass has ended, peak of the
-    forward pass, peak of the backward pass)."""
+    """Finds what is in memory at the peak of a schedule. Returns (step of the peak, its bytes, [(storage, bytes)] in
+    descending order of bytes, bytes in memory at the end of the forward pass, peak of the forward pass, peak of the
+    backward pass)."""
     last_use = {}  # (step that makes it, storage) -> last step that reads it
     made = {}
     for t, v in enumerate(steps):

@@ -13,7 +13,7 @@ struct BufferClasses {
   std::vector<std::string> names;
   std::vector<std::int64_t> of_buffer;
 };
-/// Groups buffers by the letters with which their ids begin. If this gives more than eight groups, groups them by size.
+/// Groups buffers by the letters with which their ids begin, or by size if this gives more than eight groups.
 BufferClasses classes_of(const std::vector<core::BufferSpec>& specs, const core::Plan& plan);
 
 }  // namespace cairn::report::html

@@ -6,10 +6,10 @@
 
 namespace cairn::report::html {
 
-extern const std::string_view kStyle;        ///< CSS
-extern const std::string_view kScript;       ///< the page's own JavaScript
-extern const std::string_view kPlotScript;   ///< JavaScript of uPlot
-extern const std::string_view kPlotStyle;    ///< CSS of uPlot
-extern const std::string_view kPlotLicense;  ///< license of uPlot
+extern const std::string_view kStyle;
+extern const std::string_view kScript;
+extern const std::string_view kPlotScript;
+extern const std::string_view kPlotStyle;
+extern const std::string_view kPlotLicense;
 
 }  // namespace cairn::report::html

@@ -1,4 +1,4 @@
-// Shared by all charts: uPlot with this page's colours and axes, and navigation in time.
+// Shared by all charts: uPlot with this page's colours and axes, and zooming and panning.
 
 const narrow = () => innerWidth <= 560;
 
@@ -18,7 +18,6 @@ function axisTicks(unit, pixels, binary, suffix) {
   };
 }
 
-/** Returns the number of decimal places that `value` needs, at most 6. */
 function decimals(value) {
   for (let digits = 0; digits < 6; ++digits) {
     if (Math.abs(value - Number(value.toFixed(digits))) < Math.abs(value) * 1e-9 + 1e-12) return digits;
@@ -119,7 +118,7 @@ function drawLevels(u, box, levels) {
 
 const tip = element('div', {class: 'tip', role: 'status', hidden: true});
 
-/** Shows lines of text (or elements) beside the pointer. They are moved so that they stay inside the window. */
+/** Shows lines of text (or elements) beside the pointer, but always inside the window. */
 function showTip(x, y, ...lines) {
   tip.replaceChildren(...lines.map(line => element('div', {}, line)));
   tip.hidden = false;
@@ -131,10 +130,8 @@ function hideTip() {
   tip.hidden = true;
 }
 
-/**
- * Lets wheel, drag, pinch and keys move the view's range. Dragging with the mouse selects the range to show; with
- * Shift, dragging pans. One finger pans, two fingers zoom. The wheel scrolls the page once the view is zoomed out fully.
- */
+/** Lets wheel, drag, pinch and keys move the view's range. Dragging the mouse selects the range to show; with Shift, it
+ * pans. One finger pans, two fingers zoom. The wheel scrolls the page if it zooms out further than the whole range. */
 function navigate(host, plot, view) {
   const over = plot.over;
   const xAt = event => plot.posToVal(event.clientX - over.getBoundingClientRect().left, 'x');
@@ -200,7 +197,7 @@ function navigate(host, plot, view) {
   });
 }
 
-/** Returns the step of the point that is `offset` points after the point that the details panel shows. */
+/** Returns the step that is `offset` points after the step in the details panel (details.js). */
 function neighbour(view, offset) {
   const {at} = view.shown;
   return at[Math.min(at.length - 1, Math.max(0, lastUpTo(at, view.step) + offset))];

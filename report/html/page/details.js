@@ -21,7 +21,6 @@ function makeDetails(view) {
   return panel;
 }
 
-/** Makes a button that marks a step. */
 function stepButton(view, step, text = grouped(step)) {
   return element('button', {type: 'button', class: 'link jump', 'data-step': step, onclick: () => view.pin(step)}, text);
 }

@@ -108,7 +108,6 @@ const swatch = color => {
 /** Returns the value of a custom CSS property of the page, for canvases. */
 const colorOf = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-/** Makes buttons of which one is pressed. `options`: pairs [value, text]. */
 function choice(label, options, chosen, onchange) {
   const group = element('span', {class: 'choice', role: 'group', 'aria-label': label});
   for (const [value, text] of options) {

@@ -1,4 +1,3 @@
-// Builds the page from its data.
 
 function makePage(data) {
   const main = element('main');

@@ -1,4 +1,4 @@
-// The sections without a time axis: numbers, the peak by groups, recomputations, the tradeoff, tables.
+// The sections without a time axis: figures, the peak by groups, recomputations, cost against memory, tables.
 
 const makeFacts = facts => element('div', {class: 'facts'}, facts.map(({name, value, note, tone}) => element('div', {class: 'fact'},
     element('div', {class: 'fact-name'}, name), element('div', {class: `fact-value ${tone || ''}`}, value),
@@ -19,7 +19,8 @@ function makePicture({title, note, svg}) {
       element('img', {src: `data:image/svg+xml;utf8,${encodeURIComponent(svg)}`, alt: title}));
 }
 
-/** Returns what is in memory at a schedule's peak, summed by `group`, as rows {name, bytes, count, color, tensor?, again?}. */
+/** Returns what is in memory at a schedule's peak as rows {name, bytes, count, color, tensor?, again?}: one row for each
+ * kind, layer or tensor, as `group` says. */
 function peakRows(view, track, group) {
   const {data} = view;
   if (group === 'kind') {
@@ -148,7 +149,7 @@ function makeRecomputed(view) {
 // --- what memory costs ---------------------------------------------------------------------------------------------
 
 /** Returns the cost at the top of the picture, relative to the baseline's. A few high points are cut off, because they
- * would flatten the rest. */
+ * would make the rest of the curve flat. */
 function costTop(parts) {
   const sorted = [...parts].sort((a, b) => a - b);
   const most = sorted[sorted.length - 1] || 0;
@@ -176,7 +177,7 @@ function makeTradeoff(view, tradeoff, data) {
   const least = Math.min(front[0].bytes, ...proved.map(point => point.bytes));
   const places = [...tradeoff.found, base].map(point => point.bytes);
   const most = Math.max(...places, ...proved.map(point => point.bytes));
-  // The range begins near the least budget that was asked for or found, or at the lower bound if that is close.
+  // The range begins near the least budget that was asked for or found, or at the lower bound if that is near.
   const bound = tradeoff.lower_bound_bytes;
   const spread = Math.max(most - least, most * 0.02, 1);
   const low = bound > 0 && least - bound < 0.5 * spread ? bound : least;
@@ -189,7 +190,6 @@ function makeTradeoff(view, tradeoff, data) {
     const {ctx} = u;
     const x = bytes => u.valToPos(bytes, 'x', true);
     const y = cost => u.valToPos(Math.min(part(cost), top * 1.2), 'y', true);
-    // Shade the memory below the lower bound.
     if (bound > range[0]) {
       ctx.fillStyle = colorOf('soft');
       ctx.globalAlpha = 0.13;
@@ -215,7 +215,7 @@ function makeTradeoff(view, tradeoff, data) {
         ctx.lineTo(x(data.budget_bytes), box.bottom);
       });
     }
-    // A bound proved for a budget also holds for every smaller budget, down to the next bound.
+    // A bound for a budget also holds for every smaller budget, so the line continues to the left until the next bound.
     if (proved.length) {
       line('bound', [2, 3], 1.6, () => {
         ctx.moveTo(x(range[0]), y(proved[0].cost));
@@ -225,7 +225,7 @@ function makeTradeoff(view, tradeoff, data) {
         });
       });
     }
-    // A schedule is the best one for every budget from its own memory up to that of the next cheaper schedule.
+    // A schedule is the best one from its own memory up to the memory of the next cheaper schedule.
     line('schedule', [], 1.8, () => {
       ctx.moveTo(x(front[0].bytes), box.top);
       front.forEach((point, k) => {

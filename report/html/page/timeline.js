@@ -1,4 +1,4 @@
-// The charts of memory over time and, below on the same time axis, of the addresses of all tensors.
+// The charts of memory over time and, below them on the same time axis, of the addresses of all tensors.
 
 function timeLabel(view) {
   if (view.axis === 'cost') return `cost so far${unitName(costUnit(view.end, view.data.cost_unit))}`;
@@ -93,7 +93,6 @@ function drawPeak(u, box, view, track) {
   ctx.stroke();
 }
 
-/** Draws the marked step. */
 function drawMark(u, box, view) {
   if (view.pinned === null) return;
   const {ctx} = u;
@@ -106,7 +105,6 @@ function drawMark(u, box, view) {
   ctx.stroke();
 }
 
-/** Marks the times at which the chosen tensor is in memory. */
 function drawChosen(u, box, view) {
   if (view.tensor === null) return;
   const {ctx} = u;
@@ -127,8 +125,7 @@ const colorOfLife = (view, life) => view.shown.isAgain(life)
     ? 'recomputed'
     : view.data.kinds[view.data.tensors.kind[view.shown.lives.tensor[life]]].color;
 
-/** Returns the left and right edges of the rectangles that show the lives of tensors (tracks.js) in the plan. They are
- * cached until the axis changes. */
+/** Returns the left and right edges of the rectangles of lives (tracks.js). They are cached until the axis changes. */
 function lifeEdges(view) {
   const track = view.shown;
   if (!track.edges || track.edges.axis !== view.axis) {
@@ -198,7 +195,6 @@ function drawAddresses(u, box, view) {
   drawMark(u, box, view);
 }
 
-/** Returns the life whose rectangle contains this point, or -1. */
 function lifeAt(view, x, address) {
   const {offset, bytes} = view.shown.lives;
   const {left, right} = lifeEdges(view);
@@ -210,7 +206,6 @@ function lifeAt(view, x, address) {
   return -1;
 }
 
-/** Describes one life of a tensor. */
 function lifeText(view, life) {
   const track = view.shown;
   const {first, last} = track.lives;
@@ -222,7 +217,8 @@ function nameOfStep(view, track, k) {
   return track.unit === 'step' ? visible(view.data.nodes.name[track.node[k]]) : '';
 }
 
-/** Returns lines of text about a step in every drawn schedule, with the largest tensors of the shown schedule. */
+/** Returns lines of text about a step of every drawn schedule, with the largest tensors of the schedule beside the
+ * baseline. */
 function stepTip(view, x, reach) {
   const lines = [];
   for (const track of view.drawn) {
@@ -344,7 +340,7 @@ function makeTimeline(view) {
     const plots = [
       makeChart(memory, {height: 300, ...timeAxes(view, most, 'memory'), draw: (u, box) => drawMemory(u, box, view), cursor, hooks}),
     ];
-    // A hidden host has no size, so the picture of a plan is made only when there is a plan to show.
+    // A hidden element has no size, so the chart of a plan is made only when there is a plan to show.
     const addPlan = () => {
       if (plots.length > 1 || !view.shown.arena_bytes) return;
       const plot = makeChart(addresses, {height: 360, ...timeAxes(view, arena, 'address'),

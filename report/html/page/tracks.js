@@ -1,6 +1,6 @@
-// The page's model of each schedule: its steps, and the tensors that are in memory during them.
+// The page's model of the schedules: their steps, and the tensors that are in memory during them.
 
-/** Returns the last index with a value of at most `wanted`, or 0. `values` ascend. */
+/** Returns the last index with a value of at most `wanted`, or 0 if there is none. `values` ascend. */
 function lastUpTo(values, wanted) {
   let low = 0;
   let high = values.length;
@@ -31,7 +31,7 @@ class Track {
     this.most = Math.max(0, ...maxima(this.bytes));
   }
 
-  /** Returns the cost of all steps before this one. Exact if all steps are points, else interpolated between points. */
+  /** Returns the cost of all steps before this one. It is interpolated if not all steps are points. */
   costBefore(step) {
     if (step >= this.length) return this.cost;
     const k = lastUpTo(this.at, step);
@@ -45,7 +45,6 @@ class Track {
     return axis === 'cost' ? this.costBefore(step) : step;
   }
 
-  /** Returns the positions of all points on the axis, which is 'cost' or 'step'. */
   positions(axis) {
     return axis === 'cost' ? this.before : this.at;
   }
@@ -65,7 +64,7 @@ class Track {
     return best;
   }
 
-  /** Returns the lives that hold memory during a step, the largest first, as {life, tensor, bytes}. */
+  /** Returns the lives in memory during a step, the largest first, as {life, tensor, bytes}. */
   liveAt(step) {
     const {tensor, first, last} = this.lives;
     const live = [];
@@ -89,7 +88,6 @@ class Track {
     return this.livesByTensor.get(tensor) || [];
   }
 
-  /** Returns the steps that run a node and are points. */
   stepsOf(node) {
     if (!this.stepsByNode) {
       this.stepsByNode = new Map();
@@ -106,7 +104,7 @@ class Track {
   }
 }
 
-/** Returns the largest of each 1000 values, because Math.max may not accept all values as arguments of one call. */
+/** Returns the largest of each 1000 values, because Math.max may not accept all of them as arguments of one call. */
 function maxima(values) {
   const most = [];
   for (let begin = 0; begin < values.length; begin += 1000) most.push(Math.max(...values.slice(begin, begin + 1000)));
@@ -147,7 +145,7 @@ class View {
     return this.end - this.begin;
   }
 
-  /** Makes listener(what) be called on changes. `what`: range, axis, track, step or tensor. */
+  /** Calls listener(what) after changes. `what` is range, axis, track, step or tensor. */
   listen(listener) {
     this.listeners.push(listener);
   }
@@ -159,7 +157,7 @@ class View {
     return this.from > this.begin || this.to < this.end;
   }
 
-  /** Shows the range from..to, limited to the whole axis and to what can be resolved. */
+  /** Shows the range from..to, limited to the whole axis and to a least width. */
   show(from, to) {
     const least = this.axis === 'step' ? Math.min(4, this.whole) : this.whole / 1e6;
     const width = Math.min(this.whole, Math.max(least, to - from));
@@ -218,7 +216,7 @@ class View {
     this.changed('step');
   }
 
-  /** Moves the mark to a step of the shown schedule, and moves the range so that the step is visible. */
+  /** Marks a step of the shown schedule, and moves the range so that the step is visible. */
   pin(step) {
     this.pinned = step;
     this.hover = null;
@@ -237,7 +235,7 @@ class View {
     this.changed('tensor');
   }
 
-  /** Returns the step in the details: the marked one, else the one under the pointer, else that of the peak. */
+  /** Returns the step that the details show: the marked one, else the one under the pointer, else that of the peak. */
   get step() {
     return this.pinned ?? this.hover ?? this.shown.peak.at;
   }

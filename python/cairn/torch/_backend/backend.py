@@ -16,7 +16,7 @@ _last = None
 
 
 def last_report():
-    """Returns the Report of the backend or step that compiled a graph last; None if nothing was compiled yet."""
+    """Returns the Report of the backend or step that has last compiled a graph; None before the first one."""
     return _last
 
 
@@ -34,13 +34,13 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     Loss, gradients and buffers are bit for bit those of the graph without a budget.
 
     budget: the budget of each compiled graph. It is a number of bytes, or a text: "8GiB", "8 GB", "min", or a share
-        such as "60%". A share refers to what the graph needs without a budget, or to what the largest graph compiled
-        before needs, if that trains and is larger. If a graph without a backward pass, or a tiny one, cannot meet a
-        share, it takes the least budget that works. This is not an error.
+        such as "60%". 100% is what the graph needs without a budget, or what an earlier graph with a backward pass
+        needs, if that is more. If a graph without a backward pass, or a tiny one, cannot meet a share, it takes the
+        least budget that works, without an error.
     compiler: "eager", whose peak is exact, or "inductor", whose fusions make the peak approximate.
     random: "keep": random operations run once, and what they draw (masks of dropout, noise) is kept until its last
-        read. "replay": random operations may run again. They then draw the same numbers, from a saved state of their
-        generator. Only for compiler="eager".
+        read. "replay": they may run again and draw the same numbers from a saved state of their generator. Only for
+        compiler="eager".
     inputs: whether inputs may change before the backward pass. "checked": if an input shares memory with numpy, another
         process or an unrelated tensor, that memory may be written, so operations that read the input run only once, in
         the forward pass. All other inputs, buffers and results that are read again are compared with their values in
@@ -76,9 +76,9 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     if differentiated == "all" and compiler == "inductor":
         raise cairn.InputError("differentiated: 'all' is for compiler='eager'; with Inductor, peaks are approximate")
     for name, value in {"accumulate": accumulate, "calibrate": calibrate, "measure": measure, "fallback": fallback}.items():
-        if type(value).__name__ not in ("bool", "bool_"):  # bool of Python or of numpy
+        if type(value).__name__ not in ("bool", "bool_"):  # Python's or numpy's bool
             raise cairn.InputError(f"{name}: True or False, not {value!r}")
-    size = solve.budget_bytes(budget, 1)  # raises an error if the text is not a budget
+    size = solve.budget_bytes(budget, 1)  # raises an error if the text is no budget
     budget = budget if isinstance(budget, str) else size
     limits = solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
@@ -91,28 +91,28 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
 
 
 class Backend:
-    """The backend that torch.compile calls for every graph it makes."""
+    """What torch.compile calls for every graph."""
 
     def __init__(self, options, fallback):
         self.options = options
         self.fallback = fallback
         self.report = _report.Report()
         self.told = set()
-        self.ran = set()  # names of the graphs with a backward pass that have run since Step emptied the set
-        # Whether a graph has read results of differentiable code outside of it since Step set this to False.
+        self.ran = set()  # names of the graphs with a backward pass that have run; Step empties the set
+        # Whether a graph has read results of differentiable code outside of the compiled graphs. Step resets it.
         self.continues = False
         self.differentiated_only = False  # whether graphs without a backward pass run without a plan
-        self.frames = set()  # numbers of the functions that were compiled
+        self.frames = set()  # numbers of the compiled functions
         self.__name__ = "cairn"
         _private.tell_of_limits(self)
 
     def reset(self):
-        """Forgets the compiled functions. torch._dynamo.reset calls this method."""
+        """Forgets the compiled functions. torch._dynamo.reset() calls this."""
         self.frames.clear()
 
     def gave_up(self, frame, limit, value, function):
-        """Warns that a function runs without a budget from now on. Called if torch.compile has reached its limit and
-        compiles no further variant of the function."""
+        """Warns that a function runs without a budget from now on, because torch.compile has reached its limit on
+        variants of a function."""
         if frame in self.frames:
             self.tell(f"{function} runs without a budget where it is called in another way than before, as torch.compile has "
                       f"made {value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more, dynamic=True "
@@ -149,7 +149,7 @@ class Backend:
         return self.without_budget(module, reason, known)
 
     def take(self, mode=None, options=None, name=None, **others):
-        """Receives the other arguments of torch.compile. ``name`` is a name for torch's own logs."""
+        """Receives torch.compile's other arguments. ``name`` is only for torch's logs."""
         if mode not in (None, "default"):
             raise cairn.InputError(f"mode: {mode!r} chooses kernels of Inductor, which compiler='eager' does not have; leave "
                                    "it out (backend(..., compiler='inductor') takes those without CUDA graphs)")
@@ -168,8 +168,8 @@ class Backend:
         return bool(sizes)
 
     def watched(self, run, unbounded):
-        """Wraps ``run`` in a function that gives a warning in the first call in which one of the sizes ``unbounded`` is
-        larger than planned. ``unbounded``: a result of _private.bound_sizes."""
+        """Wraps ``run`` in a function that warns once if one of the sizes ``unbounded`` (from _private.bound_sizes) is
+        larger than planned."""
         def call(*args):
             for position, dimension, planned in list(unbounded):
                 size = args[position] if dimension is None else args[position].shape[dimension]
@@ -182,7 +182,7 @@ class Backend:
         return call
 
     def without_budget(self, module, reason, known):
-        """Returns the unchanged module, with a warning. ``known``: number of graphs that the report had before."""
+        """Returns the unchanged module and warns. ``known``: number of graphs in the report before this one."""
         del self.report.graphs[known:]
         text = " ".join(str(reason).split("\n", 1)[0].split())
         self.report.unplanned.append(f"{type(reason).__name__}: {text}")
@@ -190,13 +190,12 @@ class Backend:
         return module.forward
 
     def runs_without_budget(self, reason):
-        """Reports, once, that code runs without a budget."""
         if reason not in self.report.unplanned:
             self.report.unplanned.append(reason)
             self.tell(reason)
 
     def first_run_failed(self, graphs, reason):
-        """Removes these graphs from the report. Called if their schedules failed, but the unscheduled module ran."""
+        """Removes graphs from the report whose schedules failed although the unscheduled module ran."""
         self.report.graphs[:] = [graph for graph in self.report.graphs if all(graph is not failed for failed in graphs)]
         self.ran.difference_update(graph.name for graph in graphs)
         names = ", ".join(graph.name for graph in graphs)
@@ -214,7 +213,7 @@ class Backend:
         return compiling.called(compiled), compiling
 
     def tell(self, text):
-        """Gives a warning. A text that differs from an earlier warning only in numbers of bytes is not repeated."""
+        """Warns, unless an earlier warning differs only in numbers of bytes."""
         reason = _report.without_sizes(text)
         if reason not in self.told:
             self.told.add(reason)

@@ -1,4 +1,4 @@
-"""Runs a graph as torch.compile captured it, if its schedule fails in its first run."""
+"""Runs a graph as torch.compile captured it if the first run of its schedule fails."""
 
 import sys
 
@@ -13,14 +13,13 @@ _NOT_OF_CALLER = {"torch", "functorch", "cairn", *sys.stdlib_module_names}
 
 def run_guarded(run, module, failed, written):
     """Wraps ``run`` in a function that falls back to ``module``. If the first call of ``run`` raises an error and
-    ``module`` raises none, ``module`` runs in its place from then on, and ``failed`` is called with the reason. If the
-    module also raises an error, or if code of the user raised the error, the error belongs to the model and is passed
-    on.
+    ``module`` raises none, ``module`` runs from then on, and ``failed`` is called with the reason. If ``module`` fails,
+    too, or if code of the user raised the error, the error is passed on, because the model caused it.
 
-    A failed run has written nothing that the caller owns, because AOTAutograd writes inputs only when a graph has
-    ended. The module draws random numbers from the state before the failed run. If the module fails, too, the arguments
-    that it writes (``written(args)``) are restored. With several ranks, there is no fallback: the module would repeat
-    exchanges with other ranks that have already taken place, and would wait for ever.
+    A failed run has not written what the caller owns, because AOTAutograd writes inputs only at the end of a graph. The
+    module draws random numbers from the state before the failed run. If the module fails, too, the arguments that it
+    writes (``written(args)``) are restored. With several ranks, there is no fallback: the module would repeat exchanges
+    with other ranks, and would wait for ever.
     """
     chosen = None
 
@@ -56,9 +55,8 @@ def run_guarded(run, module, failed, written):
 
 
 def _is_of_caller(error):
-    """Returns whether an error was raised in code that belongs neither to torch nor to Cairn, such as an operator, a
-    signal handler or a saved-tensor hook. Code that was generated from graphs does not count; it belongs to no module
-    or to one of torch's."""
+    """Returns whether code outside of torch and Cairn raised an error, such as an operator, a signal handler or a
+    saved-tensor hook. Code that was generated from graphs, which has no module or one of torch's, does not count."""
     where, modules = error.__traceback__, set()
     while where is not None:
         modules.add(where.tb_frame.f_globals.get("__name__") or "torch")

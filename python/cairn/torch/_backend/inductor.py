@@ -1,5 +1,5 @@
-"""Compiles a schedule with Inductor. Inductor fuses and reorders operations and reuses buffers, so the peak is only
-approximate."""
+"""Compiles a schedule with Inductor. The peak is approximate, because Inductor fuses and reorders operations and reuses
+buffers."""
 
 import cairn
 
@@ -13,7 +13,7 @@ class InductorBackend(Backend):
 
     def __init__(self, options, fallback):
         super().__init__(options, fallback)
-        self.config = {}  # settings of Inductor, from torch.compile's mode= and options=
+        self.config = {}  # Inductor's settings, from torch.compile's mode= and options=
 
     def take(self, mode=None, options=None, name=None, **others):
         super().take(**others)
@@ -35,8 +35,8 @@ class InductorBackend(Backend):
 
 class _InductorCompiling(Compiling):
     def measured_by(self, run, module, is_backward, is_inference):
-        """Returns the compiled function, wrapped so that its first run is measured. Returns it unchanged if the graph
-        has no backward pass, because such graphs are not planned."""
+        """Wraps the compiled function so that its first run is measured. A graph without a backward pass is not
+        planned, so its function is returned as it is."""
         if self.report is None or is_inference:
             return run
         return self.run_backward(run, module) if is_backward else self.run_forward(run, module)

@@ -17,8 +17,8 @@ _TOO_LARGE = 2**50  # ns or bytes; larger numbers in a cache file are errors
 
 
 def calibrate(trace):
-    """Sets cost and scratch of every operation, and ``trace.layouts``, by measuring each distinct operation once.
-    Operations that cannot be measured keep their estimates and are listed in ``trace.estimated``."""
+    """Sets cost and scratch of every operation, and ``trace.layouts``, by measurements. Operations that cannot be
+    measured keep their estimates and are listed in ``trace.estimated``."""
     running = [op for op in trace.operations if op.node is not None or op.update is not None]
     if trace.device not in ("cpu", "cuda") or (trace.device == "cuda" and not torch.cuda.is_available()):
         trace.estimated = running
@@ -43,8 +43,8 @@ def calibrate(trace):
 
 
 def _read_layouts(trace, measured, texts):
-    """Finds the layouts of all values of the trace. Measures each operation with the real layouts of its arguments.
-    Stores in ``texts``, for each operation, the text under which its measurement is kept."""
+    """Finds the layouts of all values by measuring each operation with the real layouts of its arguments. Stores in
+    ``texts`` the key of each operation's measurement."""
     layouts = Layouts()
     for node in trace.structure:
         op = trace.operation_of.get(node)
@@ -67,7 +67,7 @@ def _is_tensor_among(value):
 
 
 def _note_layouts(trace):
-    """Marks the storages whose layout differs from the layout that the tracer assumed."""
+    """Marks storages whose layout is not the one that the tracer assumed."""
     for op in trace.operations:
         if op.node is None or not trace.layouts.known(op.node):
             continue
@@ -81,7 +81,7 @@ def _note_layouts(trace):
 
 
 def _is_entry(entry):
-    """Returns whether an entry of a cache file has the form of the entries of Measurements. The file may be damaged."""
+    """Returns whether an entry of a cache file, which may be damaged, has the form of an entry of Measurements."""
     def is_size(value):
         return isinstance(value, int) and 0 <= value < _TOO_LARGE
 
@@ -98,7 +98,7 @@ def _is_entry(entry):
 
 
 def _take(op, entry):
-    """Sets an operation's cost and scratch to its measured values. Returns whether all of them were measured."""
+    """Sets an operation's cost and scratch as measured. Returns whether both were measured."""
     if entry is None:
         return False
     op.cost = max(1, entry[0])
@@ -110,8 +110,7 @@ def _take(op, entry):
 
 
 def _take_sizes(op, sizes):
-    """Sets the sizes of outputs to the measured ones. They can differ from the tracer's, because a kernel may choose
-    another layout."""
+    """Sets the sizes of outputs as measured. A kernel may choose a layout of another size than the tracer's."""
     outputs = op.outputs + (op.statistics.outputs if op.statistics is not None else [])
     if len(sizes) == len(outputs):
         for storage, size in zip(outputs, sizes):
@@ -121,9 +120,9 @@ def _take_sizes(op, sizes):
 
 
 def _scratch(op, peaks):
-    """Computes the scratch of an operation: the bytes that it needs in addition to its outputs, and in addition to the
-    generator's state that a random operation restores after it has run again. ``peaks`` has entries [set of outputs in
-    memory, as a bit mask; largest number of other bytes in memory at the same time as exactly this set]."""
+    """Computes an operation's scratch: its bytes in addition to outputs and, if it is random, to the generator's state
+    that it restores after running again. ``peaks`` has entries [set of outputs in memory, as a bit mask; largest number
+    of other bytes in memory beside exactly this set]."""
     counted = [s.size for s in op.outputs]
     beside = [other + sum(size for k, size in enumerate(counted) if present >> k & 1) for present, other in peaks]
     state = op.state.outputs[0].size if op.state is not None else 0

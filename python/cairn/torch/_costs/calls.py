@@ -1,4 +1,4 @@
-"""Describes a call of an operation by what its cost depends on, and repeats the call with new arguments."""
+"""Describes a call of an operation by all that its cost depends on, and repeats the call with new arguments."""
 
 import hashlib
 
@@ -11,9 +11,8 @@ from .._graph.operators import is_described, is_random, operator_name, schema_na
 
 
 class Call:
-    """A call of an operation. Its text names all that its cost depends on: the operation, and shapes, strides, dtypes
-    and numbers of its arguments. ``layouts`` has the real layouts of the arguments; without it, the tracer's layouts
-    are used."""
+    """A call of an operation. Its text has all that the cost depends on: the operation, and shapes, strides, dtypes and
+    numbers of the arguments. ``layouts`` has the real layouts; without it, the tracer's are used."""
 
     def __init__(self, node, layouts=None):
         self.node = node
@@ -23,13 +22,13 @@ class Call:
         self.arguments = args, kwargs
 
     def run(self):
-        """Returns a function without parameters that makes the call with newly allocated arguments."""
+        """Returns a function that makes the call with newly allocated arguments."""
         args, kwargs = pytree.tree_map(_real, self.arguments)
         return lambda: self.node.target(*args, **kwargs)
 
 
-# Backward kernels of norms -> (positions of the saved mean and deviation, positions of weight, bias and running
-# statistics). Argument 1 is the input.
+# Positions among the arguments of each norm's backward kernel: (those of the saved mean and deviation, those of weight,
+# bias and running statistics). The input has position 1.
 _NORMS = {
     torch.ops.aten.native_batch_norm_backward.default: ((5, 6), (2, 3, 4)),
     torch.ops.aten.native_layer_norm_backward.default: ((3, 4), (5, 6)),
@@ -38,9 +37,8 @@ _NORMS = {
 
 
 def _with_saved_statistics(target, args):
-    """Returns the arguments with saved statistics as the forward kernel of a norm makes them: with 32 bits for an input of
-    16 bits, although the tracer assumes the type of the input. On a GPU this is always so, on the CPU if the weight or
-    the running statistics have 32 bits."""
+    """Gives saved statistics the dtype that the forward kernel of a norm makes. For inputs of 16 bits this is 32 bits,
+    on a CPU only if the weight or the running statistics have 32 bits. The tracer assumes the input's dtype."""
     if target not in _NORMS:
         return args
     saved, parameters = _NORMS[target]
@@ -61,8 +59,8 @@ def _describe(value):
 
 
 def _real(value):
-    """Makes a real tensor like a traced one. Its storage has the same size, because some kernels copy the whole
-    storage. Replaces symbolic numbers by the numbers that they are planned for, and returns other values unchanged."""
+    """Makes a real tensor like a traced one, with a storage of the same size, because some kernels copy the whole
+    storage. Replaces symbolic numbers by those that the plan is for; returns other values unchanged."""
     if not isinstance(value, torch.Tensor):
         return _private.hint(value) if _private.is_sym(value) else value
     shape, stride = [_private.hint(s) for s in value.shape], [_private.hint(s) for s in value.stride()]
@@ -71,11 +69,11 @@ def _real(value):
     if storage.is_floating_point():
         storage.uniform_(0.25, 0.75)
     else:
-        storage.zero_()  # because zeros are valid indices for every operation
+        storage.zero_()  # zeros are valid indices for every operation
     return storage.as_strided(shape, stride, _private.hint(value.storage_offset()))
 
 
-# Not called for measuring: they use pointers that the forward kernel stored.
+# Not measured, because they use pointers that the forward kernel stored.
 _OPAQUE = ("aten::mkldnn_rnn_layer_backward",)
 
 
@@ -86,9 +84,9 @@ def measurable(op):
 
 
 def wrapped_numbers(node):
-    """Returns the bytes of the tensors in which torch wraps numbers, if an operation gets numbers instead of tensors,
-    or together with complex tensors. When AOTAutograd calls the operation, torch wraps these numbers once more than
-    when the operation is measured."""
+    """If an operation gets numbers in place of tensors, or together with complex tensors, torch wraps them in tensors.
+    It does so once more when AOTAutograd calls the operation than when it is measured. Returns the bytes of these
+    tensors."""
     if node is None or not isinstance(node.target, torch._ops.OpOverload):
         return 0
     is_complex = any(isinstance(leaf, torch.Tensor) and leaf.is_complex() for leaf in pytree.tree_leaves(node.meta.get("val")))
@@ -98,7 +96,7 @@ def wrapped_numbers(node):
 
 
 def description(trace):
-    """Returns a digest of the operations, and of the shapes and numbers with which they are called."""
+    """Returns a digest of the operations and of the shapes and numbers of their arguments."""
     digest = hashlib.sha256()
     for op in trace.operations:
         digest.update((op.update or Call(op.node)).text.encode() if op.update or op.node else op.label.encode())

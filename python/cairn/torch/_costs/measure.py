@@ -1,5 +1,5 @@
-"""Measures operations by calling each several times on this device: the time of the fastest call (ns), and the bytes in
-memory during a call."""
+"""Measures operations by calling each several times: the time of the fastest call (ns), and the bytes in memory during
+a call."""
 
 import bisect
 import contextlib
@@ -11,23 +11,23 @@ from torch.utils import _pytree as pytree
 from .. import _private
 from .._memory.events import MemoryTrace
 
-# An operation is called until this time has passed, but at least _CALLS_AT_LEAST times and at most _CALLS times. The
-# fastest call counts, because the other calls are slower only because of other work on the machine.
+# An operation is called until this time has passed, but at least _CALLS_AT_LEAST and at most _CALLS times. The fastest
+# call counts, because only other work on the machine makes calls slower.
 _MEASURE_NS = 10_000_000
 _CALLS_AT_LEAST, _CALLS = 3, 20
-_refused = set()  # texts of operations that failed in this process; other processes try them again
+_refused = set()  # texts of operations that failed in this process
 
 
 class Measurements:
-    """Measured values of operations by their texts. An entry is [ns of the fastest call, peaks in the form that
-    calibrate.py reads, bytes of each returned storage, strides of each returned tensor, device of each returned
-    tensor]. Peaks are missing if another profiler was active. Within a ``with`` block, operations without an entry are
-    measured; their peaks are known when the block has ended."""
+    """Measured values of operations by their texts. An entry is [ns of the fastest call, peaks (see calibrate.py),
+    bytes of each returned storage, strides of each returned tensor, device of each returned tensor]. Peaks are missing
+    if another profiler was active. Within a ``with`` block, operations without an entry are measured; their peaks are
+    known when the block has ended."""
 
     def __init__(self, device, known):
         self.device, self.known = device, known
         self.new = {}  # text -> label of its block in the record
-        self._outputs = {}  # label -> addresses of the storages that the labelled call returned
+        self._outputs = {}  # label -> addresses of the storages that the call returned
         self._tries = 0
         self._trace = None
         self._stack = contextlib.ExitStack()
@@ -39,7 +39,7 @@ class Measurements:
     def __exit__(self, *error):
         self._stack.__exit__(*error)
         if self._tries and self.device == "cuda":
-            # Otherwise, cached blocks of these sizes would fragment the memory that the model uses.
+            # Cached blocks of these sizes would fragment the memory of the model.
             torch.cuda.empty_cache()
         if error[0] is None and self._trace is not None:
             peaks = _peaks(self._trace, self._outputs)
@@ -62,7 +62,7 @@ class Measurements:
         try:
             ns, self._outputs[label], strides, devices = _time(spec, label, self.device)
         except Exception as error:  # a kernel can raise any error; the estimate stays
-            if not _private.is_out_of_memory(error):  # with more free memory, the call may succeed later
+            if not _private.is_out_of_memory(error):  # with more free memory, a later call may succeed
                 _refused.add(spec.text)
             return entry
         self.new[spec.text] = label
@@ -71,11 +71,11 @@ class Measurements:
 
 
 def _time(spec, label, device):
-    """Times an operation. Returns (ns of the fastest call, addresses of the storages that the labelled call returned,
-    strides of each returned tensor, device of each returned tensor)."""
+    """Returns (ns of the fastest call, addresses of the storages that the labelled call returned, strides and devices
+    of the returned tensors)."""
     call = spec.run()
     start = time.perf_counter_ns()
-    call()  # the first call includes setup
+    call()  # includes setup
     _wait(device)
     begin = time.perf_counter_ns()
     with torch.profiler.record_function(label):
@@ -105,9 +105,9 @@ def _wait(device):
 
 
 def _peaks(trace, outputs):
-    """Evaluates the recorded events of each block, i.e. of each labelled call. For each set of outputs that were in
-    memory at the same time, finds the most other bytes in memory during that time. Also finds the bytes of each output;
-    None if the call did not allocate the output."""
+    """Evaluates the recorded events of each labelled call. For each set of outputs that were in memory at the same
+    time, finds the largest number of other bytes beside them. Also finds the bytes of each output, or None if the call
+    did not allocate it."""
     found = {}
     marks = [(t, n) for t, n in trace.blocks if n.startswith("cairn:")]
     marks.append((float("inf"), "cairn:end"))

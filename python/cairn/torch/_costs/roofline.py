@@ -1,5 +1,5 @@
-"""Estimates the cost of each operation (ns) by a roofline model: from the bytes that the operation reads and writes,
-and from its number of floating-point operations."""
+"""Estimates the time of each operation (ns) by a roofline model: from the bytes that it reads and writes, and from its
+number of floating-point operations."""
 
 import torch
 from torch.utils import _pytree as pytree
@@ -8,20 +8,19 @@ from torch.utils.flop_counter import flop_registry
 from .. import _private
 from .._graph.operators import schema_name
 
-# Bytes and floating-point operations per ns, by kind of device. Rough values suffice, because they only have to say
-# which operations are cheap to run again.
+# Bytes and floating-point operations per ns. Rough values suffice to tell which operations are cheap to run again.
 _BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
 _FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
 _OVERHEAD_NS = 2000  # fixed time of a kernel call
 
-# Collectives of which gloo, the usual backend of torch.distributed on CPUs, copies what they read and write. They cannot
+# These collectives copy their data if gloo, the usual backend of torch.distributed on CPUs, executes them. They cannot
 # be measured, because they would wait for other ranks.
 _COPIED_BY_GLOO = ("_c10d_functional::all_gather_into_tensor", "_c10d_functional::all_gather_into_tensor_coalesced",
                    "_c10d_functional::reduce_scatter_tensor", "_c10d_functional::reduce_scatter_tensor_coalesced")
 
 
 def estimate(trace):
-    """Sets the cost of every operation to its estimate. Scratch stays 0, except for collectives that copy."""
+    """Sets estimated costs. Scratch stays 0, except for collectives that copy."""
     for op in trace.operations:
         if op.update is not None:
             op.cost = int(_OVERHEAD_NS + 4 * op.update.size / _BYTES_PER_NS.get(trace.device, 500.0))
@@ -44,7 +43,7 @@ def _flops(node):
     try:
         args, kwargs = pytree.tree_map(_as_meta, (_values(node.args), _values(node.kwargs)))
         return int(count(*args, **kwargs, out_val=pytree.tree_map(_as_meta, node.meta.get("val"))))
-    except Exception:  # torch's formula does not support this form of the operation
+    except Exception:  # torch has no formula for this form of the operation
         return 0
 
 

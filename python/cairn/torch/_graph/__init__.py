@@ -1,2 +1,2 @@
-"""Reads a traced graph as a Cairn graph, and finds out what each of its operators may do (draw random numbers,
-write)."""
+"""Reads a traced graph as a Cairn graph, and finds out what each operator does besides computing (random numbers,
+writes)."""

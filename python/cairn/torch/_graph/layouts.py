@@ -1,9 +1,8 @@
-"""The real layouts and devices of a traced graph's tensors. They are not always those that the tracer assumed.
+"""The real layouts and devices of a traced graph's tensors, which can differ from those that the tracer assumed.
 
-A kernel may choose a layout that differs from the tracer's. This matters for random numbers: an operation that draws
-them into a tensor fills its memory in the order of the strides, so with a wrong layout, elements would get other
-numbers. A device can be wrong, too: the tracer assumes that the seed of an attention's dropout is on the GPU, but the
-kernel returns it in the host's memory, where the backward pass reads it.
+A kernel may choose its own layout. This matters for random numbers, which are drawn in the order of the strides: with a
+wrong layout, elements would get other numbers. A device can be wrong, too: the tracer assumes that the seed of an
+attention's dropout is on the GPU, but the kernel returns it in the host's memory, where the backward pass reads it.
 """
 
 import torch
@@ -13,21 +12,21 @@ from .. import _private
 
 
 class Layouts:
-    """The value of each node, like ``meta["val"]``, but with the strides that kernels produced. Nodes are added in the
-    order of the graph."""
+    """The value of each node, like ``meta["val"]``, but with the strides that kernels produced. Nodes must be added in
+    the order of the graph."""
 
     def __init__(self):
-        self._values = {}  # node -> its value, for the nodes whose real layout is known
+        self._values = {}  # node -> its value, if its real layout is known
 
     def value(self, node):
-        """Returns the node's value with its real layout, or with the tracer's layout if the real one is unknown."""
+        """Returns the node's value, with the tracer's layout if the real one is unknown."""
         return self._values.get(node, node.meta.get("val"))
 
     def known(self, node):
         return node in self._values
 
     def strides(self, node):
-        """Returns the strides of a node whose value is one tensor; None if they are unknown."""
+        """Returns the strides of a node's single tensor; None if they are unknown."""
         value = self._values.get(node)
         if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
             return None
@@ -40,12 +39,12 @@ class Layouts:
         return all(map(self.known, node.all_input_nodes))
 
     def given(self, node):
-        """Adds an input or a constant. Its layout is the tracer's, because torch.compile compiles again if the strides
-        of an input change."""
+        """Adds an input or a constant with the tracer's layout. It is right, because torch.compile compiles again if an
+        input's strides change."""
         self._values[node] = node.meta.get("val")
 
     def part(self, node):
-        """Adds a getitem, which is one part of a node's value."""
+        """Adds a getitem."""
         parent, position = node.args[:2]
         if self.as_traced(parent):
             self.given(node)
@@ -53,7 +52,7 @@ class Layouts:
             self._values[node] = self._values[parent][position]
 
     def view(self, node):
-        """Adds an operation whose result is only a view of an argument."""
+        """Adds an operation that only returns views of its arguments."""
         if all(map(self.as_traced, node.all_input_nodes)):
             return self.given(node)
         if not self.arguments_known(node):
@@ -63,11 +62,11 @@ class Layouts:
         try:
             with _private.fake_mode_of(pytree.tree_leaves((args, kwargs))):
                 self._values[node] = node.target(*args, **kwargs)
-        except Exception:  # an argument with its real layout has no such view; the result's layout stays unknown
+        except Exception:  # the real argument has no such view; the layout stays unknown
             pass
 
     def measured(self, node, strides, devices):
-        """Adds an operation, given the ``strides`` and ``devices`` of the tensors that a call of it has returned."""
+        """Adds an operation whose call has returned tensors with these ``strides`` and ``devices``."""
         leaves, structure = pytree.tree_flatten(node.meta.get("val"))
         tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         if not self.arguments_known(node) or len(strides) != len(tensors) or None in strides:
@@ -84,15 +83,15 @@ class Layouts:
 
 
 def laid_out(traced, stride, alike=False):
-    """Returns whether the strides are those that the tracer assumed. With ``alike``, strides of dimensions with one
-    element are not compared."""
+    """Returns whether the strides are those that the tracer assumed. With ``alike``, dimensions of one element may
+    differ."""
     return traced.layout is torch.strided and len(stride) == traced.dim() and all(
         (alike and _private.hint(size) == 1) or now == _private.hint(then)
         for size, now, then in zip(traced.shape, stride, traced.stride()))
 
 
 def is_dense(sizes, strides):
-    """Returns whether a tensor occupies its memory without gaps and without overlaps."""
+    """Returns whether the elements fill the memory without gaps and overlaps."""
     expected = 1
     for stride, size in sorted((t, n) for n, t in zip(sizes, strides) if n != 1):
         if stride != expected:

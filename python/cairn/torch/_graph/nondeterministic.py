@@ -32,15 +32,15 @@ _BY_ATOMICS = frozenset(f"aten::{name}" for name in (
     "replication_pad1d_backward", "replication_pad2d_backward", "replication_pad3d_backward",
     # losses
     "nll_loss2d_forward", "nll_loss2d_backward", "_ctc_loss", "_ctc_loss_backward", "_cudnn_ctc_loss",
-    # attention, in which the gradient of the queries is a sum over blocks of keys
+    # attention: the gradient of the queries is a sum over blocks of keys
     "_flash_attention_backward", "_efficient_attention_backward", "_cudnn_attention_backward",
     "_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_efficient_attention_backward",
     "_scaled_dot_product_cudnn_attention_backward",
-    # operators that return the index of one of several equal elements
+    # operators that choose one of several equal elements
     "median", "nanmedian", "mode"))
 _RACES_ON_CPU = frozenset(f"aten::{name}" for name in (
     "index_put", "_index_put_impl", "_unsafe_index_put", "_unsafe_masked_index_put_accumulate", "put", "index_copy"))
-# Operators whose results can differ on a GPU, but only for floating-point numbers.
+# Results can differ on a GPU, but only for floating-point numbers.
 _SCANS = frozenset(f"aten::{name}" for name in ("cumsum", "logcumsumexp", "cumprod"))
 _CONVOLUTIONS = frozenset(f"aten::{name}" for name in (
     "convolution", "_convolution", "convolution_overrideable", "cudnn_convolution_transpose", "cudnn_convolution"))
@@ -48,8 +48,7 @@ _CONVOLUTIONS_BACKWARD = frozenset(f"aten::{name}" for name in ("convolution_bac
 
 
 def repeats_bitwise(node):
-    """Returns whether running the node again gives the same bits, according to the lists above and the present
-    settings."""
+    """Returns whether running the node again gives the same bits, by the lists above and the present settings."""
     name = (schema_name(node.target) or "").removesuffix("_")
     values = [leaf for leaf in pytree.tree_leaves(node.meta.get("val")) if isinstance(leaf, torch.Tensor)]
     if torch.are_deterministic_algorithms_enabled():
@@ -64,6 +63,5 @@ def repeats_bitwise(node):
 
 
 def _is_transposed(node):
-    """Returns whether a convolution is transposed. It then runs a kernel that computes the gradient of a
-    convolution."""
+    """A transposed convolution runs a kernel that computes the gradient of a convolution."""
     return bool(argument(node, "transposed"))

@@ -14,7 +14,7 @@ from .._rewrite.tangents import expect_missing
 
 
 class _Traced(Exception):
-    """An exception that carries the traced graph out of the tracer."""
+    """Carries the traced graph out of the tracer."""
 
     def __init__(self, joint, forward_outputs):
         super().__init__()
@@ -75,7 +75,7 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
         _, built, _ = prepare(traced.joint.graph, Options(None, calibrate=False), name=name or type(model).__name__,
                               forward_outputs=traced.forward_outputs, parameters=parameters, device=device.split(":")[0])
         return built
-    except RuntimeError as error:  # raised by fake tensors or by an error in the model
+    except RuntimeError as error:  # from fake tensors, or an error of the model
         why = " ".join(str(error).split()) or type(error).__name__
         raise cairn.InputError(f"graph: the model cannot be traced with tensors that have no values{_place_of(error)}: "
                                f"{why}") from error
@@ -83,8 +83,8 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
 
 
 def _place_of(error):
-    """Returns a text such as ', at model.py:12', which names the innermost line of the traceback that belongs neither
-    to torch nor to Cairn; empty if there is none."""
+    """Returns a text such as ', at model.py:12' for the innermost line of the traceback outside of torch and Cairn;
+    empty if there is none."""
     packages = [pathlib.PurePath(package.__file__).parent for package in (torch, cairn)]
     own = [f for f in traceback.extract_tb(error.__traceback__)
            if not any(folder in pathlib.PurePath(f.filename).parents for folder in packages)]
@@ -92,7 +92,7 @@ def _place_of(error):
 
 
 def _state(model):
-    """Returns the names and tensors of the model's parameters and buffers. Each tensor occurs once."""
+    """Returns names and tensors of the model's parameters and buffers, each tensor once."""
     found = {}
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         found.setdefault(name, tensor)

@@ -1,8 +1,8 @@
 """Makes the plan obey the policies of selective activation checkpointing (torch.utils.checkpoint.CheckpointPolicy).
 
-A MUST_SAVE operation runs once. A MUST_RECOMPUTE operation is split into two runs. The forward pass reads the result of
-the first run. The backward pass reads that of the second run, which comes after the border, i.e. after the end of the
-forward pass. PREFER_SAVE, PREFER_RECOMPUTE and plain checkpoints are hints; the solver is free to choose.
+A MUST_SAVE operation runs once. A MUST_RECOMPUTE operation is split into two runs: the first for the forward pass, and
+the second for the backward pass, which runs after the border (the end of the forward pass). The solver may ignore
+PREFER_SAVE, PREFER_RECOMPUTE and plain checkpoints.
 """
 
 import torch
@@ -20,15 +20,15 @@ def must_save(node):
 
 
 def run_of(node):
-    """Returns EARLY or LATE for a node of a split operation, and None for other nodes."""
+    """Returns EARLY or LATE for a node of a split operation, else None."""
     return node.meta.get(_KEY)
 
 
 def split_recomputed(graph, forward_outputs, shared=()):
-    """Splits the MUST_RECOMPUTE operations of a joint graph, in place. Returns the number of copies. Three kinds of
-    operations are not split: those that must run once, such as random ones; those that read inputs that may be written
-    between the passes (``shared``, and the inputs that the graph writes); and those whose results the forward pass
-    returns, because the caller holds these results anyway."""
+    """Splits the MUST_RECOMPUTE operations of a joint graph in place, and returns the number of copies. Does not split
+    operations that must run once, such as random ones; those that read inputs that may be written between the passes
+    (``shared``, and those that the graph writes); and those whose results the forward pass returns, because the caller
+    holds these anyway."""
     again = _run_again(graph, set(_private.outputs(graph)[:forward_outputs]), {*shared, *_private.mutated_inputs(graph)})
     if not any(_private.checkpoint_policy(node) == "MUST_RECOMPUTE" for node in again):
         return 0
@@ -47,9 +47,9 @@ def split_recomputed(graph, forward_outputs, shared=()):
 
 
 def _run_again(graph, results, written):
-    """Finds the nodes of the forward pass that get a copy in the backward pass, with their views and parts. Returns a
-    dict from each node to its position."""
-    again, written = {}, set(written)  # views of written nodes will be added to ``written``
+    """Returns {node: position} of the nodes of the forward pass that get a copy in the backward pass, with their views
+    and parts."""
+    again, written = {}, set(written)  # views of written nodes will be added
     for position, node in enumerate(graph.nodes):
         if node.op != "call_function" or _private.is_backward(node):
             continue
@@ -62,8 +62,7 @@ def _run_again(graph, results, written):
 
 
 def _needed_for(node, again, copies):
-    """Returns the nodes that ``node`` reads, directly or through others, and that must be copied but have no copy
-    yet."""
+    """Returns the nodes that ``node`` reads, even indirectly, and that must still be copied."""
     found, pending = set(), list(node.all_input_nodes)
     while pending:
         source = pending.pop()

@@ -1,10 +1,9 @@
 """Reads a traced FX graph as a Cairn graph: its operations, and the storages that they make and read.
 
-Memory is counted in storages, not tensors. Every *operation* of the FX graph that makes storages is a node of the Cairn
-graph, with one output per storage. Views and ``getitem`` are not nodes: they cost nothing and share the storage of the
-tensor that they view. If that tensor is computed again, they are made again, too. What the caller owns (parameters,
-buffers, inputs, constants) is resident. The *border* is the point at which the forward pass has ended; it is a node,
-too.
+Memory is counted in storages, not tensors. Every *operation* that makes storages is a node of the Cairn graph, with one
+output per storage. Views and ``getitem`` are not nodes: they cost nothing, share the storage of the tensor that they
+view, and are made again if that is computed again. What the caller owns (parameters, buffers, inputs, constants) is
+resident. The *border*, at which the forward pass has ended, is a node, too.
 """
 
 import operator
@@ -50,7 +49,7 @@ class _Reader:
         self.parameters = parameters
         self.of_input = {}  # storage address -> resident Storage
         self.kinds = {}  # resident Storage -> "parameter" or "input"
-        # The last operation so far that draws random numbers or has side effects. Such operations keep their order.
+        # The last operation so far that draws or acts (operators.py). Such operations keep their order.
         self.last_placed = None
         self.bytes_on = {}  # device -> bytes of all storages on it
         self.outputs = _private.outputs(graph)
@@ -58,10 +57,10 @@ class _Reader:
         self.live = operators.needed(graph)
         self.tangents = [n for n in graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]
         self.forward_leaves = self.outputs[:forward_outputs] if forward_outputs is not None else []
-        # Inputs that are written after the forward pass; their storages are added when the inputs are read.
+        # Inputs that are written after the forward pass and, once these inputs are read, their storages.
         self.mutated = set(_private.mutated_inputs(graph))
         self.shared = set(shared)  # inputs that others may write, and their storages
-        self.read_before_writes = []  # operations that read memory that is or may be written after the forward pass
+        self.read_before_writes = []  # operations that read memory that may be written after the forward pass
 
     def read(self):
         trace = self.trace
@@ -84,7 +83,7 @@ class _Reader:
         return trace
 
     def _choose_device(self):
-        """Chooses the device that the budget is about. Storages on other devices count as 0 bytes."""
+        """Chooses the device of the budget. Storages on other devices count as 0 bytes."""
         trace = self.trace
         devices = sorted(self.bytes_on)
         others = [device for device in devices if device not in ("cpu", "meta")]
@@ -108,7 +107,7 @@ class _Reader:
     def _add_input(self, node):
         value = node.meta.get("val")
         if node.op == "placeholder" and _private.is_tangent(node):
-            return  # a tangent, which is an output of the border
+            return  # a tangent; it is an output of the border
         self.trace.controls[node] = {}
 
         def resident(leaf):
@@ -137,7 +136,7 @@ class _Reader:
     # --- The border
 
     def _border_position(self):
-        """Returns the first node, in the tracer's order, before which the forward pass has ended."""
+        """Returns the first node, in the tracer's order, after the forward pass."""
         if not self.tangents:
             return None
         wanted = {n for n in self.forward_leaves if isinstance(n, torch.fx.Node)}
@@ -193,7 +192,7 @@ class _Reader:
         aliases = operators.may_alias(node.target)
         effect = operators.acts(node)
         random = operators.is_random(node)
-        if aliases and not effect:  # the node makes a view, even if the tracer gave the view a separate storage
+        if aliases and not effect:  # a view, even if the tracer gave it a separate storage
             base = operators.viewed(node)
             storages = [s for s in pytree.tree_leaves(trace.structure.get(base)) if isinstance(s, Storage)]
             if len(storages) == 1:
@@ -219,13 +218,13 @@ class _Reader:
         if state is not None:
             op.state = state
             op.reads[state.outputs[0]] = None
-            # A copy of the generator's present state, needed while the operation runs again.
+            # While the operation runs again, a copy of the generator's present state is kept.
             op.scratch = state.outputs[0].size
         op.effect = effect or (random and state is None)
         op.backward = _private.is_backward(node) or (trace.border is not None)
         made = {}
         waits = operators.schema_name(node.target) in _WAITS
-        if waits:  # the results are the arguments, although the tracer made new tensors
+        if waits:  # the arguments themselves, although the tracer made new tensors
             known.update((_address(leaf), storage) for leaf, storage in _pairs(
                 value, torch.fx.map_arg(node.args[0], trace.structure.get)))
             aliases = True
@@ -245,12 +244,12 @@ class _Reader:
         trace.controls[node] = {op: None}
         for argument in node.all_input_nodes:
             self._read(op, argument)
-        if waits:  # until this wait, a collective may read its arguments, so they must stay in memory
+        if waits:  # until this wait, the collective may read its arguments
             for storage in list(op.reads):
                 op.reads.update(storage.producer.reads)
         op.pinned = op.effect or not tensors or not repeats_bitwise(node) or policies.must_save(node)
         if any(self._is_mutated(a) for a in node.all_input_nodes):
-            # If this operation ran after the forward pass, it would read values that have been written in between.
+            # After the forward pass, the operation would read values that have been written.
             op.pinned = op.pinned or statistics is None
             self.read_before_writes.append(op)
         if self.tangents and trace.border is None and any(self._stands_in(a, self.shared) for a in node.all_input_nodes):
@@ -262,7 +261,6 @@ class _Reader:
             self.last_placed = op
 
     def _add_part(self, node):
-        """Adds a getitem."""
         trace, parent = self.trace, node.args[0]
         structure = trace.structure[parent]
         trace.structure[node] = structure[node.args[1]] if isinstance(structure, (tuple, list)) else structure
@@ -281,15 +279,15 @@ class _Reader:
         return op
 
     def _running_statistics(self, node):
-        """Adds an operation that keeps the new running statistics of a batch norm until the buffers are written. They
-        are separate from the batch norm's output, which may be computed again."""
+        """Adds an operation that holds a batch norm's new running statistics until the buffers are written. The batch
+        norm itself may run again."""
         op = self._operation(None, f"{node.name} buffers")
         op.pinned = True
         return op
 
     def _saved_state(self, node, tensors):
-        """Adds an operation that saves the state of a random operation's generator. Adds nothing if the random
-        operation must run once, or if its results have no more bytes than such a state."""
+        """Adds an operation that saves the generator's state for a random operation. Adds nothing if the random
+        operation must run once, or if its results are no larger than the state."""
         device = operators.generator_device(node)
         size = state_bytes(device) if device is not None else 0
         made = {_address(t): _private.hint(t.untyped_storage().nbytes()) for t in tensors}
@@ -298,7 +296,7 @@ class _Reader:
         op = self._operation(None, f"{node.name} state")
         op.pinned = op.effect = True
         op.backward = _private.is_backward(node) or (self.trace.border is not None)
-        op.outputs.append(Storage(size, op, allocated=size))  # the state is in the CPU's memory for every device
+        op.outputs.append(Storage(size, op, allocated=size))  # the state is in the CPU's memory, whatever the device
         return op
 
     def _output(self, op, tensor):
@@ -320,7 +318,6 @@ class _Reader:
             trace.dependents[op].append(node)
 
     def _read(self, op, node):
-        """Adds the storages of `node` to those that `op` reads."""
         for leaf in pytree.tree_leaves(self.trace.structure.get(node)):
             if isinstance(leaf, Storage) and leaf.producer is not None and leaf.producer is not op:
                 op.reads[leaf] = None
@@ -339,8 +336,8 @@ class _Reader:
         return self._stands_in(node, self.mutated)
 
     def _updated_outputs(self):
-        """Finds the outputs that are gradients needed only to update one parameter. Returns a dict from the index of
-        the output to the placeholder of the parameter."""
+        """Finds gradients that are needed only to update one parameter. Returns {index of the output: placeholder of
+        the parameter}."""
         trace, found, uses = self.trace, {}, {}
         by_description = {node.meta.get("desc"): node for node in self.updates}
         for position, leaf in enumerate(self.outputs):
@@ -372,9 +369,9 @@ class _Reader:
         return {position: node for position, node in found.items() if may(position, node)}
 
     def _add_updates(self, updated):
-        """Adds the updates of parameters. An update runs after all operations that read the parameter. It also runs
-        after all operations that read the results of these operations, because otherwise the results could be computed
-        again from the updated parameter. Trace.in_time ensures what this order does not express."""
+        """Adds the updates of parameters. An update runs after all operations that read the parameter, and after all
+        that read their results, because these could otherwise be computed again from the updated parameter.
+        Trace.in_time ensures what such an order cannot express."""
         trace = self.trace
         readers, consumers = {}, {}
         for op in trace.operations:
@@ -406,7 +403,7 @@ class _Reader:
             description = self.descriptions[position] if position < len(self.descriptions) else None
             forward = self.forward_outputs is not None and position < self.forward_outputs
             if forward and _private.is_mutation(description):
-                continue  # the border reads this result; then AOTAutograd copies it into the input and frees it
+                continue  # AOTAutograd copies this result into the input at the border
             for storage in pytree.tree_leaves(trace.structure.get(leaf)):
                 if not isinstance(storage, Storage) or storage.producer is None:
                     continue
@@ -415,7 +412,7 @@ class _Reader:
                     storage.producer.pinned = True
                 parameter = self._parameter(description.grad_of) if _private.is_gradient(description) else None
                 if parameter is not None and not forward and storage.producer is not trace.border:
-                    # Added once for each parameter, because torch copies a gradient that several parameters share.
+                    # Counted once per parameter, because torch copies a gradient that several parameters share.
                     resident += storage.size
                     if is_kept_as_gradient(leaf.meta["val"], parameter.meta["val"]):
                         trace.gradients.setdefault(storage, storage.size)
@@ -431,8 +428,7 @@ class _Reader:
     # --- Order
 
     def _order_writes(self):
-        """If an operation writes a storage, makes all operations that read or write this storage run once and in their
-        order."""
+        """Makes all operations that access a written storage run once and in their order."""
         trace = self.trace
         written = {}
         for op in trace.operations:
@@ -460,8 +456,7 @@ class _Reader:
 
     def _order_recomputed(self):
         """Orders the two runs of each split operation (policies.py). The late run comes after the border. Operations
-        that read the early run, run only once, so that the result of the early run is not kept for the backward
-        pass."""
+        that read the early run's result run only once, so that this result need not be kept for the backward pass."""
         for op in self.trace.operations:
             run = policies.run_of(op.node) if op.node is not None else None
             if run is policies.LATE and op.index > self.trace.border.index:
@@ -491,7 +486,7 @@ def _address(tensor):
 
 
 def _pairs(value, structure):
-    """Yields (tensor, its storage) for each tensor of a value with this structure."""
+    """Yields (tensor, storage) for each tensor of a value with this structure."""
     if isinstance(value, torch.Tensor):
         if isinstance(structure, Storage):
             yield value, structure

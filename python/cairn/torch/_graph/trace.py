@@ -1,7 +1,7 @@
-"""A trace: the operations of an FX graph and the storages that they make and read. The Cairn graph is built from it.
+"""A trace: the operations of an FX graph and the storages that they make and read, from which the Cairn graph is built.
 
-The end of the forward pass is an operation, too, the *border*. A *part* is a getitem, which takes one value from the
-results of an operation.
+The end of the forward pass is an operation, too, the *border*. A *part* is a getitem, which takes one value from an
+operation's results.
 """
 
 import dataclasses
@@ -20,13 +20,13 @@ from .layouts import Layouts
 class Storage:
     """Bytes that are allocated and freed together. A storage without a producer is resident."""
 
-    size: int  # bytes that count in the plan; 0 if the caller owns the storage, such as a parameter's gradient
+    size: int  # bytes in the plan; 0 if the caller owns the storage, as for a parameter's gradient
     producer: Optional["Operation"] = None
     output: int = 0  # index of the producer's output
     keep: bool = False
     device: str = "cpu"
-    allocated: int = 0  # bytes that are allocated for it
-    as_traced: bool = True  # whether the kernel's layout is the one that the tracer assumed
+    allocated: int = 0  # bytes that are really allocated
+    as_traced: bool = True  # whether the kernel's layout is the one of the tracer
 
 
 @dataclasses.dataclass(eq=False)
@@ -34,18 +34,18 @@ class Operation:
     """One node of the Cairn graph."""
 
     index: int
-    node: Optional[torch.fx.Node]  # None: nothing runs, as for the border between the passes
+    node: Optional[torch.fx.Node]  # None: nothing runs, as for the border
     label: str = ""  # for an operation without a node
     reads: dict = dataclasses.field(default_factory=dict)  # Storage -> None, in order
     after: dict = dataclasses.field(default_factory=dict)  # Operation -> None: control edges
     outputs: list = dataclasses.field(default_factory=list)  # Storage
     pinned: bool = False
     backward: bool = False
-    # Whether it draws random numbers or has side effects, or may do so. Such operations run once and keep their order.
+    # Whether it draws random numbers or has side effects, or may do so. If so, it runs once, in its order.
     effect: bool = False
-    statistics: Optional["Operation"] = None  # only for a batch norm: operation whose outputs are its new statistics
+    statistics: Optional["Operation"] = None  # only for a batch norm: the Operation that holds its new statistics
     state: Optional["Operation"] = None  # only for a random operation that may run again: saves the state
-    update: Optional[Update] = None  # if not None, this update of a parameter runs instead of a node
+    update: Optional[Update] = None  # this update of a parameter runs instead of a node
     cost: int = 0
     scratch: int = 0
 
@@ -55,7 +55,6 @@ class Operation:
 
 
 class Trace:
-    """The operations of an FX graph, in its order."""
 
     def __init__(self, name):
         self.name = name
@@ -63,31 +62,31 @@ class Trace:
         self.operation_of = {}  # fx node -> its Operation, if it has one
         self.structure = {}  # fx node -> its value, with a Storage instead of each tensor
         self.controls = {}  # fx node -> operations that must run before the node's value is used
-        self.roots = {}  # view or part -> the operations that make what it views
+        self.roots = {}  # view or part -> operations that make what it views
         self.dependents = {}  # Operation -> views and parts of its results, in order
         self.parts = {}  # Operation -> getitems of it
-        self.border = None  # the Operation at which the forward pass has ended; None if there is no backward pass
-        # Storage of a gradient that the caller gives -> the result that it belongs to; None: unknown.
+        self.border = None  # the Operation at which the forward pass has ended; None: no backward pass
+        # Storage of a gradient that the caller gives -> the result to which it belongs; None: unknown.
         self.tangents = {}
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, for gradients that the caller will own
         self.readers = {}  # Operation that updates a parameter -> operations that read the parameter
-        self.updated = {}  # index of a gradient that is not returned -> Operation that uses it for an update
-        self.device = "cpu"  # the device that holds the most bytes; the budget is about this device
+        self.updated = {}  # index of a gradient that is not returned -> Operation that updates a parameter with it
+        self.device = "cpu"  # the device of the budget: the one with the most bytes
         self.elsewhere = {}  # other device -> bytes there, which are not in the budget
-        self.sizes = []  # sizes of the storages according to the tracer; they may be symbolic
-        self.sized_by_data = []  # names of operations whose results have a size that nothing bounds before they run
+        self.sizes = []  # the tracer's sizes of storages; they may be symbolic
+        self.sized_by_data = []  # names of operations whose results have a size without bounds before they run
         self.estimated = []  # operations whose cost or scratch could not be measured
-        self.layouts = Layouts()  # the kernels' layouts; unknown before they are measured
-        self.shared_name = None  # name that is the same on all ranks; None: there is one process
+        self.layouts = Layouts()  # the kernels' layouts, once they are measured
+        self.shared_name = None  # a name that is equal on all ranks; None: there is one process
 
     def is_view(self, node):
         return node in self.roots
 
     def read_again(self, steps):
-        """Finds what the schedule's recomputations read that the caller may have written since the forward pass: inputs
-        and results that operations of the forward pass read when they run after the border. Returns (names of these
-        inputs, whether such results are read)."""
+        """Finds what recomputation reads and the caller may have written since the forward pass. Returns (names of
+        inputs, whether results of the forward pass are read) of operations of the forward pass that run after the
+        border."""
         if self.border is None:
             return [], False
         late = {self.operations[step] for step in steps[steps.index(self.border.index):]}
@@ -99,8 +98,8 @@ class Trace:
                 and inputs.intersection(pytree.tree_leaves(value))], any(storage.keep for storage in read - inputs)
 
     def order(self):
-        """Returns the order of the Cairn graph's baseline, as indices of operations. It is the order of the FX graph,
-        except that each parameter is updated as early as possible."""
+        """Returns the order of the baseline, as indices of operations: that of the FX graph, but with each update of a
+        parameter as early as possible."""
         ready = {}  # operation -> updates that can run right after it
         for update in self.readers:
             before = [s.producer for s in update.reads] + list(update.after)
@@ -112,7 +111,7 @@ class Trace:
         return order
 
     def in_time(self, steps):
-        """Returns the steps of a schedule in an order in which each parameter is updated after the last run of its
+        """Moves the steps of a schedule so that each update of a parameter comes after the last run of the parameter's
         readers."""
         last = {step: position for position, step in enumerate(steps)}
         late = {}  # position -> updates that must come after this position
@@ -125,9 +124,9 @@ class Trace:
                 for s in ([] if step in moved else [step]) + late.get(position, [])]
 
     def count_copied(self):
-        """Counts the gradients that torch copies because their layout differs from that of their parameters. Other
-        gradients count as 0 bytes, because the caller owns them. If the plan contains the update of the parameter, the
-        copy is scratch of the update."""
+        """Counts the gradients that torch copies because their layout differs from that of their parameters. The caller
+        owns the others, so they have 0 bytes. If the plan has the update of the parameter, the copy is scratch of the
+        update."""
         for storage in [s for s in self.gradients if not s.as_traced]:
             storage.size = storage.allocated
             del self.gradients[storage]

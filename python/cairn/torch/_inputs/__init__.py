@@ -1,2 +1,1 @@
-"""Inputs of a graph may be written without torch noticing. Finds out which inputs may be written, and whether they
-were."""
+"""Finds out which inputs of a graph may be written without torch noticing, and whether they were."""

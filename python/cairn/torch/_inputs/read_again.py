@@ -1,7 +1,7 @@
-"""Checks that a backward pass computes again from the same values that the forward pass has read.
+"""Checks that a backward pass computes again from the values that the forward pass has read.
 
-Most writes increase the version of a tensor, which torch checks. Tensors that are known to share memory with others are
-not read again (``sharing``). All other writes are found here, by comparing values.
+Torch itself notices most writes, by a tensor's version. Tensors that are known to share memory are not read again
+(``sharing``). This file finds all other writes, by comparing values.
 """
 
 import ctypes
@@ -18,8 +18,8 @@ from .sharing import shared
 
 class ReadAgain:
     """Checks the inputs, buffers and results of one graph when it runs. ``owner``: the Backend, which gives warnings.
-    ``report``: the GraphReport, which says what is read again. ``alive``: a together.Alive, which knows the runs of the
-    graph. ``split``: number of results of the forward pass. ``module``: the forward module before AOTAutograd compiles
+    ``report``: the GraphReport, which says what is read again. ``alive``: a together.Alive, which knows the graph's
+    runs. ``split``: number of results of the forward pass. ``module``: the forward module before AOTAutograd compiles
     hooks into it."""
 
     def __init__(self, owner, report, alive, split, kernels, module):
@@ -65,13 +65,13 @@ class ReadAgain:
         return call
 
     def _results_saved(self, values, names):
-        """Returns, by name, the values that are saved for the backward pass and share their storage with a result."""
+        """Returns, by name, the values saved for the backward pass that share their storage with a result."""
         results = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, values[:self.split])}
         return {name: t for name, t in list(zip(names, values))[self.split:]
                 if _private.is_plain(t) and t.untyped_storage().data_ptr() in results}
 
     def _copy_shared(self, args, positions):
-        """Puts copies in the place of arguments that did not share memory when the plan was made, but do so now."""
+        """Copies arguments that share memory now, but did not when the plan was made."""
         size = 0
         for k in shared([args[i] for i in positions], running=True):
             args[positions[k]] = new = _private.copy_of_input(args[positions[k]])
@@ -83,9 +83,8 @@ class ReadAgain:
                 "nobody writes it before the backward pass has ended")
 
     def _lay_out(self, args, names, layouts):
-        """If saved-tensor hooks have changed the layout or alignment of an argument, puts a copy with the old layout in
-        its place. Otherwise, recomputation from the argument would round differently and draw noise in another
-        order."""
+        """Copies arguments whose layout or alignment saved-tensor hooks have changed, with the old layout. Otherwise
+        recomputation would round differently and draw noise in another order."""
         for k, name in enumerate(names):
             if _private.is_plain(args[k]) and _layout(args[k]) != layouts.get(name, _layout(args[k])):
                 args[k] = _laid_out(args[k], *layouts[name])
@@ -118,15 +117,15 @@ class ReadAgain:
 
 
 class Unchanged:
-    """Records the values that one run of a forward pass has read, so that they can be compared later. Tensors on a GPU
-    are left out, because a comparison would wait for the device."""
+    """Records the values that a forward pass has read, to compare them later. Tensors on a GPU are left out, because a
+    comparison would wait for the device."""
 
     def __init__(self, tensors, kernels="", hooks=False):
-        """``tensors``: the tensors by name. ``hooks``: whether values that are saved for the backward pass go through
-        saved-tensor hooks."""
+        """``tensors``: name -> tensor. ``hooks``: whether saved-tensor hooks receive the values that are saved for the
+        backward pass."""
         self.kernels, self.hooks, self.modes = kernels, hooks, _private.modes_of_user()
         self.known = {}  # name -> (address, shape, strides, checksum)
-        self.layouts = {}  # name -> _layout(), for all values that are saved for the backward pass
+        self.layouts = {}  # name -> _layout(), for all values saved for the backward pass
         self.note(tensors)
 
     def note(self, tensors):
@@ -135,8 +134,8 @@ class Unchanged:
                 self.known[name] = tensor.data_ptr(), tensor.shape, tensor.stride(), _checksum(tensor, tensor.stride())
 
     def changed(self, tensors):
-        """Returns the name of the first tensor whose values differ from the recorded ones; None if there is none.
-        Address and layout may differ, because saved-tensor hooks may have changed them."""
+        """Returns the name of the first tensor whose values have changed, or None. Address and layout may differ,
+        because of saved-tensor hooks."""
         for name, tensor in tensors.items():
             if name in self.known and _private.is_plain(tensor):
                 _, shape, strides, checksum = self.known[name]
@@ -145,24 +144,22 @@ class Unchanged:
         return None
 
     def in_place(self, name, tensor):
-        """Returns whether the tensor has the recorded address."""
         return tensor.data_ptr() == self.known[name][0]
 
 
 def _layout(tensor):
-    """Returns (strides, alignment) of a tensor."""
     return tensor.stride(), _private.alignment_of(tensor) if _private.is_there(tensor) else 0
 
 
 def _laid_out(tensor, strides, alignment):
-    """Returns a copy with these strides and this alignment. An expanded dimension is copied only once."""
+    """Returns a copy with these strides and this alignment. An expanded dimension is copied once."""
     tensor, shape = tensor.detach(), tensor.shape
     tensor = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)]
     new = _private.empty_aligned(tensor.shape, strides, alignment, dtype=tensor.dtype, device=tensor.device)
     return new.copy_(tensor).expand(shape)
 
 
-_PIECE = 1024 * 1024  # bytes that are copied at a time if a tensor has gaps
+_PIECE = 1024 * 1024  # bytes to copy at a time if a tensor has gaps
 
 
 def _has_a_checksum(value):
@@ -170,9 +167,9 @@ def _has_a_checksum(value):
 
 
 def _checksum(tensor, strides):
-    """Computes the CRC-32 of a tensor's elements, in the order in which they would be in memory with these strides.
-    Allocates no memory through torch, so that it raises no measured peak."""
-    # Takes only one element of each expanded dimension.
+    """Returns the CRC-32 of a tensor's elements in their order in memory under these strides. Allocates nothing through
+    torch, so that it raises no measured peak."""
+    # Takes one element of each expanded dimension.
     tensor = tensor.detach()[tuple(0 if step == 0 else slice(None) for step in strides)]
     steps = [step for step in strides if step != 0]
     tensor = tensor.permute(sorted(range(len(steps)), key=lambda i: (-steps[i], tensor.shape[i] == 1)))

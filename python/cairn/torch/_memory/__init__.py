@@ -1,1 +1,1 @@
-"""Measures how many bytes are really in memory, for one graph and for several graphs together."""
+"""Measures how many bytes are in memory, for one graph and for several graphs together."""

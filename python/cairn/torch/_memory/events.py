@@ -1,6 +1,5 @@
-"""Computes the bytes in memory from the allocation events of torch's profiler or, on a GPU, of torch's allocator.
-
-These events contain every allocation. A dispatch mode would miss the memory that kernels allocate for themselves.
+"""Computes the bytes in memory from the events of torch's profiler or, on a GPU, of torch's allocator. They contain
+every allocation; a dispatch mode would miss what kernels allocate for themselves.
 """
 
 import bisect
@@ -12,17 +11,17 @@ _BLOCK = 512  # bytes; CUDA's caching allocator hands out multiples of this size
 
 
 class MemoryTrace:
-    """Records every allocation on one kind of device within a ``with`` block. Only one profiler can be active at a
-    time: ``available`` says whether a recording is possible.
+    """Records every allocation on one kind of device within a ``with`` block. ``available`` is False if another
+    profiler is active, because there can be only one.
 
-    After the block, ``peak`` is the largest number of bytes in memory, minus the bytes in memory at the beginning.
-    ``end`` is the same difference for the end of the block.
+    After the block, ``peak`` is the largest number of bytes in memory, minus those in memory at the beginning. ``end``
+    is the same for the end of the block.
     """
 
     def __init__(self, device="cpu"):
         self.device = device
         self.times, self.sizes, self.addresses = [], [], []
-        self.blocks = []  # (time of the beginning in ns, name) of operations and of record_function blocks
+        self.blocks = []  # (beginning in ns, name) of operations and of record_function blocks
 
     @staticmethod
     def available():
@@ -59,14 +58,14 @@ class MemoryTrace:
     def live(self, without=(), held=()):
         """Returns the bytes in memory after each event, minus those before the first event. ``without``: addresses of
         storages that are in memory at the end but do not count. ``held``: addresses of storages that were there before
-        the first event and count to the end, even if they are freed."""
+        the first event and count until the end, even if they are freed."""
         first = {}  # address -> its first event
         for i, address in enumerate(self.addresses):
             first.setdefault(address, i)
-        # If the first event at an address is an allocation, another storage was put there, whose events do count.
+        # An address whose first event is an allocation was free, so the events there are of another storage and count.
         ignored = {first[address] for address in held if address in first and self.sizes[first[address]] < 0}
         left = set(without)
-        # Going backwards, the first event at an address is about the storage that is there at the end.
+        # Going backwards, the first event at an address belongs to the storage that is there at the end.
         for i in range(len(self.sizes) - 1, -1, -1):
             if self.addresses[i] in left:
                 left.discard(self.addresses[i])
@@ -88,7 +87,7 @@ class MemoryTrace:
         return sum(self.sizes)
 
     def at_peak(self, without=(), held=()):
-        """Returns (bytes of the peak, name of the operation that ran then)."""
+        """Returns (bytes of the peak, operation that ran then)."""
         live = self.live(without, held)
         if not live:
             return 0, ""
@@ -98,9 +97,9 @@ class MemoryTrace:
 
 
 def timed(history, found):
-    """Converts events of a GPU's allocator, (address, bytes), to (ns, bytes rounded up to blocks, address). The times
-    are those of the profiler's events ``found``, whose allocations are in the same order. An event that the profiler
-    did not record gets the time of the event before it."""
+    """Converts events (address, bytes) of a GPU's allocator to (ns, bytes rounded up to blocks, address). Times come
+    from the profiler's events ``found``, whose allocations have the same order. An event that the profiler did not
+    record gets the time of the previous event."""
     allocated = [(time, address) for time, size, address in found if size > 0]
     events, k, now = [], 0, allocated[0][0] if allocated else 0
     for address, size in history:
@@ -112,14 +111,14 @@ def timed(history, found):
 
 
 def measure_peak(function, device="cpu"):
-    """Calls ``function``. Returns (its result, peak, end), where peak and end are those of MemoryTrace."""
+    """Calls ``function``. Returns (its result, MemoryTrace.peak, MemoryTrace.end)."""
     with MemoryTrace(device) as trace:
         result = function()
     return result, max(trace.peak, 0), trace.end
 
 
 def bytes_of(tensors):
-    """Returns the bytes of the distinct storages of the tensors among the values."""
+    """Returns the bytes of the distinct storages of the given tensors."""
     sizes = {}
     for tensor in tensors:
         if _private.is_plain(tensor):
@@ -129,7 +128,7 @@ def bytes_of(tensors):
 
 
 def bytes_beyond(tensors):
-    """Returns how many bytes the storages of the tensors among the values have more than these tensors need."""
+    """Returns how many more bytes the storages of the given tensors have than the tensors need."""
     needed = {}
     for tensor in filter(_private.is_plain, tensors):
         storage = tensor.untyped_storage()

@@ -12,28 +12,27 @@ from .events import MemoryTrace, bytes_beyond, bytes_of
 
 
 def kept_results(trace, leaves):
-    """Returns the indices of the forward pass's results that count as held by the caller. These are all results except
-    for those that are written into inputs."""
+    """Returns the indices of the forward pass's results that count as held by the caller: all but those that are
+    written into inputs."""
     return [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.fx.Node) and any(
         s is not None and s.keep and s.producer is not None
         for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
 
 
-_MOST_SIZES = 8  # number of different symbolic sizes that are measured, because a measurement takes time
+_MOST_SIZES = 8  # largest number of different symbolic sizes that are measured
 
 
 class Measured:
-    """Measures the first run of a graph's forward and backward pass, and compares the peak with the promise."""
 
     def __init__(self, trace, solved, report, num_fwd_outputs, joint):
         self.trace, self.solved, self.report = trace, solved, report
         self.done = solved.measured is not None
-        # The symbolic sizes of measured runs. Scratch can be larger for smaller sizes, so runs with the first
-        # _MOST_SIZES different sizes are measured.
+        # The symbolic sizes of measured runs. Smaller sizes can need more scratch, so the first _MOST_SIZES different
+        # sizes are measured.
         self.sizes = set()
-        self.present_sizes = ()  # those of the latest run that is being measured
+        self.present_sizes = ()  # those of the latest measured run
         self.has_sizes = any(_private.is_sym(n.meta.get("val")) for n in joint.graph.find_nodes(op="placeholder"))
-        # Number of runs that are not measured, because an optimizer allocates its state in them.
+        # Number of runs that are not measured. An optimizer allocates its state in the first run.
         self.passed_over = 1 if trace.updated else 0
         if self.done:
             report.measured, report.measured_before = solved.measured, True
@@ -47,14 +46,14 @@ class Measured:
                 s in trace.gradients for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
         self.split = split
         self.kept_positions = kept_results(trace, leaves[:split])
-        # The next three attributes are about all forward passes since the last measurement, because several forward
-        # passes may run before a backward pass.
+        # These three are about all forward passes since the last measurement, because several can run before a backward
+        # pass.
         self.inputs = set()  # addresses of inputs
         self.outputs_held = 0  # largest number of bytes of results that the backward pass does not get
         self.outputs = set()  # addresses of results, which count even if the caller has freed them
 
     def measure_again(self, passing_over=0):
-        """Lets the next run be measured again, after ``passing_over`` runs that are not measured."""
+        """Measures a run again, after ``passing_over`` runs that are not measured."""
         self.passed_over = passing_over
         self.done, self.forward_peak, self.report.measured, self.report.measured_before = False, None, None, False
         self.inputs, self.outputs_held, self.outputs = set(), 0, set()
@@ -84,7 +83,7 @@ class Measured:
         return _private.called_boxed(call)
 
     def _note_sizes(self, args):
-        """Measures this run, too, if its symbolic sizes are new."""
+        """Measures this run if its symbolic sizes are new."""
         sizes = tuple(arg for arg in args if type(arg) is int)
         if self.done and not self.sizes:  # measured by an earlier process
             self.sizes.add(sizes)
@@ -105,7 +104,7 @@ class Measured:
         peak, operation = trace.at_peak()
         if self.forward_peak is None or peak > self.forward_peak:
             self.forward_peak, self.forward_operation = peak, operation
-        # Addresses that this run has allocated belonged to values of earlier runs that are gone.
+        # At an address that this run has allocated, the value of an earlier run is gone.
         allocated = {address for address, size in zip(trace.addresses, trace.sizes) if size > 0}
         self.inputs = self.inputs - allocated | inputs
         self.outputs -= allocated
@@ -131,8 +130,7 @@ class Measured:
         if self.forward_peak is None or _private.keeps_graph() or any(map(_private.is_batched, args)):
             return run(args)
         held = bytes_of(a for a, n in zip(args, names) if not n.startswith("primals") or self._is_copied(a))
-        # If gradients are parts of larger tensors, together.py counts the other bytes of these tensors, so they do not
-        # count here.
+        # If gradients are parts of larger tensors, together.py counts the other bytes, so they do not count here.
         held += self.outputs_held - bytes_beyond(args[i] for i in tangents)
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
@@ -145,7 +143,7 @@ class Measured:
         return result
 
     def _is_copied(self, value):
-        """Returns whether hooks on saved tensors have moved an input to a different address."""
+        """Returns whether saved-tensor hooks have moved an input to another address."""
         return _private.is_plain(value) and value.untyped_storage().data_ptr() not in self.inputs
 
     def _compare(self, peak, operation):

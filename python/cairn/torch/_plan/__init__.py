@@ -1,2 +1,1 @@
-"""Finds a schedule within a budget, and cuts it into a forward and a backward pass. Also stores the least budget
-known."""
+"""Finds a schedule within a budget, cuts it into a forward and a backward pass, and stores the least budget known."""

@@ -1,5 +1,4 @@
-"""Stores the schedule of lowest peak that is known for a graph. It can come from a search for any budget, in any
-process."""
+"""Stores, for a graph, the schedule of lowest peak that any search of any process has found."""
 
 import time
 
@@ -7,17 +6,17 @@ import cairn
 
 from .. import _cache
 
-# Shares of a time limit; the rest is for finding a cheaper schedule.
+# Parts of a time limit. The rest is for a cheaper schedule of the lowest peak.
 _SHARES = {"search": 1 / 2, "tries": 3 / 8, "one try": 1 / 20}
-_FIRST_STEP = 1 / 64  # share of the peak; when a budget has been met, the next one is lower by at least this share
-_CLOSE = 1 / 400  # share of the peak; if a met and an unmet budget are this close, further tries ask for one byte less
+_FIRST_STEP = 1 / 64  # of the peak; after a budget was met, the next one is lower by at least this part
+_CLOSE = 1 / 400  # of the peak; if a met and an unmet budget are this close, further tries ask for one byte less
 _LAST_TRIES = 16  # largest number of tries that ask for one byte less
-_FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)  # shares of the peak by which the last budgets that are tried are below the peak
+_FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)  # of the peak; how far the last budgets to try are below it
 
 
 class Least:
-    """The schedule of lowest peak that is known for a graph. ``digest``: a text that differs for different graphs.
-    ``in_time``: a function that puts the steps of a schedule into an order that may run."""
+    """The schedule of lowest known peak of a graph. ``digest``: differs for different graphs. ``in_time``: a function
+    that puts a schedule's steps into an order that may run (Trace.in_time)."""
 
     def __init__(self, graph, digest, in_time=list):
         self.graph, self.in_time = graph, in_time
@@ -30,12 +29,12 @@ class Least:
         stored = _cache.load(self.name)
         if isinstance(stored, dict) and is_schedule(graph, stored.get("steps")):
             self.offer(stored["steps"])
-            self._searched = stored.get("searched")  # the limits of the search that found the stored schedule
+            self._searched = stored.get("searched")  # limits of the search that found the stored schedule
         self._stored = (self.peak, self._searched)
 
     def offer(self, steps, lower_bound=None):
-        """Stores a schedule if its peak is lower than the lowest known. Returns (its steps in an order that may run,
-        their peak)."""
+        """Stores a schedule if its peak is the lowest so far. Returns (its steps in an order that may run, their
+        peak)."""
         self.lower_bound = max(self.lower_bound, lower_bound or 0)
         steps = self.in_time([int(v) for v in steps])
         evaluation = cairn.evaluate(self.graph, steps)
@@ -54,10 +53,9 @@ class Least:
             self._stored = now
 
     def search(self, limits):
-        """Searches for the least peak: first without a budget, then under budgets below the lowest peak found, until a
-        budget is not met. The reason is that a search under a budget reaches lower peaks than a search without one. For
-        the same limits, the search runs only once, so that the budget named by an error is the one that "min"
-        reaches."""
+        """Searches for the least peak: first without a budget, then under lower and lower budgets until one is not met,
+        because a search under a budget reaches lower peaks. With the same limits as before, does nothing, so that an
+        error names the budget that "min" reaches."""
         given = [limits.time_limit, limits.work_limit]
         if self._searched == given:
             return
@@ -83,8 +81,8 @@ class Least:
         self.save()
 
     def _descend(self, met, more):
-        """Tries budgets below the lowest peak, each time lower by a larger step, until a budget is not met. Afterwards
-        tries budgets between the lowest peak and the budget that was not met."""
+        """Tries budgets below the lowest peak, in growing steps, until one is not met. Then tries budgets between the
+        two."""
         unmet, step, last = 0, 1, 0  # unmet: the largest budget that was not met
         while more() and last < _LAST_TRIES:
             between = self.peak - max(unmet, self.lower_bound - 1)
@@ -105,7 +103,7 @@ class Least:
         return self.steps == self.in_time(list(map(int, self.graph.input_order)))
 
     def offer_answer(self, goal, arguments, **more):
-        """Searches for a schedule within the budget ``goal`` and offers it. Returns its peak; infinity if nothing was
+        """Searches within the budget ``goal`` and offers what it finds. Returns the peak; infinity if nothing was
         found."""
         try:
             answer = cairn.solve(self.graph, goal, peak_only=True, **arguments, **more)
@@ -116,15 +114,14 @@ class Least:
         return self.offer(answer.schedule.steps, bound)[1]
 
     def offer_error(self, error):
-        """Takes over the lower bound and the schedule from the error of a search that did not meet its budget."""
+        """Takes lower bound and schedule from the error of a search that did not meet its budget."""
         self.lower_bound = max(self.lower_bound, error.lower_bound or 0)
         if error.least is not None:
             self.offer(error.least.schedule.steps)
 
 
 def is_schedule(graph, steps):
-    """Returns whether ``steps`` is a schedule that the graph can run. The steps come from a file, which may be
-    damaged."""
+    """Returns whether the graph can run ``steps``, which come from a file and may be damaged."""
     def is_node(value):
         return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < graph.node_count
 

@@ -1,5 +1,5 @@
-"""The partition function, which AOTAutograd calls to cut a joint graph into forward and backward pass. It schedules the
-joint graph first."""
+"""The function that AOTAutograd calls to cut a joint graph into forward and backward pass. It schedules the graph
+first."""
 
 import dataclasses
 import time
@@ -32,14 +32,14 @@ class Options:
     approximate: bool = False  # whether Inductor compiles the schedule
     accumulate: bool = False  # whether new gradients of parameters are part of the budget
     replay: bool = False  # whether random operations may run again
-    inputs: str = "checked"  # see backend()
+    inputs: str = "checked"  # inputs= of backend()
     all_differentiated: bool = False  # whether gradients of results beside a loss are part of the budget
     updates: Optional[Updates] = None  # the updates by optimizers in the plan
 
 
 def prepare(graph, options, *, device=None, **reading):
     """Reads an FX graph. Returns (Trace, cairn.Graph, seconds of each part of the work). ``device``: the device for
-    which costs are estimated, if it is not the device of the graph."""
+    which costs are estimated, if not the graph's."""
     begin = time.monotonic()
     simplify(graph)
     results = _private.outputs(graph)[:reading.get("forward_outputs") or 0]
@@ -49,7 +49,7 @@ def prepare(graph, options, *, device=None, **reading):
     _private.pin_sizes(trace.sizes, graph)
     trace.device = device or trace.device
     estimate(trace)
-    # The name is computed before costs are measured, because measured costs differ from rank to rank.
+    # Named before measuring, because measured costs differ from rank to rank.
     if _private.collective_store() is not None:
         trace.shared_name = [trace.build().fingerprint, str(options.budget)]
     seconds = {"read": time.monotonic() - begin}
@@ -65,15 +65,15 @@ def prepare(graph, options, *, device=None, **reading):
 
 
 def prepare_within(graph, options, *, largest=0, **reading):
-    """Does the same as prepare(), and also returns (budget in bytes, evaluation of the baseline). These two are about
-    the given graph. If the budget is below the baseline's peak, dropouts and random operations of the graph are
-    rewritten so that a schedule can save more memory, and the rewritten graph is returned. ``largest``: the largest
-    peak of earlier graphs, because a budget in percent refers to the largest graph."""
+    """Like prepare(), but also returns (budget in bytes, evaluation of the baseline) of the given graph. If the budget
+    is below the baseline's peak, rewrites dropouts and random operations, so that a schedule can save more memory, and
+    returns the rewritten graph. ``largest``: the largest peak of earlier graphs, to which a budget in percent
+    refers."""
     trace, built, seconds = prepare(graph, options, **reading)
-    # The baseline is the traced order, in which all updates of parameters come last, as in a step without a schedule.
+    # The baseline is the traced order, in which all updates come last, as in a step without a schedule.
     baseline = cairn.evaluate(built, range(built.node_count))
     goal = solve.budget_bytes(options.budget, max(baseline.peak, largest))
-    # Inductor compiles only torch's own operations, and not those that are inserted here.
+    # Inductor compiles only torch's own operations, not those inserted here.
     if (goal is None or goal < baseline.peak) and not options.approximate:
         split = dropout.split(graph, trace.layouts)
         replay = options.replay and any(is_random(node) for node in graph.nodes)
@@ -87,11 +87,11 @@ def prepare_within(graph, options, *, largest=0, **reading):
 
 def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
     """Finds a schedule. Returns (Solved, GraphReport). ``or_least``: whether to use the schedule of lowest known peak
-    if no schedule meets ``goal``."""
+    if none meets ``goal``."""
     solved = solve.solve(graph, goal, options.limits, baseline, description(trace), trace.shared_name, trace.in_time,
                           or_least, _advice(trace))
     if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
-        # An earlier process measured this peak. Here it may differ, because the scratch of some operations is unknown.
+        # The peak that another process measured may differ here, because the scratch of some operations is unknown.
         solved.measured = None
     seconds["solve"] = solved.seconds
     step, _, items, at_border, parts = _report.live_at_peak(trace, solved.steps)
@@ -109,7 +109,7 @@ def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
 
 
 def _advice(trace):
-    """Returns a text for an error about an unmet budget. It says how much memory results that are not the loss take."""
+    """Returns a text for an error about an unmet budget: how much memory results that are not the loss take."""
     gradients = sum(storage.size for storage in trace.tangents)
     results = sum(s.size for s in {s for op in trace.operations[:trace.border.index] for s in op.outputs if s.keep}
                   ) if trace.border is not None else 0
@@ -122,11 +122,10 @@ def _advice(trace):
 
 def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), or_least=lambda baseline: False):
     """Schedules a joint module and cuts it. Returns (forward module, backward module, Trace, Solved, GraphReport).
-    ``inputs``: the present inputs of the captured function; parameters among them may be updated in the backward pass.
-    ``or_least``: a function of the peak without a budget, which returns whether the least budget known may be used if
-    the goal is not met."""
+    ``inputs``: present inputs of the captured function, whose parameters may be updated in the backward pass.
+    ``or_least(peak without a budget)``: whether to use the least budget known if the goal is not met."""
     drop_zeros(joint.graph, num_fwd_outputs, _private.compiling()[1])
-    # Inductor (options.approximate) compiles only torch's own operations, and not the one that is inserted here.
+    # Inductor compiles only torch's own operations, not the one inserted here.
     if not options.all_differentiated and not options.approximate:
         expect_missing(joint.graph)
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
@@ -164,8 +163,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
 
 
 def _other_inputs(primals, inputs, parameters):
-    """Returns the placeholders of tensors that are no parameters: inputs of the caller, and buffers and other tensors
-    of modules."""
+    """Returns the placeholders of tensors that are no parameters: the caller's inputs, and buffers and other tensors of
+    modules."""
     found = []
     for node in primals:
         whole = _private.argument_of(node.meta.get("desc"), inputs)

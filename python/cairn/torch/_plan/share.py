@@ -1,13 +1,12 @@
-"""Decides whether a graph that cannot meet a budget in percent (a share) is an error. It is an error only if the graph
-trains.
+"""Decides when it is an error that a graph cannot meet a budget in percent (a share).
 
-A share refers to the largest graph that trains. This graph may be compiled late, because an evaluation or a small part
-of the model may come first. If a graph cannot meet its share, there are three cases:
+100% is what the largest graph that trains needs. That graph may be compiled late, because an evaluation or a small part
+of the model may come first. So if a graph cannot meet its share, there are three cases:
 
 - The graph has no backward pass or is tiny. It takes the least budget that works, with a warning.
 - The graph ends in its loss and was not compiled in evaluation mode. The error is raised at once.
-- In all other cases, the error is raised when the backward pass begins. If a larger graph that trains has been compiled
-  by then, the share may have become large enough, and there is no error.
+- Otherwise, the error is raised when the backward pass begins. There is no error if a larger graph that trains was
+  compiled in between and made the share large enough.
 """
 
 import torch
@@ -17,11 +16,11 @@ from .._errors import again
 from .._report import size_text
 from . import solve
 
-TINY = 64 * 1024  # bytes; a graph that needs no more than this without a budget may exceed its share
+TINY = 64 * 1024  # bytes; a graph with at most this peak without a budget may exceed its share
 
 
 class Share:
-    """Handles the share of one graph with a backward pass. Does nothing if the budget is no share."""
+    """The share of one graph with a backward pass. Does nothing if the budget is no share."""
 
     def __init__(self, owner, joint):
         self.owner = owner
@@ -30,8 +29,8 @@ class Share:
         self.waits = self.evaluates or not _ends_in_loss(joint)
         self.largest = owner.report.baseline if self.evaluates else owner.report.training_baseline
         self.report = None
-        # The InfeasibleError that will be raised when the backward pass begins, unless a larger graph has been compiled
-        # by then, so that the share is large enough; None: no error.
+        # The InfeasibleError to raise when the backward pass begins, unless a larger graph makes the share large enough
+        # by then.
         self.unmet = None
 
     def or_least(self, baseline):
@@ -62,7 +61,7 @@ class Share:
 
 
 def _ends_in_loss(joint):
-    """Returns whether one of the differentiated results is a single number."""
+    """Returns whether a differentiated result is a single number."""
     tangents = (n.meta.get("val") for n in joint.graph.find_nodes(op="placeholder") if _private.is_tangent(n))
     return any(isinstance(t, torch.Tensor) and _private.hint(t.numel()) == 1 for t in tangents)
 

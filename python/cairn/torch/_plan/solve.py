@@ -22,7 +22,7 @@ from .least import Least, is_schedule
 _FORMAT = 2
 _WAIT_BEYOND_LIMIT_S = 120
 _WAIT_FOR_WORK_S = 1800  # because the duration of a search under a work limit is unknown
-_TRIES = 3  # largest number of searches; each has a smaller budget, because reordering by in_time() can raise the peak
+_TRIES = 3  # largest number of searches; each has a smaller budget, because in_time() can raise the peak
 
 
 @dataclasses.dataclass
@@ -35,8 +35,7 @@ class Limits:
     solver: str = "auto"
 
     def __post_init__(self):
-        """Converts numbers of other packages, such as numpy's, to Python's, because files and solvers accept only
-        those."""
+        """Converts numbers of other packages, such as numpy's, because files and solvers accept only Python's."""
         self.time_limit = _seconds(self.time_limit)
         if self.work_limit is not None:
             self.work_limit = _count("work_limit", self.work_limit, 1)
@@ -50,20 +49,20 @@ class Limits:
         return {"time_limit": self.time_limit, "seed": self.seed, "solver": self.solver}
 
     def part(self, share):
-        """Returns the arguments of a search that gets a share of the time limit. A work limit is not divided, so that
+        """Returns the arguments of a search with a part of the time limit. A work limit is not divided, so that
         searches with equal arguments find the same."""
         return {**self.arguments(), **({"time_limit": share * self.time_limit} if self.work_limit is None else {})}
 
     @property
     def wait_s(self):
-        """Returns the seconds for which a rank waits until another rank has solved."""
+        """Returns how many seconds a rank waits for another rank's schedule."""
         return _WAIT_FOR_WORK_S if self.work_limit is not None else 10 * self.time_limit + _WAIT_BEYOND_LIMIT_S
 
 
 @dataclasses.dataclass
 class Solved:
     steps: list
-    peak: int  # peak of the schedule, in bytes
+    peak: int  # of the schedule, in bytes
     cost: int
     baseline_peak: int
     baseline_cost: int
@@ -73,8 +72,8 @@ class Solved:
     seconds: float
     source: str  # "solved", "cache" or "another rank"
     key: str
-    measured: Optional[int] = None  # the peak that an earlier process measured
-    unmet: Optional[InfeasibleError] = None  # why the budget is not met; the schedule is then that of lowest known peak
+    measured: Optional[int] = None  # peak that an earlier process measured
+    unmet: Optional[InfeasibleError] = None  # why the budget is not met; the schedule is that of lowest known peak
 
     @property
     def cost_increase(self):
@@ -82,8 +81,8 @@ class Solved:
 
 
 def budget_bytes(budget, baseline_peak):
-    """Converts a budget to bytes; returns None for "min". Text has the form that the command accepts. A budget in
-    percent (a share) is a percentage of ``baseline_peak``, rounded up."""
+    """Converts a budget to bytes; None for "min". Texts are those of the command. Percentages are of ``baseline_peak``,
+    rounded up."""
     if isinstance(budget, str):
         text = budget.strip()
         if text == "min":
@@ -113,8 +112,7 @@ _SHARE = re.compile(r"([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})\s*%")
 
 
 def _whole(value):
-    """Returns the value as an int if it is a whole number, such as 2**30, 8e9 or a number of numpy; None for anything
-    else."""
+    """Returns a whole number, such as 2**30, 8e9 or a number of numpy, as an int; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, numbers.Real) and float(value).is_integer():
@@ -164,7 +162,7 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     begin = time.monotonic()
     if goal is not None and goal >= graph.baseline.peak:
         return _solved(graph, in_time(list(map(int, graph.input_order))), goal, begin, "solved", key, "optimal", None, baseline)
-    # With another solver than auto, the least budget is that of this solver alone.
+    # Another solver than auto has a least budget of its own.
     own = [] if limits.solver == "auto" else [limits.solver]
     least = Least(graph, _digest(*identity, *own), in_time)
     store = _private.collective_store() if shared_name is not None else None
@@ -194,7 +192,7 @@ def _find(graph, goal, limits, key, least):
         return entry, "cache"
     if entry is None:
         entry, source = _search(graph, goal, limits, least), "solved"
-    else:  # a search of another process, for another budget, has found a lower peak
+    else:  # a search for another budget has found a lower peak
         entry, source = _entry_of(least), "cache"
     least.save()
     if "unmet" not in entry:
@@ -203,8 +201,7 @@ def _find(graph, goal, limits, key, least):
 
 
 def remember_measured(solved, measured):
-    """Stores a measured peak together with the schedule if it is within the promise, so that later processes need not
-    measure again."""
+    """Stores a measured peak that is within the promise, so that later processes need not measure again."""
     if measured > solved.peak:
         return
     name = f"schedule-{solved.key}.json"
@@ -221,7 +218,7 @@ def _solved(graph, steps, goal, begin, source, key, status, lower_bound, baselin
 
 
 def _valid(graph, goal, entry, in_time):
-    """Returns the stored schedule if it is valid for this graph and within the budget; else None."""
+    """Returns the stored schedule if it is valid for this graph and budget; else None."""
     def is_size(value):
         return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
@@ -234,9 +231,8 @@ def _valid(graph, goal, entry, in_time):
 
 
 def _agree(store, name, graph, goal, limits, key, least):
-    """Lets one rank search, and gives its schedule to the other ranks with the same step. The first rank that asks for
-    the schedule searches. It is not always rank 0, because ranks may have different steps, and a rank must not wait for
-    a rank that never asks."""
+    """Lets one rank search for all ranks with the same step. The first rank that asks searches. A fixed rank, such as
+    0, might never ask, because ranks can have different steps."""
     if store.add(f"{name}/asked", 1) == 1:
         try:
             entry, source = _find(graph, goal, limits, key, least)
@@ -260,8 +256,8 @@ def _agree(store, name, graph, goal, limits, key, least):
 
 
 def _search(graph, goal, limits, least):
-    """Searches for a schedule that is within the goal after in_time() has ordered its steps. If none is found, returns
-    the schedule of lowest known peak, with the reason as "unmet"."""
+    """Searches for a schedule that is within the goal after in_time(). If none is found, returns that of lowest known
+    peak, with the reason as "unmet"."""
     if goal is None:
         least.search(limits)
         return _entry_of(least)
@@ -288,7 +284,6 @@ def _entry_of(least):
 
 
 def _unmet(graph, goal, lower_bound, least):
-    """Returns the arguments of the InfeasibleError."""
     from .._report import size_text
     proved = f"; proved: no less than {size_text(lower_bound)}" if lower_bound else ""
     return [

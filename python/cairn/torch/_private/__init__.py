@@ -1,9 +1,7 @@
-"""Only this folder uses private names of torch, so that a new version of torch can break nothing outside of this
-folder.
+"""The private names of torch that Cairn uses. A new version of torch can break only this folder.
 
-``python/tests/torch/private`` tests the functions of this folder. The rest of ``cairn.torch`` calls them as
-``_private.name``. Of torch's private names, it uses only pytrees (``torch.utils._pytree``) and the classes of operators
-(``torch._ops``).
+``python/tests/torch/private`` tests its functions. The rest of ``cairn.torch`` calls them as ``_private.name``, and
+uses no private names of torch but pytrees (``torch.utils._pytree``) and the classes of operators (``torch._ops``).
 """
 
 from torch._dynamo.backends.common import aot_autograd

@@ -1,36 +1,33 @@
-"""Access to autograd's own graph: the node that runs now, the leaves to which it passes gradients, and its saved
-values."""
+"""Autograd's own graph: the node that runs now, the leaves to which it passes gradients, and its saved values."""
 
 import torch
 from torch._dynamo import compiled_autograd
 
 
 def accumulates(leaf):
-    """Returns whether the running backward pass adds to the gradient of this leaf."""
+    """Returns whether the running backward pass adds to this leaf's gradient."""
     try:
         return torch._C._will_engine_execute_node(torch.autograd.graph.get_gradient_edge(leaf).node)
-    except RuntimeError:  # the gradient is returned to the caller (autograd.grad)
+    except RuntimeError:  # autograd.grad returns the gradient instead
         return False
 
 
 def metadata_of_node():
-    """Returns the ``metadata`` of the node of autograd's graph that runs now; empty if none runs."""
+    """Returns ``metadata`` of the node of autograd's graph that runs now; empty if none runs."""
     node = torch._C._current_autograd_node()
     return {} if node is None else node.metadata
 
 
 def free_unchecked():
-    """Frees the saved tensors that are not checked for writes. Must be called within a backward pass that AOTAutograd
-    compiled, after the pass has received its arguments. Without this call, AOTAutograd would keep these tensors until
-    autograd's graph is freed."""
+    """Frees the saved tensors that are not checked for writes. AOTAutograd would keep them until autograd's graph is
+    freed. Must be called in a backward pass that AOTAutograd compiled, after it has received its arguments."""
     node = torch._C._current_autograd_node()
     if getattr(node, "_tensors_no_vc_check", None):
         node._tensors_no_vc_check = []
 
 
 def leaves_of_node():
-    """Returns (leaf, bytes of its gradient) for each leaf to which the running node of autograd's graph passes a
-    gradient."""
+    """Returns (leaf, bytes of its gradient) for each leaf to which the running node passes a gradient."""
     return [(variable, variable.numel() * variable.element_size()) for node, _ in torch._C._current_autograd_node().next_functions
             if (variable := getattr(node, "variable", None)) is not None]
 
@@ -41,11 +38,10 @@ def nodes_made():
 
 
 def backward_node(tensors, made_before, graph=None):
-    """Finds the node of autograd's graph that runs the backward pass of a graph compiled by AOTAutograd. Begins at the
-    graph's results and written inputs (``tensors``) and goes through the nodes that lie before the wanted one, such as
-    those of views. Considers only nodes that were made after ``nodes_made()`` returned ``made_before``. Returns None if
-    there is none. ``graph``: the graph's number from compiling(), because other threads number their nodes
-    separately."""
+    """Finds the node of autograd's graph that runs the backward pass of a graph compiled by AOTAutograd; None if there
+    is none. Searches from ``tensors``, the graph's results and written inputs, through nodes such as those of views.
+    Only nodes made after ``nodes_made()`` returned ``made_before`` count. ``graph``: the graph's number from
+    compiling(), because each thread numbers its nodes separately."""
     seen, pending = set(), [_function_of(t) for t in tensors if isinstance(t, torch.Tensor)]
     while pending:
         found = []
@@ -64,18 +60,18 @@ def backward_node(tensors, made_before, graph=None):
 def _function_of(tensor):
     try:
         return tensor.grad_fn
-    except RuntimeError:  # a view that was made under no_grad and has been written
+    except RuntimeError:  # a written view that was made under no_grad
         return None
 
 
 def graph_task():
-    """Returns the number of the backward pass that runs in this thread; -1 if none runs."""
+    """Returns the number of this thread's running backward pass, or -1."""
     return torch._C._current_graph_task_id()
 
 
 def saves_by_hooks():
-    """Returns whether tensors that are saved now for a backward pass go through hooks
-    (torch.autograd.graph.saved_tensors_hooks)."""
+    """Returns whether saved-tensor hooks (torch.autograd.graph.saved_tensors_hooks) receive what is saved now for a
+    backward pass."""
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
 
 

@@ -1,5 +1,4 @@
-"""Reads AOTAutograd's descriptions of the inputs and results of its graphs: which are gradients, and which are
-written."""
+"""AOTAutograd's descriptions of a graph's inputs and results: which are gradients, and which are written."""
 
 import dataclasses
 import sys
@@ -23,7 +22,7 @@ def is_gradient(description):
 
 
 def is_mutation(description):
-    """Returns whether an output of the forward pass is copied into an input after the pass."""
+    """Returns whether an output of the forward pass is copied into an input afterwards."""
     return isinstance(description, InputMutationAOTOutput)
 
 
@@ -34,15 +33,15 @@ def mutated_inputs(graph):
 
 
 def written_inputs(graph, forward_outputs=None):
-    """Returns (index of a result of the forward pass, description of an input) for each result that is copied into an
-    input after the pass."""
+    """Returns (index of the result, description of the input) for each result of the forward pass that is copied into
+    an input afterwards."""
     return [(i, d.mutated_input) for i, d in enumerate(output_descriptions(graph)[:forward_outputs]) if is_mutation(d)]
 
 
 def static_inputs(graph, indices):
     """Returns the placeholders of a joint graph that AOTAutograd calls static, such as parameters and tensors of
-    modules. ``indices`` are indices of arguments. They differ from indices of placeholders, because an argument may be
-    several placeholders, and tokens may come before them."""
+    modules. ``indices`` count arguments, not placeholders: one argument may be several placeholders, and tokens may
+    come first."""
     indices, inputs = set(indices or ()), [node for node in graph.find_nodes(op="placeholder") if is_primal(node)]
     if all(node.meta.get("desc") is None for node in inputs):
         return [node for i, node in enumerate(inputs) if i in indices]
@@ -50,36 +49,35 @@ def static_inputs(graph, indices):
 
 
 def input_position(description):
-    """Returns the index of the argument of the captured function that the description is about, entirely or in part;
-    None if it is about no argument."""
+    """Returns the index of the captured function's argument that contains what is described; None if there is none."""
     while isinstance(description, SubclassGetAttrAOTInput):
         description = description.base
     return description.idx if isinstance(description, PlainAOTInput) else None
 
 
 def argument_of(description, inputs):
-    """Returns the argument that the description is about, entirely or in part; None if it is about no argument."""
+    """Returns the argument that contains what is described; None if there is none."""
     position = input_position(description)
     return inputs[position] if position is not None and position < len(inputs) else None
 
 
 def input_of(description, inputs):
-    """Returns the argument, or the tensor inside an argument, that the description is about; None if there is none."""
+    """Returns the argument, or the tensor inside an argument, that is described; None if there is none."""
     if isinstance(description, SubclassGetAttrAOTInput):
         return getattr(input_of(description.base, inputs), description.attr, None)
     return argument_of(description, inputs)
 
 
 def result_of(description, descriptions):
-    """Returns the index of the result whose gradient this input of the backward pass is; None if it is unknown."""
+    """Returns the index of the result whose gradient this input of the backward pass is; None if unknown."""
     output = description.output if isinstance(description, TangentAOTInput) else None
     return next((i for i, other in enumerate(descriptions) if other is not None and other == output), None)
 
 
 def compiling():
-    """Returns (number of the graph that AOTAutograd is cutting into forward and backward, AOTAutograd's metadata of its
-    inputs and results). Reads them from AOTAutograd's stack frame, because it passes neither of them to the partition
-    function. Returns (None, None) if no graph is being cut."""
+    """Returns (number of the graph that AOTAutograd is cutting into forward and backward, metadata of its inputs and
+    results); (None, None) if there is none. Reads AOTAutograd's stack frame, because the partition function gets
+    neither."""
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -92,7 +90,7 @@ def compiling():
 
 def unseen_writes(metadata, graph, forward_outputs):
     """Returns the indices of the forward pass's results that are copied into inputs without autograd noticing.
-    ``metadata``: the metadata from compiling()."""
+    ``metadata`` comes from compiling()."""
     written = written_inputs(graph, forward_outputs)
     positions = metadata.mutated_inp_runtime_indices if metadata is not None else []
     if len(positions) != len(written):
@@ -110,9 +108,8 @@ def _is_unseen(info):
 
 
 def hide_writes():
-    """Makes AOTAutograd hide from autograd those writes to inputs that the model hides (under no_grad), in the graph
-    that is being compiled. By itself, AOTAutograd hides such writes only for leaves, if it writes the inputs after the
-    graph."""
+    """In the graph that is being compiled, hides from autograd the writes to inputs that the model hides (under
+    no_grad). AOTAutograd itself does so only for leaves, if it writes the inputs after the graph."""
     context = torch._guards.TracingContext.try_get()
     inputs = context.fw_metadata.input_info if context is not None and context.fw_metadata is not None else []
     for i, info in enumerate(inputs):

@@ -1,5 +1,4 @@
-"""Access to the store that several processes share, and to what DistributedDataParallel does to graphs and
-gradients."""
+"""The store that several processes share, and what DistributedDataParallel does to graphs and gradients."""
 
 import torch
 
@@ -14,13 +13,13 @@ def collective_store():
 
 
 def splits_for_ddp():
-    """Returns whether torch.compile splits the graph that it captures now at the buckets of DistributedDataParallel."""
+    """Returns whether torch.compile splits the present graph at the buckets of DistributedDataParallel."""
     parallel = torch.nn.parallel.DistributedDataParallel
     return bool(torch._dynamo.config.optimize_ddp in (True, "ddp_optimizer") and parallel._get_active_ddp_module() is not None)
 
 
 def gradients_are_copied():
-    """Returns whether the running forward pass is that of a DistributedDataParallel whose gradients are views of its
-    buckets. New gradients are then copied into the buckets."""
+    """Returns whether new gradients of the running forward pass are copied into buckets, because the gradients of its
+    DistributedDataParallel are views of them."""
     module = torch.nn.parallel.DistributedDataParallel._get_active_ddp_module()
     return module is not None and module.gradient_as_bucket_view

@@ -1,5 +1,4 @@
-"""Access to torch.compile's front end, which captures functions: what it leaves to Python, and when it gives up a
-function."""
+"""torch.compile's front end, which captures functions: what it leaves to Python, and when it gives up a function."""
 
 import functools
 import logging
@@ -14,19 +13,19 @@ from torch._dynamo.exc import SkipFrame, TensorifyScalarRestartAnalysis
 
 from .sizes import hint
 
-# Exceptions that torch.compile raises for itself; they are no errors.
+# torch.compile raises these for itself; they are no errors.
 RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)
 
 
 class _LeftToPython:
-    """A context within which torch.compile leaves optimizers to Python. Several threads may enter it at once. Its
-    changes are undone when the last thread leaves it."""
+    """A context in which torch.compile leaves optimizers to Python. Several threads may enter it at once; when the last
+    one leaves it, its changes are undone."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.entered = 0
         self.files = frozenset()
-        self.steps = {}  # class -> its step method, for optimizers of other packages, whose files are not in ``files``
+        self.steps = {}  # class of an optimizer of another package -> its step method
 
     def __enter__(self):
         with self.lock:
@@ -48,9 +47,9 @@ class _LeftToPython:
                     kind.step = step
 
 
-# Within this context, torch.compile compiles no optimizer, clipping or gradient scaler; they run as ordinary Python.
+# In this context, optimizers, clipping and gradient scalers run as ordinary Python.
 left_to_python = _LeftToPython()
-_disabled = functools.cache(torch.compiler.disable)  # cached, because guards compare the identity of its results
+_disabled = functools.cache(torch.compiler.disable)  # guards compare the identity of its results
 
 
 def _subclasses(kind):
@@ -67,7 +66,7 @@ def _python_files():
 
 
 def suppresses_errors():
-    """Returns whether the user wants torch.compile to report its errors and run the function uncompiled."""
+    """Returns whether torch.compile should report its errors and run the function uncompiled."""
     return bool(torch._dynamo.config.suppress_errors)
 
 
@@ -77,7 +76,7 @@ def shows_frames():
 
 
 class _LimitFilter(logging.Filter):
-    """Notices the log message of torch.compile that says that it gives up a function."""
+    """Notices torch.compile's log message that it gives up a function."""
 
     def __init__(self):
         super().__init__()
@@ -95,22 +94,21 @@ _limits = _LimitFilter()
 
 
 def tell_of_limits(listener):
-    """Calls ``listener.gave_up(frame, limit, value, function)`` if torch.compile has compiled so many variants of a
-    function that it compiles no further ones. ``limit``: the name of the limit in torch._dynamo.config. ``value``: the
-    value of the limit. ``function``: the function as text."""
+    """Calls ``listener.gave_up(frame, limit, value, function)`` when torch.compile compiles no further variants of a
+    function. ``limit`` is the name of the limit in torch._dynamo.config, and ``function`` describes the function."""
     logging.getLogger("torch._dynamo.convert_frame").addFilter(_limits)
     _limits.listeners.add(listener)
 
 
 def compiled_frame():
-    """Returns the number of the function that torch.compile compiles now; None if it compiles none. All variants of a
-    function have the same number until torch._dynamo.reset()."""
+    """Returns the number of the function that torch.compile compiles now, or None. All variants of a function have the
+    same number until torch._dynamo.reset()."""
     compile_id = torch._guards.CompileContext.current_compile_id()
     return None if compile_id is None else compile_id.frame_id
 
 
 def sizes_differentiated(module):
-    """Returns the numbers of elements of those results of a captured module that AOTAutograd will differentiate."""
+    """Returns the sizes, in elements, of the captured module's results that AOTAutograd will differentiate."""
     output = next(iter(reversed(module.graph.nodes)))
     values = [leaf.meta.get("example_value") for leaf in torch.utils._pytree.arg_tree_leaves(*output.args)
               if isinstance(leaf, torch.fx.Node)]
@@ -118,8 +116,8 @@ def sizes_differentiated(module):
 
 
 def evaluates():
-    """Returns whether torch.compile captures a function now that has modules among its local variables, all of them in
-    evaluation mode."""
+    """Returns whether the function that torch.compile captures now has modules as local variables, all in evaluation
+    mode."""
     try:
         values = symbolic_convert.InstructionTranslator.current_tx().f_locals.values()
     except AttributeError:  # nothing is captured
@@ -129,8 +127,8 @@ def evaluates():
 
 
 def asked_by_tracer(frame):
-    """Returns whether the frame belongs to Dynamo or to the code that makes fake tensors for it. Both inspect every
-    tensor that they can reach, even if the user's code does not use it."""
+    """Returns whether the frame belongs to Dynamo or to code that makes fake tensors for it. Both inspect tensors that
+    the user's code does not use."""
     tracers, between = _tracers()
     while frame is not None and frame.f_code.co_filename in between:
         frame = frame.f_back
@@ -139,7 +137,7 @@ def asked_by_tracer(frame):
 
 @functools.cache
 def _tracers():
-    """Returns (folders of tracers, files whose functions are only called on behalf of other code)."""
+    """Returns (folders of tracers, files whose functions only serve other code)."""
     root = pathlib.Path(torch.__file__).parent
     return (tuple(f"{root / part}{os.sep}" for part in ("_dynamo", "_subclasses")),
             tuple(str(root / part) for part in ("_tensor.py", "overrides.py", "functional.py")))

@@ -1,5 +1,5 @@
-"""Access to joint graphs of AOTAutograd, which hold forward and backward pass: placeholders, results, the pass that a
-node belongs to, and the cut into two modules."""
+"""AOTAutograd's joint graphs of forward and backward pass: placeholders, results, the pass of a node, and the cut into
+two modules."""
 
 import inspect
 import re
@@ -24,14 +24,13 @@ def is_backward_state(node):
 
 
 def is_backward(node):
-    """Returns whether the tracer has marked the node as one of the backward pass."""
+    """Returns whether the tracer has marked the node as backward."""
     return node.meta.get("partitioner_tag") in (_BACKWARD, "must_be_in_backward")
 
 
 def tell_sides(graph, results):
-    """Marks the nodes of the backward pass of an autograd.Function as backward, because the tracer may leave them
-    unmarked. The tracer marks the nodes of the forward pass, with one exception: some results, which are views of
-    written tensors. These results are not marked as backward."""
+    """Marks the backward nodes of an autograd.Function, which the tracer may leave unmarked. The tracer marks all
+    forward nodes except some results that are views of written tensors; these are not marked as backward."""
     nodes = [node for node in graph.nodes if node.op == "call_function"]
     if not any(node.meta.get("partitioner_tag") == _FORWARD for node in nodes):  # torch 2.9 marks no forward pass
         return
@@ -45,8 +44,8 @@ def tell_sides(graph, results):
 
 
 def set_side(node, backward, only_there=False):
-    """Tells the partitioner which pass a node belongs to. ``only_there``: whether the node must run in that pass even
-    if the other pass could compute it."""
+    """Tells the partitioner to which pass a node belongs. ``only_there``: it must run there even if the other pass
+    could compute it."""
     if only_there:
         node.meta["partitioner_tag"] = "must_be_in_backward" if backward else "must_be_in_forward"
     else:
@@ -54,8 +53,8 @@ def set_side(node, backward, only_there=False):
 
 
 def check_version(node):
-    """Makes AOTAutograd check a saved tensor for writes. By itself, AOTAutograd does not check tensors that an
-    autograd.Function stores in its context without save_for_backward."""
+    """Makes AOTAutograd check a saved tensor for writes, even if an autograd.Function stored it without
+    save_for_backward."""
     node.meta.pop("saved_tensor_with_no_vc_check", None)
 
 
@@ -65,18 +64,17 @@ def checkpoint_policy(node):
 
 
 def outputs(graph):
-    """Returns what a graph returns, in order: nodes and other values."""
     return torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(graph.nodes))).args)
 
 
 def saved_by_compiled_hooks(names, saved=()):
-    """Returns the names of the arguments of a backward module that come from saved-tensor hooks which AOTAutograd has
-    compiled into its graphs. ``saved``: names of values that the forward module passes on without such hooks."""
+    """Returns the names of a backward module's arguments that come from saved-tensor hooks compiled into the graphs.
+    ``saved``: names of values that the forward module passes on without such hooks."""
     return [name for name in names if re.search(r"_hook_\d+$", name) and name not in saved]
 
 
 def extract(joint, saved, saved_sym, saved_opaque, *, num_fwd_outputs, static_nodes):
-    """Cuts a joint module into the forward module and the backward module. Both keep the order of the nodes."""
+    """Cuts a joint module into a forward and a backward module, which keep the order of the nodes."""
     function = partitioners._extract_fwd_bwd_modules
     extra = {}
     if "saved_opaque_nodes" in inspect.signature(function).parameters:

@@ -1,4 +1,4 @@
-"""Access to what measuring needs: the settings that change kernels, torch's profiler, and torch's allocator."""
+"""What measuring needs: the settings that change kernels, torch's profiler, and torch's allocator."""
 
 import contextlib
 import ctypes
@@ -22,9 +22,8 @@ _KERNEL_ENVIRONMENT = (
 
 
 def _switch(owner, name):
-    """Returns the value of a setting, which is an attribute or a function without arguments. Returns None if the
-    setting does not exist, or if torch raises an error. Torch does so for an old setting if a newer setting that
-    replaces it has been set."""
+    """Returns the value of a setting: an attribute or a function without arguments. Returns None if there is none, or
+    if torch raises an error, as for an old setting whose replacement has been set."""
     try:
         value = getattr(owner, name, None)
         return value() if callable(value) else value
@@ -33,11 +32,11 @@ def _switch(owner, name):
 
 
 def kernel_settings():
-    """Returns, as text, everything apart from an operation's arguments that decides which kernel runs: versions, and
-    settings that users can change."""
+    """Returns, as text, what decides which kernel runs besides an operation's arguments: versions, and settings of
+    users."""
     backends = torch.backends
     switches = [torch.__version__, torch.get_num_threads(), backends.cpu.get_cpu_capability(), torch.get_default_dtype()]
-    switches += [_TINY * 0.5 == 0]  # whether this thread replaces denormals by 0 (torch.set_flush_denormal)
+    switches += [_TINY * 0.5 == 0]  # whether this thread flushes denormals to 0 (torch.set_flush_denormal)
     switches += [_switch(torch, name) for name in ("are_deterministic_algorithms_enabled", "get_float32_matmul_precision")]
     switches += [_switch(backends.cuda, name) for name in (
         "flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled", "cudnn_sdp_enabled",
@@ -56,19 +55,19 @@ def kernel_settings():
 
 
 def is_out_of_memory(error):
-    """Returns whether a kernel failed because memory did not suffice. For the CPU, this is recognised by the message,
-    because torch has no error class for it."""
+    """Returns whether a kernel ran out of memory. On the CPU only the message tells, because torch has no class for
+    this."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "allocate memory" in str(error)
 
 
 def profiler_runs():
-    """Returns whether a profiler is active. In that case, no second profiler can be started."""
+    """Returns whether a profiler is active; then no second one can start."""
     return torch._C._autograd._profiler_enabled()
 
 
 @contextlib.contextmanager
 def quiet_profiler():
-    """Within this context, a profiler that starts prints neither messages about itself nor that there is no GPU."""
+    """In this context, a profiler that starts prints nothing about itself or a missing GPU."""
     given = os.environ.get("KINETO_LOG_LEVEL")
     os.environ["KINETO_LOG_LEVEL"] = given or "6"
     try:
@@ -79,8 +78,8 @@ def quiet_profiler():
 
 
 class _QuietAllocator:
-    """A context within which torch's allocator gives no warnings. Several threads may enter it at once. When the last
-    thread leaves it, the log level is restored."""
+    """A context in which torch's allocator gives no warnings. Several threads may enter it at once; when the last one
+    leaves it, the log level is restored."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -101,15 +100,14 @@ class _QuietAllocator:
                 _log_level().value = self.level
 
 
-# Within this context, torch does not warn when a memory block is freed that was allocated before the profiler started.
+# In this context, torch does not warn when it frees memory that was allocated before the profiler started.
 quiet_allocator = _QuietAllocator()
-_LOG_ERRORS = 2  # the level of torch's C++ log that leaves out warnings
+_LOG_ERRORS = 2  # this level of torch's C++ log leaves out warnings
 
 
 @functools.cache
 def _log_level():
-    """Returns the variable of torch's C++ library that holds its log level; None if the library has no such
-    variable."""
+    """Returns the log level's variable in torch's C++ library; None if there is none."""
     for path in (pathlib.Path(torch.__file__).parent / "lib").glob("*c10.*"):
         try:
             return ctypes.c_int.in_dll(ctypes.CDLL(str(path)), "FLAGS_caffe2_log_level")
@@ -119,8 +117,8 @@ def _log_level():
 
 
 def make_workspaces():
-    """Makes cuBLAS allocate the workspaces that it keeps for this thread and stream: one for a product, and one for a
-    product with a bias. A backward pass runs on a thread of its own and therefore has separate workspaces."""
+    """Makes cuBLAS allocate the workspaces of this thread and stream: for products with and without a bias. A backward
+    pass runs on another thread and needs its own."""
     with no_modes():
         ones = torch.ones(16, 16, device="cuda")
         torch.addmm(ones[0], ones, torch.mm(ones, ones))
@@ -128,8 +126,7 @@ def make_workspaces():
 
 class AllocatorHistory:
     """Records what CUDA's caching allocator does within a ``with`` block. The profiler of torch 2.11 does not suffice:
-    it does not report when memory is freed on a GPU, and for allocations it reports the size of the block instead of
-    the requested size.
+    on a GPU, it reports no freeing, and the size of the block instead of the requested size.
 
     After the block, ``events`` has for each device the pairs (address, requested bytes) in their order. The bytes are
     negative if they are freed.
@@ -150,8 +147,7 @@ class AllocatorHistory:
 
 
 def history_can_be_recorded():
-    """Returns whether a recording is possible. There can be only one at a time, and only torch's own allocator supports
-    it."""
+    """Returns whether a recording is possible: only one at a time, and only with torch's own allocator."""
     if not torch.cuda.is_initialized():
         return True
     if torch.cuda.get_allocator_backend() != "native":
@@ -161,8 +157,7 @@ def history_can_be_recorded():
 
 
 def memory_profiler():
-    """Returns a profiler that records allocations. ``acc_events`` prevents a warning of torch 2.11 about the end of a
-    profiling cycle."""
+    """Returns a profiler that records allocations. ``acc_events`` avoids a warning of torch 2.11."""
     return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True)
 
 
@@ -170,7 +165,7 @@ def allocations(profiler):
     """Returns the events of a finished profiler in the order of time, as (ns, bytes, address, device, name).
 
     ``bytes`` is positive if memory was allocated and negative if it was freed. An event with ``bytes`` 0 is the
-    beginning of an operation that was not called by another operation, or of a record_function block named "cairn:...".
+    beginning of an outermost operation, or of a record_function block named "cairn:...".
     """
     found = []
     pending = [(event, True) for event in profiler.profiler.kineto_results.experimental_event_tree()]

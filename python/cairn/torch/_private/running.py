@@ -1,5 +1,4 @@
-"""Access to what running a compiled graph needs: how it is called, and the modes, hooks and generators that are
-active."""
+"""What running a compiled graph needs: how it is called, and the active modes, hooks and generators."""
 
 import contextlib
 
@@ -9,8 +8,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 
 class _BoxedCodeGen(torch.fx.graph.CodeGen):
-    """Generates code that takes its arguments from a list and empties the list, so that each argument is freed after
-    its last use."""
+    """Generates code that takes its arguments from a list and empties it, so that each argument is freed after its last
+    use."""
 
     def gen_fn_def(self, free_vars, maybe_return_annotation, **options):
         names = [v.split(":")[0].split("=")[0].strip() for v in free_vars if v != "self"]
@@ -22,7 +21,7 @@ class _BoxedCodeGen(torch.fx.graph.CodeGen):
 
 
 def boxed(module):
-    """Returns the module as a function of one list of arguments. The function empties the list."""
+    """Returns the module as a function of a list of arguments, which it empties."""
     module.graph.set_codegen(_BoxedCodeGen())
     module.recompile()
 
@@ -34,21 +33,19 @@ def boxed(module):
 
 
 def called_boxed(function):
-    """Marks a function of one list of arguments as one that may empty the list, and hides it from torch.compile."""
+    """Marks a function of a list as one that may empty it, and hides it from torch.compile."""
     function._boxed_call = True
     return torch._dynamo.disable(function)
 
 
 def left_alone(function):
-    """Returns the function in a form that torch.compile does not compile."""
     return torch._dynamo.disable(function)
 
 
 @contextlib.contextmanager
 def no_modes():
-    """Within this context, code works with real tensors and kernels even if it is called during tracing, and
-    torch.compiler.is_compiling() is False, on which optimizers decide how they compute. At the end, random states and
-    autocast are restored."""
+    """In this context, code works with real tensors and kernels, even during tracing. torch.compiler.is_compiling() is
+    False, because optimizers compute differently otherwise. At the end, random states and autocast are restored."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     with _disable_current_modes(), torch._C._DisableAutocast(), torch.no_grad():
         with torch.random.fork_rng(devices=list(devices)), _not_compiling():
@@ -65,14 +62,14 @@ def _not_compiling():
 
 
 def modes_of_user():
-    """Returns the names of the active modes that intercept operations (TorchDispatchMode, TorchFunctionMode) and can
-    change their results. Torch's own modes are left out, because they change no results."""
+    """Returns the names of the active modes (TorchDispatchMode, TorchFunctionMode) that can change results of
+    operations. Torch's own change none and are left out."""
     modes = [*torch.utils._python_dispatch._get_current_dispatch_mode_stack(), *torch.overrides._get_current_function_mode_stack()]
     return [type(mode).__qualname__ for mode in modes if type(mode).__module__.split(".")[0] != "torch"]
 
 
 def as_plain_tensors():
-    """Returns a context within which torch's functions treat subclasses of tensors as plain tensors."""
+    """Returns a context in which torch treats subclasses of tensors as plain tensors."""
     return torch._C.DisableTorchFunctionSubclass()
 
 
@@ -87,7 +84,7 @@ def autocasts():
 
 @contextlib.contextmanager
 def no_optimizer_hooks():
-    """Within this context, the hooks that torch calls for the steps of all optimizers are removed."""
+    """In this context, the hooks on all optimizers' steps are removed."""
     kept = [(hooks, list(hooks.items())) for hooks in (optimizer._global_optimizer_pre_hooks,
                                                        optimizer._global_optimizer_post_hooks)]
     for hooks, _ in kept:

@@ -1,5 +1,4 @@
-"""Access to symbolic sizes: the sizes that a plan is made for, and guards that make torch compile again if a size
-grows."""
+"""Symbolic sizes: those that a plan is made for, and guards that make torch compile again if a size grows."""
 
 import weakref
 
@@ -8,17 +7,17 @@ import torch
 from torch.fx.experimental import proxy_tensor, symbolic_shapes
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-DATA_SIZE = 4096  # assumed for a size that depends on data and has no upper bound
-_UNBOUNDED = 2**48  # torch's largest sizes, 2**63 - 1 and the like, bound nothing
+DATA_SIZE = 4096  # assumed for an unbounded size that depends on data
+_UNBOUNDED = 2**48  # torch's largest sizes, such as 2**63 - 1, bound nothing
 _LEAST_SYMBOLIC = 2  # sizes 0 and 1 are never symbolic
 _planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the size that plans are made for}
 
 
 def bound_sizes(module):
-    """Adds guards on the symbolic sizes of a captured module's inputs, so that torch compiles the module again for
-    larger sizes. torch._dynamo.mark_dynamic forbids such guards for a size; the plan is then made for its max=
-    (``hint``). A size that is marked without max= can grow beyond the plan. Returns these sizes as (position of the
-    input, dimension or None for a number, present size)."""
+    """Guards the symbolic sizes of a captured module's inputs, so that torch compiles again for larger ones.
+    torch._dynamo.mark_dynamic forbids such a guard; the plan is then made for its max= (``hint``). Without max=, the
+    size can grow beyond the plan. Returns these sizes as (position of the input, dimension or None for a number,
+    present size)."""
     unbounded = []
     for position, node in enumerate(module.graph.find_nodes(op="placeholder")):
         value = node.meta.get("example_value")
@@ -47,15 +46,15 @@ def _plan_for(size, largest):
 
 
 def _symbolic_sizes(value):
-    """Returns (dimension, size) for each symbolic size of a value that torch.compile captured."""
+    """Returns (dimension, size) for each symbolic size of a captured value."""
     return [(dimension, size) for dimension, size in (
         enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]) if isinstance(size, torch.SymInt)
         and not symbolic_shapes.is_nested_int(size) and not _from_data(size)]
 
 
 def _sizes_within(value):
-    """Returns the symbolic sizes of the tensors inside a tensor subclass. For example, a tensor with rows of different
-    lengths contains a tensor of values and a tensor of row lengths."""
+    """Returns the symbolic sizes of the tensors inside a tensor subclass, such as the values and the row lengths of a
+    tensor with rows of different lengths."""
     if is_traceable_wrapper_subclass(value):
         for name in value.__tensor_flatten__()[0]:
             part = getattr(value, name)
@@ -64,8 +63,7 @@ def _sizes_within(value):
 
 
 def _marked_ranges(shape_env):
-    """Returns a dict from symbol to range, for the sizes that were marked with a range. No guard may narrow such a
-    range."""
+    """Returns {symbol: range} of the sizes that were marked with a range. Guards must not narrow it."""
     ranges = {}
     for tracked in shape_env.tracked_fakes or ():
         constraints = getattr(tracked.symbolic_context, "constraint_sizes", ())
@@ -78,8 +76,8 @@ def _marked_ranges(shape_env):
 
 
 def pin_sizes(sizes, graph):
-    """Guards input sizes so that they must stay equal, if a smaller input would make one of ``sizes`` larger. An
-    example is padding to a fixed length."""
+    """Guards input sizes so that they stay equal if a smaller input would make one of ``sizes`` larger, as padding to a
+    fixed length does."""
     known = {}  # symbol -> SymInt
     for node in graph.find_nodes(op="placeholder"):
         value = node.meta.get("val")
@@ -98,7 +96,7 @@ def pin_sizes(sizes, graph):
 
 
 def sized_by_data(graph):
-    """Returns the nodes of a traced graph that introduce a size which depends on data and has no upper bound."""
+    """Returns the nodes of a traced graph that introduce an unbounded size that depends on data."""
     found, known = [], set()
     for node in graph.nodes:
         values = torch.utils._pytree.tree_leaves(node.meta.get("val"))
@@ -122,14 +120,14 @@ def _from_data(size):
 
 
 def is_sym(value):
-    """Returns whether the value is a number that is known only when the graph runs: a SymInt, SymFloat or SymBool."""
+    """Returns whether the value is a number known only when the graph runs: a SymInt, SymFloat or SymBool."""
     return isinstance(value, proxy_tensor.py_sym_types)
 
 
 def hint(value, fallback=DATA_SIZE):
-    """Returns the integer for which a symbolic size is planned: its maximum if it was marked with one, otherwise its
-    value when the graph was traced, or ``fallback`` if it depends on data. Other symbolic numbers are computed from
-    such sizes. Adds no guards."""
+    """Returns the integer for which a symbolic size is planned: its maximum if it was marked with one, else its value
+    during tracing, or ``fallback`` if it depends on data. Other symbolic numbers are computed from such sizes. Adds no
+    guards."""
     if isinstance(value, int):
         return value
     if isinstance(value, (torch.SymFloat, torch.SymBool)):

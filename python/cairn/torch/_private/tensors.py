@@ -1,74 +1,72 @@
-"""Access to the memory of tensors: whether it is shared, resized or batched, and how its address is aligned."""
+"""The memory of tensors: whether it is shared, resized or batched, and how its address is aligned."""
 
 import torch
 import torch.multiprocessing.reductions
 
-# Bytes. Vectorized kernels work on blocks of memory that begin at multiples of this number, so the alignment of a
-# tensor can change how results are rounded.
+# Bytes. Vectorized kernels work on blocks that begin at multiples of this number, so a tensor's alignment can change
+# rounding.
 _ALIGNMENT = 64
 
 
 def is_plain(value):
-    """Returns whether the value is a strided tensor that has a storage. Subclasses and functorch wrappers around other
-    tensors have none, and neither have tensors of zeros without memory."""
+    """Returns whether the value is a strided tensor with a storage, which subclasses, functorch's wrappers and tensors
+    of zeros without memory do not have."""
     return (isinstance(value, torch.Tensor) and value.layout is torch.strided and
             type(value).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ and not is_batched(value) and
             not value._is_zerotensor())
 
 
 def is_batched(value):
-    """Returns whether the value stands for many tensors, as within vmap and autograd.grad(is_grads_batched=True)."""
+    """Returns whether the value stands for many tensors, as in vmap and autograd.grad(is_grads_batched=True)."""
     functorch = torch._C._functorch
     return isinstance(value, torch.Tensor) and (functorch.is_functorch_wrapped_tensor(value) or
                                                 functorch.is_legacy_batchedtensor(value))
 
 
 def is_there(tensor):
-    """Returns whether the storage of a plain tensor contains all of the tensor's elements. It does not if it has been
-    resized."""
+    """Returns whether the storage contains all elements of a plain tensor. If it was resized, it may be too small."""
     last = tensor.storage_offset() + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
     return (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes()
 
 
 def owns_its_memory(tensor):
-    """Returns whether torch allocated the storage. This is recognised by the fact that a storage shared with numpy, a
-    file or another process cannot be resized."""
+    """Returns whether torch allocated the storage. Storages shared with numpy, a file or another process cannot be
+    resized."""
     storage = tensor.untyped_storage()
     return storage.resizable() and not (tensor.device.type == "cpu" and storage.is_shared())
 
 
 def tensors_of_storage(tensor):
-    """Returns the number of tensors that use the storage of this tensor."""
+    """Returns how many tensors use this tensor's storage."""
     storage = tensor.untyped_storage()
-    return torch._C._storage_Use_Count(storage._cdata) - 1  # minus the Python object of the storage itself
+    return torch._C._storage_Use_Count(storage._cdata) - 1  # minus the storage's own Python object
 
 
 def weak_storage(storage):
-    """Returns a weak reference to a storage. Its method ``expired()`` says whether the memory has been freed."""
+    """Returns a weak reference, whose ``expired()`` says whether the memory has been freed."""
     return torch.multiprocessing.reductions.StorageWeakRef(storage)
 
 
 def holders(tensor):
-    """Returns the number of references to the tensor itself: by its Python object, by its views, and by other libraries
-    through DLPack."""
+    """Returns the number of references to the tensor: its Python object, its views, and other libraries through
+    DLPack."""
     return tensor._use_count()
 
 
 def alignment_of(tensor):
-    """Returns the distance in bytes between a tensor's address and the multiple of _ALIGNMENT below it."""
+    """Returns a tensor's address modulo _ALIGNMENT."""
     return tensor.data_ptr() % _ALIGNMENT
 
 
 def empty_aligned(shape, strides, alignment, *, dtype, device):
-    """Allocates a tensor of that shape and strides. ``alignment``: the alignment that the tensor must have
-    (alignment_of)."""
+    """Allocates a tensor with this shape, strides and alignment (alignment_of)."""
     width, size = dtype.itemsize, extent(shape, strides)
     memory = torch.empty(size + _ALIGNMENT // width, dtype=dtype, device=device)
     return torch.as_strided(memory, shape, strides, (alignment - memory.data_ptr()) % _ALIGNMENT // width)
 
 
 def extent(shape, strides):
-    """Returns the number of elements from the first to the last element of a tensor, including gaps."""
+    """Returns the number of elements from a tensor's first to its last, with gaps."""
     return 0 if 0 in shape else 1 + sum((n - 1) * step for n, step in zip(shape, strides))
 
 

@@ -1,4 +1,4 @@
-"""Access to tracing and compiling by AOTAutograd and Inductor, and to fake tensors, which have no memory."""
+"""Tracing and compiling by AOTAutograd and Inductor, and fake tensors, which have no memory."""
 
 import contextlib
 
@@ -8,8 +8,8 @@ from .running import boxed
 
 
 def trace_functional(function, inputs, *, on_joint=None, on_module=None):
-    """Compiles ``function``, whose inputs are a flat list of tensors, with AOTAutograd and without torch.compile's
-    front end. Returns the compiled function.
+    """Compiles ``function``, whose inputs are a flat list of tensors, with AOTAutograd, without torch.compile's front
+    end. Returns the compiled function.
 
     If inputs require gradients, ``on_joint(joint, inputs, num_fwd_outputs=..., ...)`` gets the joint graph and returns
     the forward and the backward module. Otherwise, ``on_module(module, inputs)`` gets the graph, which has no backward
@@ -26,15 +26,15 @@ def trace_functional(function, inputs, *, on_joint=None, on_module=None):
 
 @contextlib.contextmanager
 def replaced_tensors(module, tensors):
-    """Returns a context within which the module has other parameters and buffers, given by name. Tied parameters stay
+    """Returns a context in which the module has other parameters and buffers, given by name. Tied parameters stay
     tied."""
     with torch.nn.utils.stateless._reparametrize_module(module, tensors, tie_weights=True):
         yield
 
 
 def fake_like(tensors, device=None):
-    """Returns (a fake mode, fake tensors like ``tensors``). Fake tensors have shapes but no memory. They are on
-    ``device``, or on the devices of ``tensors`` if ``device`` is None."""
+    """Returns (a fake mode, fake tensors like ``tensors``), which have shapes but no memory, on ``device`` or, if that
+    is None, on the devices of ``tensors``."""
     mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
     made = {}
 
@@ -49,7 +49,7 @@ def fake_like(tensors, device=None):
 
 
 def fake_mode_of(values):
-    """Returns the mode that made these fake tensors; None if none of the values is a fake tensor."""
+    """Returns the mode of these fake tensors; None if none is a fake tensor."""
     for value in values:
         if isinstance(value, torch._subclasses.FakeTensor):
             return value.fake_mode
@@ -57,8 +57,8 @@ def fake_mode_of(values):
 
 
 def inductor_config(mode, options):
-    """Returns the settings of Inductor, by name, that result from torch.compile's ``mode`` and ``options``. Raises
-    RuntimeError for an unknown mode or option."""
+    """Returns Inductor's settings that result from torch.compile's ``mode`` and ``options``. Raises RuntimeError if one
+    is unknown."""
     return dict(torch._TorchCompileInductorWrapper(mode, options, None).config)
 
 
@@ -76,7 +76,7 @@ def compile_with_inductor(module, inputs, partition, finish, config=None):
             return partition(joint, joint_inputs, **options)
 
         def uuid(self):
-            return None  # turns off Inductor's own cache, because the result depends on more than the graph
+            return None  # turns off Inductor's cache, because the result depends on more than the graph
 
     def compile_part(part, part_inputs, **options):
         run = compile_fx_inner(part, part_inputs, **options)

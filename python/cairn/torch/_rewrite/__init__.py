@@ -1,2 +1,2 @@
-"""Rewrites the traced graph: first into a form that is easier to plan, and after planning into modules that follow the
-plan."""
+"""Rewrites the traced graph: before planning into a form that is easier to plan, and afterwards into modules that
+follow the plan."""

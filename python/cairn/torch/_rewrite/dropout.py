@@ -1,8 +1,8 @@
 """Splits a dropout into an operation that draws the mask, and one that computes the output from the mask and can run
 again.
 
-``native_dropout`` makes both its output and the mask. The mask is a quarter to a half as large as the output. So under
-a budget, it is better to keep the mask and to compute the output again.
+``native_dropout`` makes both. The mask is only a quarter to a half as large as the output, so under a budget it is
+better to keep the mask and to compute the output again.
 """
 
 import operator
@@ -15,17 +15,17 @@ from .._graph.operators import argument, of_gradients
 
 
 def masked_scale(x, mask, scale):
-    """Computes the output of ``native_dropout`` from its input and its mask, bit for bit."""
+    """Computes the output of ``native_dropout`` from input and mask, bit for bit."""
     out = x.mul(mask)
-    # On the CPU, torch rounds the scale to the tensor's type if it is a Scalar, but not if it is a Python number.
+    # On the CPU, torch rounds a Scalar to the tensor's type, but not a Python number.
     return torch.ops.aten.mul_.Scalar(out, scale) if x.device.type == "cpu" else out.mul_(scale)
 
 
-masked_scale.runs_again = True  # a pure function of its arguments
+masked_scale.runs_again = True  # pure function of its arguments
 
 
 def dropout_mask(shape, strides, p):
-    """Draws the same mask, bit for bit, as ``native_dropout`` does on the CPU for an input of these strides."""
+    """Draws the mask of ``native_dropout`` on the CPU for an input of these strides, bit for bit."""
     return torch.empty_strided(shape, strides, dtype=torch.bool, device="cpu").bernoulli_(1 - p)
 
 
@@ -35,10 +35,9 @@ _checked = {}
 
 
 def split(graph, layouts):
-    """Splits the dropouts of an FX graph in place. Returns their number. If possible, the mask is drawn without the
-    input, so that the input need not be in memory when the mask is drawn again. A mask has the layout of the input, and
-    is filled in the order of its memory. So it can be drawn without the input only if ``layouts`` knows the layout of
-    the input."""
+    """Splits the dropouts of an FX graph in place, and returns their number. If possible, masks are drawn without the
+    input, which then need not be in memory when a mask is drawn again. This is possible only if ``layouts`` knows the
+    layout of the input, because the mask has the same layout and is filled in the order of its memory."""
     count, of_backward = 0, of_gradients(graph)
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_dropout.default):
         if argument(node, "train") is not True or not isinstance(argument(node, "p"), float):
@@ -56,7 +55,7 @@ def split(graph, layouts):
             with graph.inserting_before(node):
                 drawn = graph.call_function(dropout_mask, (list(value.shape), strides, p))
             drawn.meta = dict(mask.meta)
-            if node in of_backward:  # a node that draws a mask has no inputs that show its pass
+            if node in of_backward:  # the node has no inputs that show its pass
                 _private.set_side(drawn, True)
             mask.replace_all_uses_with(drawn)
             graph.erase_node(mask)
@@ -66,7 +65,7 @@ def split(graph, layouts):
 
 
 def _split_one(graph, node, out, p):
-    """Replaces the output of one dropout by one that is computed from the mask. Returns the mask."""
+    """Computes the output of one dropout from the mask. Returns the mask."""
     mask = next((part for part in node.users if part.target is operator.getitem and part.args[1] == 1), None)
     with graph.inserting_after(node):
         if mask is None:
@@ -83,7 +82,7 @@ def _split_one(graph, node, out, p):
 
 
 def _before(node, one, other):
-    """Returns whether `one` comes before `other` in the graph. Both must come after `node`."""
+    """Returns whether `one` comes before `other`. Both must come after `node`."""
     while node is not one and node is not other:
         node = node.next
     return node is one
@@ -94,10 +93,9 @@ def _scale(p):
 
 
 def _agrees(value, p, strides):
-    """Returns whether a split dropout gives the same bits as a whole one, for an input of this type, device and order
-    of dimensions. On the CPU, also tests a mask that is drawn without the input. Each kind of input is tested once.
-    ``strides`` is None if the strides are unknown. This is permitted only on the CPU, where the whole dropout consists
-    of the same steps."""
+    """Returns whether a split dropout gives the same bits as a whole one, for this type, device and order of
+    dimensions. On the CPU, also tests a mask drawn without the input. Each kind of input is tested once. ``strides``
+    may be None (unknown) only on the CPU, where the whole dropout consists of the same steps."""
     if value.device.type not in ("cpu", "cuda") or (strides is None and value.device.type != "cpu"):
         return False
     order = () if strides is None else tuple(sorted(range(len(strides)), key=lambda i: (-strides[i], i)))

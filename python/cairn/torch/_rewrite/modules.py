@@ -1,5 +1,5 @@
-"""Writes a schedule of a traced graph as FX modules, with the nodes in the order of the schedule. A node that runs
-again becomes several nodes. The *border* is the step of the schedule at which the forward pass has ended."""
+"""Writes a schedule as FX modules, whose nodes are in the schedule's order. A node that runs again becomes several
+nodes. The *border* is the step at which the forward pass has ended."""
 
 import collections
 import contextlib
@@ -13,7 +13,7 @@ from .._graph.operators import generator_device, is_batch_norm, is_view, of_grad
 from . import random
 
 
-_OF_FORWARD = "cairn_of_forward"  # key in the meta of a node and its copies: whether it belongs to the forward pass
+_OF_FORWARD = "cairn_of_forward"  # key in a node's meta: whether it belongs to the forward pass
 
 
 class Rewriter:
@@ -22,16 +22,16 @@ class Rewriter:
 
     def __init__(self, trace, source):
         self.trace = trace
-        self.source = source  # the FX graph that was traced
+        self.source = source  # the traced FX graph
         self.graph = torch.fx.Graph()
         self.newest = {}  # node of the source -> its latest copy
         self.runs = {}  # Operation -> number of its copies
         self.repeated = set()  # operations that run more than once
-        self.states = {}  # random Operation that runs again -> node of the generator's state before the first run
-        self.update_function = None  # function of a parameter and its gradient; None if the trace has no updates
+        self.states = {}  # random Operation that runs again -> the generator's state before the first run
+        self.update_function = None  # function of a parameter and its gradient; None: no updates
         self.updates = {}  # Operation that updates a parameter -> its node
         self.positions = {update: position for position, update in trace.updated.items()}
-        self.kept = []  # nodes that run even if no node reads their results
+        self.kept = []  # nodes that run even if nothing reads their results
         self.after_border = False
         self.first_side = None  # the nodes before the border
         of_backward = of_gradients(source)
@@ -41,8 +41,7 @@ class Rewriter:
                 self.newest[node] = self._copy(node)
 
     def write(self, steps, forward_outputs=None):
-        """Writes the new graph and returns it. If the trace has a border between the passes, stores the nodes before
-        the border."""
+        """Writes the new graph and returns it. If there is a border, stores the nodes before it."""
         output = next(iter(reversed(self.source.nodes)))
         self.leaves = leaves = torch.utils._pytree.arg_tree_leaves(*output.args)
         split = forward_outputs if forward_outputs is not None else 0
@@ -72,7 +71,7 @@ class Rewriter:
         return self.graph
 
     def _value(self, node):
-        """Returns the newest copy of a node. If a view has no copy, makes one."""
+        """Returns the newest copy of a node, or makes one of a view that has none."""
         if not isinstance(node, torch.fx.Node):
             return node
         if node not in self.newest:
@@ -107,12 +106,12 @@ class Rewriter:
         self.newest[op.node] = new
         if op.effect or (op.state is not None and not again):
             self._keep(new)
-        for part in parts:  # written immediately, so that outputs that no node reads are freed
+        for part in parts:  # written at once, so that outputs that no node reads are freed
             self.newest[part] = self._copy(part)
 
     def _batch_norm_again(self, node):
-        """Writes a batch norm that runs again. It gets no running statistics, because the first run has updated them,
-        and the buffers have been written since."""
+        """Writes a batch norm that runs again. It gets no running statistics, because the buffers have been written
+        since the first run."""
         names = [a.name for a in node.target._schema.arguments]
         given = dict(zip(names, node.args))
         given.update(node.kwargs)
@@ -126,9 +125,8 @@ class Rewriter:
         return new
 
     def _save_state(self, op):
-        """Saves the state of the generator right before the first run of a random operation. In the schedule, the
-        operation that saves the state may come earlier. No random operation runs in between, so the state is the
-        same."""
+        """Saves the generator's state right before the first run of a random operation. The schedule may save it
+        earlier, but the state is the same, because no random operation runs in between."""
         device = generator_device(op.node)
         new = self.graph.call_function(random.save_state, (device,))
         new.meta = {k: v for k, v in op.node.meta.items() if k != "tensor_meta"}
@@ -165,15 +163,14 @@ class Rewriter:
         return new
 
     def _forget_views(self):
-        """Forgets the copies of views of storages that stay in memory across the border. They are made again after the
-        border, because otherwise each view would be one more tensor that is saved for the backward pass."""
+        """Forgets the copies of views of storages that stay in memory across the border. Made again after the border,
+        they need not be saved for the backward pass."""
         for node in list(self.newest):
             if self.trace.is_view(node) and not _is_part(self.trace, node):
                 del self.newest[node]
 
     def saved(self):
-        """Returns the values that nodes before the border pass to nodes after it: (tensors, numbers, opaque
-        objects)."""
+        """Returns what nodes before the border pass to nodes after it: (tensors, numbers, opaque objects)."""
         before = set(self.first_side)
         tensors, numbers, opaque = {}, {}, {}
         for node in self.graph.nodes:
@@ -195,8 +192,8 @@ class Rewriter:
                     else:
                         opaque[argument] = None
         for node in tensors:
-            # If an operation of the forward pass runs again from a saved tensor, the tensor must be unchanged. If only
-            # nodes of the backward pass read it, torch's own rules decide whether it is checked.
+            # A saved tensor from which an operation of the forward pass runs again must be unchanged. For tensors that
+            # only backward nodes read, torch's own rules decide whether they are checked.
             if _is_read_again(node, before):
                 _private.check_version(node)
         return list(tensors), list(numbers), list(opaque)
@@ -209,13 +206,13 @@ def _is_part(trace, node):
 
 
 def _is_read_again(node, early=()):
-    """Returns whether an operation of the forward pass that is not in ``early`` reads the node or a view of it."""
+    """Returns whether a forward operation that is not in ``early`` reads the node or a view of it."""
     return any(user.meta.get(_OF_FORWARD) and user not in early and (not is_view(user) or _is_read_again(user, early))
                for user in node.users)
 
 
 def input_names(module):
-    """Returns the names of a module's placeholders, in the order of its arguments."""
+    """Returns the names of a module's placeholders in order."""
     return [node.name for node in module.graph.find_nodes(op="placeholder")]
 
 
@@ -252,7 +249,7 @@ class _WithoutAutocast(torch.fx.Interpreter):
 
 def without_autocast(module, run):
     """Wraps ``run`` of a backward module so that recomputation runs without autocast even if the backward pass is
-    called under autocast. The graph already contains the casts. AOTAutograd does the same for forward passes."""
+    called under it, because the graph already contains the casts. AOTAutograd does so for forward passes."""
     def call(args):
         return _WithoutAutocast(module).boxed_run(args) if _private.autocasts() else run(args)
 
@@ -260,7 +257,7 @@ def without_autocast(module, run):
 
 
 def rewrite_module(module, trace, steps):
-    """Returns one module that runs ``steps``, for a graph without a backward pass."""
+    """Returns a module that runs ``steps`` of a graph without a backward pass."""
     graph = Rewriter(trace, module.graph).write(steps)
     new = torch.fx.GraphModule(module, graph)
     new.meta = dict(module.meta)

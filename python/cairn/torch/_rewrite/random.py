@@ -1,5 +1,4 @@
-"""Lets random operations run again. Each further run draws from the state that the generator had before the first
-run."""
+"""Lets random operations run again. Each further run draws from the generator's state before the first run."""
 
 import functools
 
@@ -10,7 +9,7 @@ from .._graph.operators import of_gradients
 
 
 def save_state(device):
-    """Returns the state of a device's generator, as a tensor of bytes on the CPU."""
+    """Returns the state of a device's generator, as bytes on the CPU."""
     return torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
 
 
@@ -29,8 +28,7 @@ def state_bytes(device):
 
 @functools.cache
 def first(target):
-    """Wraps a random operation so that torch does not remove its first run, even if only results of later runs are
-    read."""
+    """Wraps a random operation so that torch does not remove its first run if only later runs are read."""
     def run(*args, **kwargs):
         return target(*args, **kwargs)
 
@@ -40,8 +38,8 @@ def first(target):
 
 @functools.cache
 def replayed(target, device):
-    """Returns a random operation as a function of its arguments and of the state from which it draws. Afterwards, the
-    function restores the generator."""
+    """Returns a random operation as a function of the state from which it draws and of its arguments. It restores the
+    generator."""
     def run(state, *args, **kwargs):
         now = save_state(device)
         _set_state(state, device)
@@ -54,8 +52,7 @@ def replayed(target, device):
     return run
 
 
-# Operator that reads only the shape, type and device of a tensor -> operator that takes these instead of the tensor,
-# and has the same results bit for bit.
+# Operator that reads only shape, type and device of a tensor -> operator that takes these and gives the same bits.
 _OF_SHAPE = {
     torch.ops.aten.rand_like.default: torch.ops.aten.rand.default,
     torch.ops.aten.randn_like.default: torch.ops.aten.randn.default,
@@ -65,16 +62,16 @@ _OF_SHAPE = {
 
 
 def free_of_inputs(graph, layouts):
-    """Changes an FX graph in place, so that noise is drawn from a shape instead of from a tensor of that shape. The
-    tensor then need not be in memory when the noise is drawn again. This is done only if ``layouts`` knows that the
-    tensor is contiguous, because drawing fills memory in the order of the strides."""
+    """Changes an FX graph in place, so that noise is drawn from a shape instead of from a tensor, which then need not
+    be in memory when the noise is drawn again. The tensor must be known to be contiguous (``layouts``), because drawing
+    fills memory in the order of the strides."""
     of_backward = of_gradients(graph)
     for like, target in _OF_SHAPE.items():
         for node in graph.find_nodes(op="call_function", target=like):
             value = node.meta["val"]
             if value.layout is torch.strided and all(isinstance(size, int) for size in value.shape) and (
                     layouts.strides(node) == list(torch.empty(value.shape, device="meta").stride())):
-                if node in of_backward:  # a node without tensor inputs does not show its pass
+                if node in of_backward:  # the node has no tensor inputs that show its pass
                     _private.set_side(node, True)
                 node.target = target
                 node.args = (list(value.shape), *node.args[1:])

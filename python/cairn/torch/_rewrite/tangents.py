@@ -2,8 +2,8 @@
 
 AOTAutograd's graph has an input, the *tangent*, for the gradient of each differentiated result. If the caller gives no
 gradient, autograd fills in zeros, as large as the result. Here, tangents that are expected to be missing take no
-memory: the sum that they belong to adds the number zero instead, with the same bits. If such a gradient is given
-nevertheless, it is added, and takes memory that the promise does not include.
+memory: the number zero is added in their place, with the same bits. If such a gradient is given nevertheless, it is
+added, and takes memory that the promise does not include.
 """
 
 import torch
@@ -11,27 +11,27 @@ import torch
 from .. import _private
 
 _RESHAPES = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default, torch.ops.aten.reshape.default)
-WORTH_TELLING = 4096  # bytes; less memory held by others causes no warning, for example losses that are kept in a list
+WORTH_TELLING = 4096  # bytes; less held memory causes no warning, for example losses in a list
 _MISSING = "cairn_missing"  # key in the meta of a placeholder
 
 
 def plus_given(x, gradient):
-    """Returns the sum of x and a gradient; a missing gradient counts as zeros."""
+    """Returns x plus a gradient; a missing gradient counts as zeros."""
     return x + 0 if gradient is None else x + gradient.reshape(x.shape)
 
 
-plus_given.runs_again = True  # a pure function of its arguments
+plus_given.runs_again = True  # pure function of its arguments
 
 
 def is_missing(tangent):
-    """Returns whether a placeholder is a gradient that the caller is expected not to give."""
+    """Returns whether the caller is expected not to give this gradient."""
     return tangent.meta.get(_MISSING, False)
 
 
 def expect_missing(graph):
-    """Changes a joint graph in place: marks gradients of results that are expected to be missing. A gradient is marked
-    if the graph uses it only once, to add it to the gradient that this result gets from the loss. A loss is a result
-    that is a single number while other results are larger."""
+    """Marks, in place, the gradients of a joint graph that are expected to be missing. The graph must use such a
+    gradient only once, to add it to the gradient that its result gets from the loss. A loss is a result of a single
+    number, if other results are larger."""
     tangents = [n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)]
     tangents = [n for n in tangents if isinstance(n.meta.get("val"), torch.Tensor)]
     of_loss = {n for n in tangents if _private.hint(n.meta["val"].numel()) == 1}
@@ -54,9 +54,9 @@ def expect_missing(graph):
 
 
 def drop_zeros(graph, forward_outputs, metadata):
-    """Changes a joint graph in place: removes the zero gradient of an input that the forward pass writes without
-    autograd noticing, for example averaged or clipped weights under no_grad. As in eager mode, the input then gets no
-    gradient instead of zeros. ``metadata``: the metadata from _private.compiling()."""
+    """Removes, in place, the zero gradients of inputs that the forward pass writes without autograd noticing, such as
+    averaged or clipped weights under no_grad. As in eager mode, such an input gets no gradient instead of zeros.
+    ``metadata`` comes from _private.compiling()."""
     output, descriptions = next(iter(reversed(graph.nodes))), _private.output_descriptions(graph)
     unseen = _private.unseen_writes(metadata, graph, forward_outputs)
     for tangent in [n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)]:
@@ -73,8 +73,8 @@ def drop_zeros(graph, forward_outputs, metadata):
 
 
 def _sum_of(tangent):
-    """Returns (the sum that is the only reader of the tangent, the nodes before it: the tangent, and the nodes that
-    reshape it one after the other). The sum is None if something else reads the tangent."""
+    """Returns (the sum that alone reads the tangent, the nodes before it: the tangent and those that reshape it). The
+    sum is None if something else reads the tangent."""
     chain = [tangent]
     while len(chain[-1].users) == 1:
         user = next(iter(chain[-1].users))
@@ -105,7 +105,7 @@ class Tangents:
         self.owner, self.report = owner, report
         descriptions = _private.output_descriptions(joint.graph)[:forward_outputs]
         self.missing, self.others = set(), {}  # missing: names of placeholders; others: name -> index of the result
-        self.worth_noting = False  # whether the gradient of some result has at least WORTH_TELLING bytes
+        self.worth_noting = False  # whether some result's gradient has at least WORTH_TELLING bytes
         for node in joint.graph.find_nodes(op="placeholder"):
             if _private.is_tangent(node) and isinstance(value := node.meta.get("val"), torch.Tensor):
                 self.worth_noting |= _private.hint(value.numel()) * value.element_size() >= WORTH_TELLING
@@ -113,22 +113,21 @@ class Tangents:
                     self.missing.add(node.name)
                 else:
                     self.others[node.name] = _private.result_of(node.meta.get("desc"), descriptions)
-        # If it is unknown which result a gradient belongs to, autograd fills in zeros as usual.
+        # If it is unknown to which result a gradient belongs, autograd fills in zeros as usual.
         self.active = bool(self.missing) and None not in self.others.values()
 
     def shapes(self, results):
-        """Returns shape, strides, type and device of the zeros for each gradient that is not expected to be missing."""
+        """Returns shape, strides, type and device of each gradient that is not expected to be missing."""
         return {name: (results[i].shape, results[i].stride(), results[i].dtype, results[i].device)
                 for name, i in self.others.items()} if self.active else {}
 
     def may_be_missing(self, node):
-        """Tells autograd that gradients may be missing in the backward pass that this node of its graph runs."""
+        """Tells autograd that gradients may be missing in the backward pass of this node of its graph."""
         if self.active:
             node.set_materialize_grads(False)
 
     def complete(self, args, names, shapes):
-        """Fills in zeros for gradients that are missing unexpectedly, and reports gradients that are given
-        unexpectedly."""
+        """Fills in zeros for gradients that are unexpectedly missing, and reports those that are unexpectedly given."""
         given = 0
         for i, name in enumerate(names):
             if args[i] is None and name in shapes:
