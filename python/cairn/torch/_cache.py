@@ -10,11 +10,11 @@ import tempfile
 
 def folder():
     """Returns the folder of the files: ``$CAIRN_CACHE/torch`` if the variable is set, else ``cairn/torch`` in
-    ``$XDG_CACHE_HOME`` or ``~/.cache``. A relative one of these two is ignored, because files must not be written into
-    the working directory. Returns None if neither is left, for example in a container without a home directory."""
+    ``$XDG_CACHE_HOME`` or ``~/.cache``. A relative path is not used, because files must not be written into the working
+    directory. Returns None if there is no folder, for example in a container without a home directory."""
     given = os.environ.get("CAIRN_CACHE")
     if given:
-        return pathlib.Path(given) / "torch"
+        return pathlib.Path(given) / "torch" if os.path.isabs(given) else None
     home = os.path.join(os.path.expanduser("~"), ".cache")
     base = next((path for path in (os.environ.get("XDG_CACHE_HOME") or "", home) if os.path.isabs(path)), None)
     return pathlib.Path(base) / "cairn" / "torch" if base is not None else None

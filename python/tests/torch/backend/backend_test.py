@@ -361,6 +361,8 @@ class Reports(unittest.TestCase):
                 self.assertIsNone(cairn.torch._cache.folder())
                 cairn.torch._cache.store("name", {})
                 self.assertIsNone(cairn.torch._cache.load("name"))
+        with unittest.mock.patch.dict(os.environ, CAIRN_CACHE="relative"):
+            self.assertIsNone(cairn.torch._cache.folder())
 
     def test_a_broken_promise_names_the_operation(self):
         """Without calibration, the scratch of convolutions is unknown, so the promise is broken."""
