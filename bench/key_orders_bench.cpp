@@ -1,6 +1,7 @@
-// Measures the search of key orders (orders of the key nodes of an in-forest, Theorem 7.6; docs/order.md) and small
-// caduceus graphs. The rates are prefixes of orders per second, for depth-first search and for search in layers, with
-// several numbers of threads.
+// Measures the search of key orders (orders of the key nodes of an in-forest, Theorem 7.6; docs/order.md), and the
+// solver of caduceus graphs, which this search calls for every prefix of an order that it tries. The counters
+// `relaxations` and `dominant` of the search are rates per second (see solvers::KeyOrdersFound). The search runs
+// depth-first with one thread, and in layers (many prefixes of one length at once) with several numbers of threads.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -16,7 +17,8 @@
 namespace cairn::bench {
 namespace {
 
-/// A work limit ends the search of larger trees early.
+/// Searches the key orders of a tree with state.range(0) readers of the source. Ends the search of larger trees after
+/// kMostWork units of work, so that the benchmark does not take too long.
 void search(benchmark::State& state, std::int64_t most_width, int threads) {
   constexpr std::int64_t kMostWork = 4'000'000;
   const solvers::KeyTree tree = key_tree(static_cast<int>(state.range(0)));
@@ -57,8 +59,8 @@ struct Instance {
   std::vector<Bend> bends;
 };
 
-/// Returns caduceus graphs (docs/order.md) like those of prefixes of key orders: a staff of 8 segments and 14 bends
-/// with about 3 segments each.
+/// Returns random caduceus graphs (docs/order.md). They are about as large as the graphs that the search of key orders
+/// solves: each has a staff of 8 segments, and 14 bends of about 3 segments.
 std::vector<Instance> instances(int count) {
   tests::Random random(1);
   const auto segment = [&] { return core::Segment{random.between(0, 100), random.between(0, 100)}; };

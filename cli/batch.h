@@ -15,14 +15,16 @@ namespace cairn::cli {
 /// Returns whether the graph is a model with a batch.
 bool takes_batch(const GraphArguments& graph);
 
-/// Finds the largest batch that fits into the budget or device of `objective`. Throws InputError if that is not a fixed
-/// size.
+/// Finds the largest batch that fits into the budget of `objective` or, if given, into its device memory. Throws
+/// InputError if there is no device memory and the budget is not a number of bytes, i.e. if it is missing, "min" or a
+/// percentage. Throws InputError if `graph` is not a model with a batch.
 fit::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArguments& objective,
                                 const AlignmentChoice& alignment, const SolverArguments& search, const Console& console,
                                 const core::Limit& limit);
 
-/// Returns `graph`, with the largest batch that fits if --batch auto was given. That search takes at most half of the
-/// time limit and reports the batch on stderr. Throws InputError. Throws Failure if not even a batch of 1 fits.
+/// Returns `graph` with the largest batch that fits, for --batch auto. The search takes at most half of the time limit.
+/// Reports the batch on stderr unless console.quiet is set. Throws InputError as largest_batch() does. Throws Failure
+/// if not even a batch of 1 fits, or after Ctrl-C.
 GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments& objective,
                                   const AlignmentChoice& alignment, const SolverArguments& search,
                                   const Console& console);

@@ -32,7 +32,9 @@ EditableSchedule::EditableSchedule(std::span<const MemoryEffect> effects, std::v
   finish_setup();
 }
 
-/// Adds the end of the schedule as an occurrence, and the first occurrence of each node.
+/// Completes the tables of nodes and values, and creates an empty schedule. Creates the entries of steps_ that always
+/// exist: one occurrence of each node, which is not in the schedule yet, and the occurrence end_, which stands for the
+/// end of the schedule.
 void EditableSchedule::finish_setup() {
   const auto values = static_cast<std::int32_t>(values_.size());
   for (int i = 0; i < 2; ++i) nodes_.push_back({0, 0, 0, static_cast<std::int32_t>(inputs_.size()), values + i, true});
@@ -143,8 +145,8 @@ std::vector<EditableSchedule::Occurrence> EditableSchedule::readers(Occurrence o
   return all;
 }
 
-/// Inserts a read into the list of its source: after the read `previous`, or at the head of the list if `previous` is
-/// kNone.
+/// Inserts the read into the list of all reads of the same output of the same occurrence. The read comes after the read
+/// `previous`, or at the head of the list if `previous` is kNone.
 void EditableSchedule::link_read(std::int32_t read, std::int32_t previous) {
   Slot& source = slot_of(reads_[read]);
   const std::int32_t next = previous == kNone ? source.first_read : reads_[previous].next;
@@ -206,10 +208,10 @@ void EditableSchedule::lay_out(std::int32_t places) {
   moved_.resize(rounded);
 }
 
-/// Returns an empty place directly before `before`, with its memory set. To get this place, shifts the steps between
-/// `before` and the nearest empty place by one place each. If the nearest empty place is more than a block's size away,
-/// gives new places to all steps, with empty places between them. After that, an empty place is near for at least the
-/// next sqrt(T) / 2 calls, where T is the number of steps.
+/// Returns an empty place directly before `before`, and sets the memory at this place. To get the place, shifts the
+/// steps between `before` and the nearest empty place by one place each. If the nearest empty place is more than the
+/// 2^block_bits_ places of a block away, gives new places to all steps, with empty places between them. After that, an
+/// empty place is near for at least the next sqrt(T) / 2 calls, where T is the number of steps.
 EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   const Place far = 1 << block_bits_;
   Place p = place(before);
@@ -262,9 +264,9 @@ EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
   return o;
 }
 
-/// Returns the last read, before place p, of the value that `read` reads, or kNone. `read` is the k-th input of `step`.
-/// The search starts from the nearest of four known reads: both ends of the list, and the reads by the previous and the
-/// next occurrence of the step's node.
+/// Returns the last read before place p of the value that `read` reads. Returns kNone if there is none. `read` is the
+/// k-th input of `step`. The search starts from the nearest of four known reads: both ends of the list of reads, and
+/// the reads by the previous and the next occurrence of the step's node.
 std::int32_t EditableSchedule::read_before(const Read& read, Place p, const Step& step, std::int32_t k) const {
   const Slot& slot = slots_[steps_[read.source].slot + read.output];
   if (slot.last_read == kNone) return kNone;
@@ -421,8 +423,9 @@ void EditableSchedule::evaluate_move(Occurrence o, Place to) {
   const Step& step = steps_[o];
   const Node& node = nodes_[step.node];
   const Place from = step.place;
-  // Collects the inputs of o that o frees before the move and another step frees after it, or the other way round. A
-  // Release has the place of that other step, which is between the old and the new place of o.
+  // Collects the inputs of o for which the move changes which step frees them: before the move it is o, and after the
+  // move it is another step, or the other way round. For each such input, a Release holds the place of that other step,
+  // which is between the old and the new place of o.
   releases_.clear();
   std::int64_t released = 0;  // bytes that o frees at its old place, and that it still frees if it moves to an earlier
                               // place

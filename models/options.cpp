@@ -12,12 +12,12 @@
 namespace cairn::models {
 namespace {
 
-// Limit on an option's value. It is far above that of any real model, and so low that the product of two values does
-// not overflow.
+// Limit on the values of all other options. It is far above the values of any real model. It is also so low that the
+// product of two values does not overflow.
 constexpr std::int64_t kLargest = 1'000'000'000;
-// Limit on the number of layers. It is lower, because every layer adds nodes to the graph.
+// Limit on the number of layers. It is lower than kLargest, because every layer adds nodes to the graph.
 constexpr std::int64_t kMostLayers = 10'000;
-constexpr std::int64_t kMostRepeats = 100;  // limit of depth-multiplier, which multiplies the number of blocks
+constexpr std::int64_t kMostRepeats = 100;  // limit on depth-multiplier, which multiplies the number of blocks
 
 std::int64_t maximum(std::string_view name) {
   if (name.ends_with("dropout")) return 99;

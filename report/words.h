@@ -70,7 +70,7 @@ std::string count_text(std::int64_t count);
 // --- bounds ---
 
 /// Explains in one line why no schedule needs less than the problem's lower bound. Names a node and the tensors that it
-/// needs in memory at the same time. If the bound exceeds their bytes, adds that the search proved more.
+/// needs in memory at the same time. If the bound exceeds the bytes of these tensors, adds that the search proved more.
 std::string lower_bound_reason(const fit::Problem& problem);
 /// Gives the lower bound and the node that sets it: "the lower bound is 1.50 KiB (75.0%), set by 'conv1'".
 std::string bound_text(const fit::Problem& problem);
@@ -168,8 +168,8 @@ inline constexpr std::size_t kVerdictColumns = 160 - std::string_view("cairn: er
 std::string verdict_text(std::string_view before, std::string_view name, std::string_view after);
 
 std::string in_lines(std::initializer_list<std::string> parts);
-/// Formats a budget. `beside` has other sizes that the same message names. If size_text() makes the same text of one of
-/// them and of the budget, although they differ, adds the exact bytes.
+/// Formats a budget. `beside` has other sizes that the same message names. If size_text() makes the same text of the
+/// budget and of a different size in `beside`, adds the exact bytes of the budget.
 std::string budget_text(const fit::Problem& problem, std::int64_t budget, std::initializer_list<std::int64_t> beside,
                         bool in_full = true);
 /// Gives the least budget known to be feasible, as a user can type it, and its solver. If it equals the lower bound
@@ -177,16 +177,17 @@ std::string budget_text(const fit::Problem& problem, std::int64_t budget, std::i
 std::string least_budget_text(const fit::Problem& problem, const fit::LeastBudget& least, std::int64_t bound);
 
 /// Explains that no schedule fits. Gives the lower bound with its reason, and the least budget known to be feasible
-/// with its solver. `proved` is a bound above the problem's budget. If it holds only for some schedules, says for
-/// which, and why others were not searched: the solver never finds them, or the request excludes them (`asked` is the
-/// scope of the request).
+/// with its solver. `proved` is a bound above the problem's budget. If this bound holds only for some schedules, says
+/// for which. Also says why other schedules were not searched: the solver never finds them, or the request excludes
+/// them. `asked` is the set of schedules that the request allows.
 std::string infeasible_text(const fit::Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                             const solvers::Bound& proved, const fit::LeastBudget& least);
 /// Explains that no schedule was found, why the search ended, and what would help: more time, or the least budget known
 /// to be feasible.
 std::string not_found_text(const fit::Problem& problem, const fit::LeastBudget& least, solvers::Stop stop);
-/// Returns the problem that texts about a failure describe. Its lower bound is at least the one that the search proved.
-/// Its sizes are rounded up, as in the search, if the failure could be due to the rounding.
+/// Returns the problem whose figures the messages about a failed search state. It is the task's problem with two
+/// changes. Its lower bound is at least the bound that the search proved. Its sizes are rounded up, as in the search,
+/// if the search could have failed because of the rounding.
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer);
 /// Describes what an interrupted search has found: the peak of the best schedule, and whether this peak or the plan is
 /// above the budget. Names `output`, the file with the schedule, or says how to get one if `output` is empty.

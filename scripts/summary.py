@@ -13,8 +13,8 @@ MAX_LINES = 60  # printed lines of a failed test's output
 
 
 def outcome(case):
-    # The status is run, fail, disabled, or notrun. The latter is that of skipped tests and of tests whose program is
-    # missing.
+    # The status is run, fail, disabled, or notrun. Skipped tests, and tests whose program is missing, have the status
+    # notrun.
     status = case.get("status")
     if status == "run":
         return "passed"

@@ -1,5 +1,6 @@
-// The solver auto (internal/auto.h). First it calls other solvers, which the names in this file call constructions.
-// Afterwards it improves the best schedule found, the incumbent, by a search over order and recomputation together.
+// The solver auto (internal/auto.h). First it calls other solvers. In names of this file, the word "construction"
+// stands for these calls and for the schedules that they return. Afterwards, auto improves the best schedule found,
+// which is called the incumbent, by a search over order and recomputation together.
 
 #include "cairn/solvers/internal/auto.h"
 
@@ -154,13 +155,14 @@ class BoundBeside {
 // Seconds after which `auto` ends if a bound proves that no schedule is within the budget.
 constexpr double kHopelessSeconds = 2;
 constexpr double kPricing = 0.2;  // fraction of the remaining limit for offer_priced()
-// Multiplies AutoTurn::share. It is below 1 because the search that follows needs time, too.
+// Multiplies the share of the limit that a solver gets (AutoTurn::share). The factor is below 1, because the search
+// that follows needs time, too.
 constexpr double kConstruction = 0.5;
 // Replaces kConstruction if search_most_ is true.
 constexpr double kShortConstruction = 0.01;
-// Fraction of the remaining limit for a second run of a solver that its limit ended.
+// Fraction of the remaining limit for a second run of a solver that ended because its limit was reached.
 constexpr double kAgain = 0.3;
-// A solver that its limit ended runs again if the cost of its schedule is at most this multiple of the best known cost.
+// Such a solver runs again if the cost of its schedule is at most this multiple of the best known cost.
 constexpr double kNearBest = 1.01;
 constexpr double kRefining = 0.3;        // fraction of the remaining limit for refine()
 constexpr double kRefiningStages = 0.5;  // fraction of the remaining limit for refine() if no search follows
@@ -214,7 +216,8 @@ class AutoRemat {
   std::int64_t least_peak_ = 0;
   std::string_view least_peak_by_ = "none";
   std::vector<std::pair<std::int64_t, core::Schedule>> constructions_;
-  // Of the solvers that their limits ended, the one whose schedule costs least. nullptr: there is none.
+  // Among the solvers that ended because their limits were reached, the one whose schedule costs least. nullptr if
+  // there is none.
   const SolverInfo* cut_short_ = nullptr;
   std::int64_t cut_short_cost_ = 0;
   std::optional<BoundBeside> bound_;

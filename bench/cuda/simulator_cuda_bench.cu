@@ -1,6 +1,10 @@
-// Measures the simulator on a GPU: candidates per second for batches that are in device memory, are drawn there, or are
-// sent there. `x_core` compares the rate with one host core, `of_copy` with the device's own copy. The graphs have 250
-// to 10,000 nodes.
+// Measures the simulator on a GPU, in candidates (random schedules, see sim::Generator) per second. The batches of
+// candidates are in device memory already, are generated there, or are sent there. The graphs have 250 to 10,000 nodes.
+// The arguments of every benchmark are the number of nodes and sim::Generator::moves, the largest number of
+// recomputations of a candidate. Counters:
+// - bytes/s: bytes per second that the benchmark must at least read, write or transfer.
+// - of_copy: bytes/s divided by the rate at which the device copies memory.
+// - x_core: candidates per second divided by those of one host core.
 //   cairn_cuda_bench --benchmark_filter=device
 #include <benchmark/benchmark.h>
 
@@ -96,8 +100,8 @@ void report(benchmark::State& state, const Setting& setting, double bytes_of_can
   state.counters["of_copy"] = Counter(candidates * bytes_of_candidate / device_copy_bandwidth(), Counter::kIsRate);
 }
 
-/// Evaluates a batch in device memory. Arguments: nodes, moves. `bytes` counts the batch's steps, read once, and the
-/// outcomes.
+/// Evaluates a batch in device memory. The counter bytes/s counts, for each candidate, 2 bytes for each node and 21
+/// bytes for the outcome, as if the evaluation read every step of the batch only once.
 void device_evaluate(benchmark::State& state) {
   Setting setting(state);
   const auto batch = setting.simulator.draw(setting.generator, 0, setting.count);
@@ -137,7 +141,7 @@ void device_sweep(benchmark::State& state) {
   report(state, setting, 4.0 * static_cast<double>(state.range(0) + state.range(1)) + 42);
 }
 
-/// Evaluates schedules that come from the host, and sends the outcomes back.
+/// Sends a batch of schedules from the host to the device, evaluates it, and sends the outcomes back.
 void device_evaluate_from_host(benchmark::State& state) {
   Setting setting(state);
   const sim::ScheduleBatch batch = sim::host_simulator(setting.graph)->generate(setting.generator, 0, setting.count);

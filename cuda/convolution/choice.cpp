@@ -11,8 +11,8 @@
 namespace cairn::cuda {
 namespace {
 
-/// Returns the variants that are worth their scratch, by ascending scratch. Each is more than kWorthIt times as fast as
-/// the one before.
+/// Returns the variants that are worth their scratch, by ascending scratch. A variant is worth its scratch if it is
+/// more than kWorthIt times as fast as the variant before it in the result.
 std::vector<ConvVariant> front(std::vector<ConvVariant> timed) {
   std::stable_sort(timed.begin(), timed.end(), [](const ConvVariant& a, const ConvVariant& b) {
     return std::pair(a.scratch, a.ms) < std::pair(b.scratch, b.ms);
@@ -36,15 +36,17 @@ class Search {
     const bool engine_runs = std::any_of(timed_.begin(), timed_.end(), [](const ConvVariant& v) { return v.engine; });
     if (small_.empty() || !engine_runs) return {};
     ConvVariants found{front(timed_), 0};
-    // im2col can be in `small_` although its scratch is above small_workspace. If it is the fastest there, the usual
-    // variant can be an engine with a large workspace that is about as fast and needs no more scratch than im2col.
+    // The usual variant is chosen from all variants that need no more scratch than the best variant of `small_`. It can
+    // be missing in `small_`, because im2col is in `small_` even if its scratch is above small_workspace. If im2col is
+    // the best variant there, an engine with a large workspace can need no more scratch than im2col and not be slower.
     found.usual = found.within(front(small_).back().scratch);
     return found;
   }
 
  private:
-  /// Times engines whose workspace is above `above` and at most `limit`, until a variant takes at most limits_.near_ms
-  /// or a limit of `limits_` is reached. Also times im2col unless the first engine is that fast.
+  /// Times engines whose workspace is above `above` and at most `limit`. Ends when a variant takes at most
+  /// limits_.near_ms milliseconds, or when limits_.most_trials or limits_.most_time is reached. Also times im2col once,
+  /// after the first engine, unless this engine takes at most limits_.near_ms milliseconds.
   void try_engines(std::int64_t above, std::int64_t limit) {
     const auto end = std::chrono::steady_clock::now() + limits_.most_time;
     int tried = 0;
@@ -77,7 +79,7 @@ class Search {
     }
   }
 
-  /// Adds a variant unless an earlier one with no more scratch is about as fast.
+  /// Adds a variant, unless it is at most kWorthIt times as fast as an earlier variant with no more scratch.
   static void add_to(std::vector<ConvVariant>& variants, const ConvVariant& variant) {
     const bool no_gain = std::any_of(variants.begin(), variants.end(), [&](const ConvVariant& v) {
       return v.scratch <= variant.scratch && v.ms <= variant.ms * kWorthIt;
@@ -92,7 +94,7 @@ class Search {
   ConvTrials& trials_;
   const ConvLimits& limits_;
   std::vector<ConvVariant> timed_;
-  std::vector<ConvVariant> small_;  ///< timed variants that can be the usual one: im2col, engines with small workspaces
+  std::vector<ConvVariant> small_;  ///< timed variants that are im2col or an engine of the first group
   std::optional<ConvVariant> untimed_;
   bool lowered_tried_ = false;
 };

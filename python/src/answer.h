@@ -30,13 +30,13 @@ struct Answer {
   std::string solver;
   fit::Answer answer;
   fit::LeastBudget least;
-  core::Evaluation found;  ///< evaluation of the schedule on the given graph
+  core::Evaluation found;  ///< peak and cost of the answer's schedule, with the sizes of the given graph
   bool interrupted = false;
 
   bool shown() const { return answer.has_schedule(); }
 };
 
-/// Arguments of all searches. Names and meanings are those of the command's options.
+/// Arguments of all searches. Names and meanings are those of the options of the command `cairn`.
 struct SearchArguments {
   std::string solver = "auto";
   std::optional<double> time_limit;  ///< seconds
@@ -51,17 +51,23 @@ struct SearchArguments {
   solvers::SolveOptions options() const;
 };
 
-/// Makes `given`, a schedule that Python passed, the start of `search`. The result must live as long as `search`.
-/// Returns nullptr if `given` is None. Throws InputError if it is not a valid schedule in the scopes of `search` and of
-/// the solver.
+/// Makes `given`, a schedule that Python passed, the schedule from which `search` starts. `search` refers to the
+/// result, which must therefore live as long as `search`. Returns nullptr if `given` is None. Throws InputError if
+/// `given` is not a valid schedule of the graph. Also throws InputError if `given` is not in search.scope, which is the
+/// set of schedules that the caller allows, or not in solver.scope, which is the set of schedules that the solver can
+/// find.
 std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, const solvers::SolverInfo& solver,
                                                 const core::Graph& graph, nb::handle given);
 
 /// Searches for an answer to the task. `start` is the schedule to start from, or None. Throws InputError for a bad
-/// argument, and InfeasibleError if the task is unaffordable().
+/// argument. Raises Python's InfeasibleError if the task is unaffordable().
 Answer search_answer(fit::Task task, const SearchArguments& search, nb::handle start, Call& call);
-/// Raises what a callback has raised, Interrupted after Ctrl-C, or an exception that says why there is no answer. If
-/// this function raises, `answered` must not be used afterwards, because it may have been moved from.
+/// Raises a Python exception if the search has not given an answer:
+/// - the exception that a Python callback raised during the search;
+/// - Interrupted after Ctrl-C;
+/// - InfeasibleError or NotFoundError if no answer was found.
+/// `asked` is the set of schedules that the caller allowed. If this function raises, `answered` must not be used
+/// afterwards, because it may have been moved from.
 void finish_search(Call& call, Answer& answered, const solvers::Scope& asked);
 
 }  // namespace cairn::python

@@ -58,8 +58,8 @@ bool is_statistic(core::OpKind kind, std::int32_t output) {
   }
 }
 
-/// Returns whether the nodes without a backward mark are certainly forward nodes. They are if some node has a backward
-/// mark, or if all nodes have ops of which none computes a gradient.
+/// Returns whether the nodes without a backward mark are certainly forward nodes. This is so if some node has a
+/// backward mark, or if every node has an op and no op computes a gradient.
 bool tells_forward_from_backward(const core::Graph& graph) {
   bool marked = false, inference = graph.node_count() > 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
@@ -91,8 +91,9 @@ void label_kinds(const core::Graph& graph, TensorLabels& labels) {
 
 // --- layers --------------------------------------------------------------------------------------------------------
 
-/// A rule that takes a layer's name from a node's name. Separators divide the name into parts; the first `depth` parts
-/// name the layer. If `digits` is not set, a number at the end of the layer's name is removed.
+/// A rule that takes the name of a node's layer from the beginning of the node's name. The characters in `separators`
+/// divide the node's name into components. The first `depth` components are the layer's name. If `digits` is false, a
+/// number at the end of the layer's name is removed.
 struct Prefix {
   std::string_view separators;
   int depth;
@@ -147,9 +148,11 @@ std::optional<Grouping> group_names(const std::vector<std::string_view>& names, 
   return grouping;
 }
 
-/// Takes the prefix rule with the fewest parts for which no layer has more than a third of the nodes, else the rule
-/// whose largest layer is smallest. Returns nothing if the layers have fewer than three nodes on average, or if one has
-/// more than three quarters of the nodes, because they would not help the reader.
+/// Groups nodes by layers. Tries several rules (Prefix), those of lowest `depth` first. A rule is rejected in these
+/// cases, because its layers would not help the reader: there is only one layer, a layer has fewer than three nodes on
+/// average, or one layer has more than three quarters of the nodes. Uses the first rule for which no layer has more
+/// than a third of the nodes. If there is none, uses the rule whose largest layer has the fewest nodes. Returns nothing
+/// if all rules are rejected.
 std::optional<Grouping> find_layers(const std::vector<std::string_view>& names) {
   std::optional<Grouping> best;
   for (const std::string_view separators : {kPathSeparators, kWordSeparators}) {
@@ -187,8 +190,8 @@ void label_layers(const core::Graph& graph, TensorLabels& labels) {
 
 // --- lifetimes -----------------------------------------------------------------------------------------------------
 
-/// The lifetimes of the values that a schedule makes, with access by step. Each output of each step has one lifetime.
-/// The index of a lifetime is called its slot. Slots are ordered by step, then by output.
+/// The lifetimes of the values that the steps of a schedule compute. Each output of each step has one lifetime. The
+/// index of a lifetime is called its slot. Slots are ordered by step, then by output.
 class Timeline {
  public:
   Timeline(const core::Graph& graph, const core::Schedule& schedule)
@@ -266,8 +269,8 @@ std::int64_t step_of_most(const core::Evaluation& evaluation, const core::Schedu
   return schedule.steps.empty() ? -1 : evaluation.peak_step;
 }
 
-/// The steps from `begin` to `end`, both included, during which `value` is away before `node` runs again.
-/// RecomputedNode explains "away".
+/// The steps from `begin` to `end`, both included, during which `value` is away (see RecomputedNode) before `node` runs
+/// again.
 struct Gap {
   core::NodeId node;
   core::ValueId value;
@@ -315,7 +318,7 @@ void for_each_gap(const core::Graph& graph, const Timeline& timeline, core::Node
   for (const core::ValueId x : graph.outputs(v)) {
     if (graph.value_size(x) == 0) continue;
     const std::int32_t k = graph.output_ref(x).output;
-    bool wanted = false;  // whether the value that run `r` or a later run makes is read or kept
+    bool wanted = false;  // whether a value that run `r` or a later run computes is read or kept
     for (std::size_t r = runs.size(); r-- > 1;) {
       wanted = wanted || timeline.last(runs[r], k) > runs[r];
       const Gap gap{v, x, timeline.last(runs[r - 1], k) + 1, runs[r] - 1};

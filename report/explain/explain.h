@@ -16,9 +16,9 @@ namespace cairn::report {
 
 /// The kinds of tensors and of other things in memory.
 enum class TensorKind : std::uint8_t {
-  activation,  ///< made by a forward node
-  gradient,    ///< made by a backward node
-  statistic,   ///< saved statistics of a norm, or indices of a pooling: made with an activation, for the backward pass
+  activation,  ///< computed by a forward node
+  gradient,    ///< computed by a backward node
+  statistic,   ///< statistics of a norm, or indices of a pooling, computed with an activation for the backward pass
   tensor,      ///< activation or gradient of a graph that does not distinguish forward and backward nodes
   kept,        ///< tensor that the graph keeps in memory until the end
   scratch,     ///< work space of the node that runs
@@ -55,24 +55,24 @@ LayerRows rows_of_layers(const TensorLabels& labels, std::size_t most);
 /// A tensor in memory at a step, or scratch of the node that runs at this step.
 struct LiveTensor {
   core::ValueId value = core::kNoValue;  ///< kNoValue: scratch, or storage reused in place
-  core::NodeId node = core::kNoNode;     ///< the node that made the tensor or whose scratch this is
+  core::NodeId node = core::kNoNode;     ///< the node that computed the tensor or whose scratch this is
   std::int64_t bytes = 0;                ///< never 0; below 0 only for TensorKind::in_place
   TensorKind kind = TensorKind::tensor;
   std::int32_t layer = 0;
-  std::int64_t first = 0;  ///< the step that made the tensor
+  std::int64_t first = 0;  ///< the step whose node computed the tensor
   /// The last step that reads the tensor; `first` if no step reads it; the number of steps if the tensor is kept.
   std::int64_t last = 0;
-  /// The first step that reads the tensor, at or after the step for which this LiveTensor was made. -1 if there is none
-  /// or if that step made the tensor.
+  /// Let s be the step whose memory this LiveTensor belongs to (MemoryAt::step). `next_read` is the first step at or
+  /// after s that reads the tensor. It is -1 if no such step exists.
   std::int64_t next_read = -1;
   bool recomputed = false;  ///< whether the tensor's node also ran before `first`
   bool operator==(const LiveTensor&) const = default;
 };
 /// Returns the name of a tensor in tables, such as `conv1`, `conv1[mean]`, `conv1 (scratch)` or `relu1 (in place)`.
 std::string name_of(const core::Graph& graph, const LiveTensor& tensor);
-/// Returns the number of consecutive steps, beginning with `step`, that neither make nor read the tensor. They end at
-/// its next read, or at the end of the schedule if it is kept and not read again. Returns 0 if `step` itself makes or
-/// reads it.
+/// Returns the number of consecutive steps, beginning with `step`, that neither compute nor read the tensor. These
+/// steps end before the next step that reads the tensor, or at the end of the schedule if the tensor is kept and not
+/// read again. Returns 0 if `step` itself computes or reads the tensor.
 std::int64_t idle_steps(const LiveTensor& tensor, std::int64_t step);
 
 /// Bytes and tensors of one kind or one layer.
@@ -104,7 +104,7 @@ MemoryAt memory_at_peak(const core::Graph& graph, const TensorLabels& labels, co
 struct Recomputation {
   core::NodeId node = core::kNoNode;
   std::int64_t step = 0;           ///< step at which the node runs again
-  std::int64_t made = 0;           ///< last step before `step` at which the node ran
+  std::int64_t made = 0;           ///< the latest step before `step` at which the node also ran
   std::int64_t dropped_after = 0;  ///< last step that read an output of the run at `made`; `made` if no step did
   std::int64_t first_use = -1;     ///< first step that reads an output of the run at `step`; -1: no step does
   bool operator==(const Recomputation&) const = default;
@@ -112,10 +112,10 @@ struct Recomputation {
 
 /// A recomputed node, and the memory that recomputing it saves. In this header, a value is called away at a step if all
 /// of the following are true:
-/// - an earlier step made it;
-/// - it is neither in memory nor made at this step;
-/// - it is read later or kept.
-/// Without recomputation it would be in memory.
+/// - an earlier step computed the value;
+/// - the value is not in memory at this step, and this step does not compute it;
+/// - the value is read at a later step, or kept until the end.
+/// Without recomputation, the value would be in memory.
 struct RecomputedNode {
   core::NodeId node = core::kNoNode;
   std::int64_t times = 0;       ///< number of runs after the first
@@ -149,8 +149,8 @@ struct AtBaselinePeak {
   std::int64_t baseline_step = -1, schedule_step = -1;
   std::int64_t baseline_bytes = 0, schedule_bytes = 0;  ///< bytes in memory during these steps
   std::int64_t recomputed_later = 0;                    ///< bytes in memory in the baseline and away in the schedule
-  /// Bytes that are in memory only in the baseline, but not away in the schedule. The schedule has not made them yet or
-  /// no longer needs them.
+  /// Bytes of values that are in memory only in the baseline, and that are not away in the schedule: the schedule has
+  /// not computed them yet or no longer needs them.
   std::int64_t other_order = 0;
   std::int64_t held_more = 0;  ///< bytes in memory only in the schedule
 };

@@ -143,9 +143,10 @@ struct MaxPoolGrad : StoreInOrder<T, W> {
   static constexpr int kAhead = 2;  // with stride 2 and a kernel of at most 3, no position is in more windows than this
 };
 
-/// Sums over the middle axis of [images, middle, channels], which is divided into parts. A team handles one part, for a
-/// block of channels of one image. Its threads are arranged in two dimensions: across the channels of the block (W per
-/// thread), and along the part.
+/// Computes sums over the pixels of an image, for each channel. The tensor x is regarded as [images, middle, channels].
+/// Its middle axis stands for all axes between the first and the last one, which together number the pixels (rows) of
+/// an image. The middle axis is divided into parts. A team handles one part, for a block of channels of one image. The
+/// team's threads are arranged in two dimensions: across the channels of the block (W per thread), and along the part.
 template <class T, int W>
 struct MiddleSums {
   static constexpr int kThreads = 256;
@@ -153,14 +154,16 @@ struct MiddleSums {
   static constexpr std::int64_t kSharedBytes = std::int64_t{kThreads} * W * sizeof(float);
 
   const T* x;
-  T* means;         ///< means [images, channels], if there is one part
-  float* partials;  ///< sums [images, parts, channels], if there are several parts
-  std::int64_t middle, chunks;
-  /// parts: number of parts; length: number of rows of a part. The last part may have fewer rows.
+  T* means;                     ///< means [images, channels], if there is one part
+  float* partials;              ///< sums [images, parts, channels], if there are several parts
+  std::int64_t middle, chunks;  ///< number of rows of an image, and number of chunks in the channels of a row
+  /// - parts: number of parts.
+  /// - length: number of rows of each part, except that the last part can have fewer.
   std::int64_t parts, length;
   std::int32_t across;  ///< number of chunks in a block
-  /// One place per team. Its axes are image, part of the middle axis, and block of channels. There are fewer than 2^31
-  /// places, because a launch has fewer teams than that.
+  /// Grid of teams with three axes: the image, the part of the middle axis, and the block of channels. The place of a
+  /// team in this grid says what the team sums up. There are fewer than 2^31 places, because a launch has fewer than
+  /// 2^31 teams.
   Grid<3> teams;
 
   static std::int32_t across_of(std::int64_t chunks) {
@@ -231,8 +234,8 @@ struct MeansOfParts : StoreInOrder<T, W> {
   }
 };
 
-/// Spreads dy evenly over the middle axis. Place::at holds the indices of image, row of the middle axis, and chunk (W
-/// channels).
+/// Spreads dy evenly over the rows of an image, i.e. over the middle axis (see MiddleSums). Place::at holds the indices
+/// of image, row, and chunk (W channels).
 template <class T, int W>
 struct MeanPoolGrad : StoreInOrder<T, W> {
   const T* dy;

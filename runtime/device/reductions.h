@@ -201,19 +201,22 @@ class WarpPart {
   std::byte* slots_;
 };
 
-/// Describes how rows are distributed to teams of `threads` threads. Everything except `staged` depends only on the
-/// rows' length. Only the rows of the largest teams can be too long for a device's shared memory. All other rows that
-/// are read twice are staged.
+/// Describes how rows are distributed to teams of `threads` threads. Everything except `staged` and `shared_bytes`
+/// depends only on the number of threads and on the rows' length and type. Rows that are read twice are staged, i.e.
+/// copied to shared memory. Only rows of teams of kLongRows threads can be too long for a device's shared memory; these
+/// rows are not staged then.
 struct RowLayout {
   int part = 0;            ///< number of threads per row
   int of_team = 0;         ///< number of rows per team
   std::int64_t slots = 0;  ///< bytes of shared memory that reductions within parts of a warp need
   std::int64_t packs = 0;  ///< number of packs (16 bytes) that a staged row takes, whatever address it begins at
   bool staged = false;
-  std::int64_t shared_bytes = 0;
+  std::int64_t shared_bytes = 0;  ///< bytes of shared memory that a team needs
 
-  /// Chooses the layout. `width` is the number of elements in 16 bytes. `inputs` is the number of rows that are read at
-  /// the same time, or 0 if no row is read twice.
+  /// Chooses the layout for rows of `cols` elements. `width` is the number of elements in 16 bytes. `inputs` is the
+  /// number of rows that are staged together: if the op reads its rows twice, this is the number of its arguments,
+  /// because each of them contributes one row. If the op reads its rows once, `inputs` is 0, and nothing is staged.
+  /// `shared_limit` is the number of bytes of shared memory that a team can have.
   RowLayout(int threads, std::int64_t cols, std::int64_t width, std::int64_t inputs, std::int64_t shared_limit)
       : part(threads), packs(cols % width == 0 ? cols / width : blocks_of(cols + width - 1, width)) {
     if (threads == kWarp) {
@@ -302,10 +305,12 @@ void launch_row_teams(Launcher<Machine>& launcher, const Op& op, const T* const 
 template <class T, int N, class Machine, class Op>
 void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)[N], T* out, std::int64_t rows,
                  std::int64_t cols) {
-  constexpr std::int64_t kWarpBytes = 8192;    // if rows take at most this much, staged rows of several warps fit into
-                                               // a block's shared memory
-  constexpr std::int64_t kBlockBytes = 65536;  // if rows take at most this much, staged rows of a block fit into the
-                                               // shared memory of every device, and on most those of several blocks
+  // Largest number of bytes of one row of each argument that a warp handles. With this limit, the staged rows of
+  // several warps fit into a block's shared memory.
+  constexpr std::int64_t kWarpBytes = 8192;
+  // The same limit for a block of 256 threads. With it, the staged rows of a block fit into the shared memory of every
+  // device, and on most devices those of several blocks fit.
+  constexpr std::int64_t kBlockBytes = 65536;
   const std::int64_t bytes = cols * static_cast<std::int64_t>(sizeof(T)) * N;
   if (bytes <= kWarpBytes) return launch_row_teams<RowLayout::kWarp>(launcher, op, in, out, rows, cols);
   if constexpr (Op::kReadsTwice) {
@@ -315,7 +320,8 @@ void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)
 }
 
 // Loops over columns. A thread goes down the rows and always handles the same columns, which are called a piece. A
-// piece is as wide as a pack. If rows do not begin at multiples of 16 bytes, it is one element wide.
+// piece is as wide as a pack (16 bytes), so that a thread accesses it at once. If rows do not begin at multiples of 16
+// bytes, a piece is one element wide.
 
 /// Describes how a tensor [rows, cols] is divided into tiles, one per team. A tile is a block of columns times a chunk
 /// of rows. The tiles depend only on the extents.
@@ -331,8 +337,8 @@ struct ColumnTiles {
   std::int64_t teams() const { return blocks * chunks; }
 };
 
-/// Returns tiles for about `teams` teams. A thread gets at least 4 and at most `most` rows. A tile is `across` accesses
-/// (pieces) wide. If there are few rows, it is wider, so that no thread is idle.
+/// Returns tiles for about `teams` teams. A thread gets at least 4 and at most `most` rows, if there are enough rows. A
+/// tile is at most `across` pieces wide. If there are few rows, a tile can be wider, so that no thread is idle.
 inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int64_t across, std::int64_t teams,
                                 std::int64_t most) {
   constexpr std::int64_t kFewest = 4;
@@ -454,9 +460,9 @@ struct SumFormula : PlainFormula {
 };
 
 /// Joins the sums of W columns over the threads that handle the same columns. The threads with thread.row = 0 get the
-/// result. Threads with thread.row >= `filled` have no sums. `count` is the number of rows that this thread has summed.
-/// The order of the joins depends only on the number of threads. All threads of the team must call this function. Takes
-/// join_bytes of shared memory, once in a launch.
+/// result. Threads with thread.row >= `filled` have no sums. `count` is the number of elements per column that this
+/// thread has summed. The order of the joins depends only on the arrangement of the threads. All threads of the team
+/// must call this function, at most once in a launch. Uses join_bytes() bytes of shared memory.
 template <class Team, class Formula, int W, int S>
 CAIRN_HD void join_down(const Team& team, const TileThread& thread, std::int64_t filled, const Formula& formula,
                         float count, float (&sums)[W][S]) {
@@ -493,15 +499,16 @@ constexpr std::int64_t join_bytes(std::int64_t width, std::int64_t sums) {
   return (width * sums + 1) * ColumnTiles::kThreads * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Writes, for every column, the sums over the rows of a tile to out[chunk][sum][column]. If kLast is set, they are the
-/// sums over all rows, and the results that the formula computes from them are stored instead. In addition to what
-/// MapColumns uses, Formula has
-///   kSums: the number S of sums
-///   add(row data, column data, values, count, sums): adds an element to float[S] sums. They are zero at first, and
-///     `count` elements were added before
-///   weight(row data): the number of elements that an element of this row counts for
-///   join(sums, count, other sums, other count): adds the sums of another thread or team; a count can be 0
-///   finish(column, sums): turns the sums into results
+/// Computes, for every column, the sums over the rows of a tile, and writes them to out[chunk][sum][column]. If kLast
+/// is set, a tile has all rows, and the results that Formula::finish() computes from the sums are written instead. In
+/// addition to what MapColumns uses, Formula has these members:
+/// - kSums: the number S of sums per column.
+/// - add(row data, column data, values, count, sums): adds the values of one row to `sums`, a float[S] that begins with
+///   zeros. `count` is the number of elements that were added before.
+/// - weight(row data): the number of elements that a row counts for. It is above 1 if the values of the row are sums.
+/// - join(sums, count, other sums, other count): adds the sums of another thread or team. Each count is the number of
+///   elements in the sums, and can be 0.
+/// - finish(column, sums): turns the sums into results.
 template <class Formula, class T, int N, class Out, int W, bool kLast>
 struct ReduceColumns {
   static constexpr int kThreads = ColumnTiles::kThreads, kSums = Formula::kSums;

@@ -16,13 +16,14 @@
 
 namespace cairn::runtime::device {
 
-/// Sets broken[i] = 1 if the gap at arena + offsets[i] holds any byte other than `byte`. Otherwise leaves broken[i] as
-/// it is.
+/// Checks guards, which are gaps behind buffers that are filled with `byte`. Sets broken[i] = 1 if the guard at
+/// arena + offsets[i] holds any other byte, because a kernel has written beyond its buffer. Otherwise leaves broken[i]
+/// as it is.
 struct CheckGuards {
   static constexpr int kThreads = 32;
   const std::byte* arena;
   const std::int64_t* offsets;
-  std::int64_t bytes;  ///< bytes of each gap
+  std::int64_t bytes;  ///< bytes of each guard
   std::byte byte;
   std::uint8_t* broken;
 
@@ -36,8 +37,9 @@ struct CheckGuards {
   }
 };
 
-/// Finds the last byte in part `index` of the arena that differs from `paint`. Sets ends[index] to the offset in the
-/// arena directly behind this byte, or to 0 if all bytes of the part are equal to `paint`.
+/// Finds the last byte in part `index` of the arena that differs from `paint`, the byte with which the arena was
+/// filled. The parts have kPart bytes each. Sets ends[index] to the offset in the arena directly behind the byte found,
+/// or to 0 if all bytes of the part are equal to `paint`.
 struct FindTouched {
   static constexpr int kThreads = 256;
   static constexpr std::int64_t kPart = 1 << 20;
@@ -67,10 +69,11 @@ struct FindTouched {
   }
 };
 
-/// Returns the number of parts for which find_touched() sets ends.
+/// Returns the number of parts of an arena of `bytes` bytes. find_touched() sets one entry of `ends` for each of them.
 inline std::int64_t touched_parts(std::int64_t bytes) { return blocks_of(bytes, FindTouched::kPart); }
 
-/// Sets ends[i] for every part of the arena. The largest of them is the end of the memory that was written.
+/// Sets ends[i] for every part i of the arena, as FindTouched does. The largest of these values is the end of the
+/// memory that was written since the arena was filled with `paint`.
 template <class Machine>
 void find_touched(Machine& machine, const std::byte* arena, std::int64_t bytes, int paint, std::int64_t* ends) {
   if (bytes > 0) machine.launch(FindTouched{arena, bytes, static_cast<std::byte>(paint), ends}, touched_parts(bytes));
@@ -81,9 +84,10 @@ struct StepMemory {
   std::byte* arena = nullptr;
   std::vector<std::byte*> residents;  ///< nullptr for tensors that are not executed
   HashMemory* hash = nullptr;
-  std::uint64_t* sink_digests = nullptr;        ///< digests of the outputs of sinks_of(graph), in that order
-  const std::int64_t* guard_offsets = nullptr;  ///< offsets of the guards of lives.all_checked(), in that order
-  /// One byte for each entry of guard_offsets. A step sets the bytes of the guards that were overwritten.
+  std::uint64_t* sink_digests = nullptr;        ///< digests of the outputs of sinks_of(graph), in the same order
+  const std::int64_t* guard_offsets = nullptr;  ///< offsets of the guards of lives.all_checked(), in the same order
+  /// One byte for each entry of guard_offsets. Step::begin() sets all bytes to 0. Step::issue() sets the byte of a
+  /// guard to 1 if a kernel has overwritten the guard.
   std::uint8_t* broken_guards = nullptr;
 };
 

@@ -111,8 +111,8 @@ class Fitting {
     fit.solution.work += fit.least->work;
   }
 
-  /// Makes the result of secure() the answer if no schedule fits yet and the plan of secure() is lower than the present
-  /// answer's plan. Returns whether the new answer fits.
+  /// Makes the result of secure() the answer if no schedule fits yet and the result's plan is lower than the plan of
+  /// the current answer. Returns true if the answer was replaced and its plan now fits, otherwise false.
   bool take_secured() {
     if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->memory() >= fit.plan->bytes))
       return false;
@@ -129,8 +129,9 @@ class Fitting {
   }
 
   /// Searches for a schedule and its addresses together. Is called if the plan of the schedule `first` needs `planned`
-  /// bytes, which exceeds the budget. First makes the result of secure() the answer, even if it is expensive. Next
-  /// searches for a cheaper schedule of about the same peak. The joint search starts from both schedules.
+  /// bytes, which exceeds fit.budget. First makes the result of secure() the answer, even if it is expensive. If this
+  /// answer fits, next calls aim_cheaply() to find a cheaper schedule. Finally, the joint search starts from both
+  /// schedules.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
     secure(solver);
@@ -145,15 +146,17 @@ class Fitting {
     search_placed(starts);
   }
 
-  /// Searches for a schedule that is cheaper than the current answer, which fits. The plan of `first` needs `planned`
-  /// bytes, which exceeds fit.budget. So the search gets a budget that is lower by 1.1 times this excess, but not below
-  /// the peak of the current answer. The search starts from `first` and, if that fails, once more from the current
+  /// Calls the solver to find a schedule that is cheaper than the current answer, which fits. `planned` is the number
+  /// of bytes that the plan of `first` needs. It exceeds fit.budget. The solver looks at peaks and not at plans, so it
+  /// gets a budget that is lower than fit.budget by 1.1 times this excess, but not below the peak of the current
+  /// answer. The solver starts from `first` and, if it finds no schedule within this budget, once more from the current
   /// answer. Returns the schedule found or, if both attempts fail, `first`.
   core::Schedule aim_cheaply(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     constexpr double kShare = 0.4, kMore = 1.1;
     constexpr std::int64_t kClose = 50;
-    // A lower bound on the cost holds for the task only if it was found under the problem's own budget. So if `planned`
-    // exceeds this budget by less than 2%, a single search is made under the budget itself.
+    // The solver also returns a lower bound on the cost. This bound holds for the problem only if the solver's budget
+    // was not lower than the problem's budget (fit.budget). So if `planned` exceeds fit.budget by less than 2%, the
+    // solver is called with the problem's budget, and only once, from `first`.
     const bool close = planned - fit.budget < fit.budget / kClose;
     const auto more = static_cast<std::int64_t>(kMore * static_cast<double>(planned - fit.budget));
     solvers::SolveOptions search = options_.search;
@@ -256,7 +259,7 @@ class Fitting {
   }
 
  private:
-  // Multiplies the work limit of a plan where few plans are made and the result depends on each of them.
+  // Factor by which the work limit of a plan rises where few plans are made and the result depends on each of them.
   static constexpr std::int64_t kCareful = 3;
 
   solvers::PlanOptions planning(double seconds) const {
@@ -426,8 +429,8 @@ class BudgetSearch {
     return high_ || more_time_ ? Next::narrow : Next::end;
   }
 
-  /// Lowers the budget by the excess of the plan over fit.budget. If this would bring it below the lower bound on the
-  /// peak, takes the middle of the old budget and the bound instead.
+  /// Lowers the budget of the next call by the number of bytes by which the plan exceeds fit.budget. If the new budget
+  /// would be below the lower bound on the peak, takes the middle of the old budget and the bound instead.
   Next lower(std::int64_t planned) {
     high_ = budget_;
     budget_ -= std::max(planned - fit_.budget, least_cut_);
@@ -443,8 +446,8 @@ class BudgetSearch {
     search_.start = latest_.steps.empty() ? options_.search.start : &latest_;
     if (!high_) return;
     if (*high_ - unmet_ <= 2 * least_cut_) {
-      // No budget between is left to try. But another seed gives another schedule of the same peak, whose plan can be
-      // lower.
+      // No budget between unmet_ and *high_ is left to try. But another seed gives another schedule of the same peak,
+      // whose plan can be lower.
       ++search_.seed;
       unmet_ = 0;
       budget_ = *high_ - least_cut_;

@@ -30,13 +30,14 @@ class LeastBudgetSearch {
     least_.bound.scope = solvers::kAnySchedule;
   }
 
-  /// A limit decides only after which call the search ends. The calls before are the same under every limit.
+  /// Calls the solver again and again, with more work each time. The work of each call does not depend on the limit of
+  /// the whole search: the limit only decides after which call the search ends.
   LeastBudget run() {
     // The work limit of the first call is kWorkOfNode per node, because calls on larger graphs take longer to set up.
-    // The other two constants bound it.
+    // This limit is at least kLeastFirst and at most kMostFirst.
     constexpr std::int64_t kWorkOfNode = 300, kLeastFirst = 100'000, kMostFirst = 3'000'000;
-    // Factor by which the work of a call grows after each round of calls. kBarrenGrowth replaces kGrowth after more
-    // than kBarren rounds in which lower() found no lower peak.
+    // kGrowth is the factor by which the work of a call grows after each round of calls. kBarrenGrowth replaces kGrowth
+    // after more than kBarren consecutive rounds in which lower() found no lower peak.
     constexpr int kGrowth = 3, kBarrenGrowth = 6;
     constexpr int kBarren = 2;
     constexpr int kMostIdle = 3, kAnyIdle = std::numeric_limits<int>::max();
@@ -46,7 +47,8 @@ class LeastBudgetSearch {
     planning_.add(std::min(watch_.seconds() - begun, kMostPlanning * options_.search.limit.seconds));
     if (options_.search.start != nullptr) offer_start();
     const std::int64_t first = std::clamp(kWorkOfNode * rounded_.graph.node_count(), kLeastFirst, kMostFirst);
-    // The first call is made even with less work left. Every other call is made only if its whole work is left.
+    // The first call is made even if less work than `first` is left. Every other call is made only if the work limit
+    // leaves room for the whole work of the call (may_call()).
     call(std::nullopt, first);
     plan_met();
     const bool endless = !watch_.rest().counts_work() && !std::isfinite(watch_.rest().seconds);
@@ -83,7 +85,8 @@ class LeastBudgetSearch {
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
-    // Work limit of one plan, about a tenth of a second. This work does not count towards the limit of the search.
+    // Work limit of one plan, which takes about a tenth of a second. This work does not count towards the work limit of
+    // the search.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.plan;
     plan.guard_bytes = 0;
@@ -158,9 +161,9 @@ class LeastBudgetSearch {
     least_.take(std::move(one), by);
   }
 
-  /// Calls the solver without a budget, without a start, with another seed and with more work, if lower() has not found
-  /// a lower peak lately. If the call finds a lower peak, also searches for a cheaper schedule of the same peak,
-  /// because cheaper schedules often have lower plans.
+  /// Calls the solver without a budget, without a start, with another seed and with more work. Does this only if the
+  /// last call of lower() found no lower peak. If the solver finds a lower peak, also searches for a cheaper schedule
+  /// of the same peak, because cheaper schedules often have lower plans.
   void search_anew(std::int64_t part) {
     constexpr std::int64_t kLong = 20, kCheaper = 5;  // factors by which the work of these calls exceeds `part`
     if (ended_ || barren_ == 0 || !may_call(part)) return;

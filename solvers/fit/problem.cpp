@@ -10,7 +10,9 @@
 namespace cairn::fit {
 namespace {
 
-/// Computes Problem::plan_slack. This is the largest amount of a single node, because only one node runs at a time.
+/// Computes Problem::plan_slack. For each node, computes by how many bytes the peak counts more than a plan while this
+/// node runs. Only one node runs at a time, so the amounts of different nodes do not add up, and the result is the
+/// largest of them.
 std::int64_t slack_of_plans(const core::Graph& graph) {
   std::int64_t most = 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {

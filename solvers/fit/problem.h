@@ -9,9 +9,9 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/profile.h"
 
-/// The problem to solve. This folder finds schedules whose plans fit into a budget. A plan assigns an address to every
-/// buffer of a schedule, and can need more memory than the schedule's peak. The folder combines the solvers, which only
-/// look at peaks, with the planner. objective.h is its entry point.
+/// The problem to solve. The folder solvers/fit/ finds schedules whose plans fit into a budget. A plan assigns an
+/// address to every buffer of a schedule, and can need more memory than the schedule's peak. The folder combines the
+/// solvers, which only look at peaks, with the planner. The entry point of the folder is objective.h.
 namespace cairn::fit {
 
 /// Returns the name of a graph for display. This is the graph's own name or, if it has none, the name of its file.
@@ -24,14 +24,15 @@ struct Problem {
   core::Evaluation baseline;  ///< measures of the input order, in which every node runs once
   /// lower bound on the peak of every schedule or, if about_plans is set, on the bytes of every plan
   std::int64_t lower_bound = 0;
-  bool about_plans = false;
+  bool about_plans = false;  ///< whether lower_bound is a bound on plans; set by of_plans()
   /// Number of bytes that counts as 100% when budgets and plans are given in percent. This is the baseline's peak with
   /// sizes rounded up to the alignment of plans.
   std::int64_t hundred_percent = 0;
   /// Largest number of bytes by which a plan can be lower than its schedule's peak. If an in-place node overwrites an
-  /// input, the peak counts the input and the output, but the plan counts only the larger of the two. Negative scratch
-  /// of the node can make up for this difference. The slack is above 0 if some node has too little negative scratch for
-  /// that.
+  /// input, the peak counts the sizes of input and output, and adds the node's scratch. The plan counts only the larger
+  /// of the two sizes. A graph can give the node a negative scratch, so that the peak does not count the smaller size
+  /// either. The slack is 0 if every in-place node has such a scratch. Otherwise, it is the largest number of bytes
+  /// that the peak counts too much at any node.
   std::int64_t plan_slack = 0;
   std::optional<std::int64_t> budget;  ///< largest peak or plan allowed, in bytes
   /// Alignment to which sizes were rounded up, if rounding changed the baseline's peak or the lower bound; otherwise 1.

@@ -12,12 +12,13 @@
 /// memory profile, because an optimal order runs each segment without interruption (Theorem 6.5). One thread solves one
 /// graph, in memory that the caller provides.
 ///
-/// A gap is a position before, between or behind the staff's segments, at which segments of bends can run. The current
-/// order is one array of segments, divided into blocks. A block consists of a gap and the staff segment behind it, and
-/// stores the sums of its segments. A segment moves only to a neighbouring gap. So a move takes time linear in two
-/// blocks, plus O(1) for each other block.
+/// A gap is a position on the staff at which segments of bends can run: before the first staff segment, between two
+/// staff segments, or behind the last staff segment. The current order is one array of segments, divided into blocks. A
+/// block consists of the bend segments that run in one gap and of the staff segment behind this gap. Each block stores
+/// its change of memory and its peak. A bend segment moves only from one gap to a neighbouring gap. Such a move takes
+/// time linear in the segments of the two gaps' blocks, plus O(1) for each other block.
 ///
-/// The cut of a solver is a set of segments that have run: a prefix of the staff and a prefix of each bend. All other
+/// The cut of a solver is the set of segments that have run: a prefix of the staff and a prefix of each bend. All other
 /// segments are beyond the cut.
 namespace cairn::solvers {
 
@@ -70,7 +71,7 @@ struct MirroredSegment : core::Segment {
 };
 
 /// A caduceus graph, given by segments. Ids number the segments along the staff, and afterwards bend by bend. Gap g is
-/// before staff segment g; the last gap is behind the last staff segment.
+/// the gap before staff segment g. The last gap is behind the last staff segment.
 template <class T>
 struct CaduceusOf {
   struct Bend {
@@ -98,7 +99,8 @@ struct CaduceusOf {
   }
   /// Returns the address to which the caller writes the next bend's segments before it calls end_bend().
   CAIRN_HD T* begin_bend() { return segments + count; }
-  /// Adds the bend of `length` segments that were written to begin_bend(). `first` and `last` are gaps.
+  /// Adds the bend of `length` segments that were written to begin_bend(). `first` is the first gap in which its
+  /// segments can run, and `last` is the last one.
   CAIRN_HD void end_bend(std::int32_t first, std::int32_t last, std::int32_t length) {
     for (std::int32_t i = 0; i < length; ++i) bend_of[count + i] = bend_count;
     bends[bend_count++] = {first, last, count, count + length};
@@ -146,8 +148,8 @@ class CaduceusSolver {
         cut_(allocator.take<std::int32_t>(size.bends)) {}
 
   /// Finds an order of least peak by Algorithm 6 and returns this peak. Makes O(s p) moves if the bends have s segments
-  /// and the staff has p segments. A move takes a segment to a neighbouring gap, in O(p + number of segments in both
-  /// gaps) time.
+  /// and the staff has p segments. A move takes a bend segment from its gap to a neighbouring gap. It takes O(p + q)
+  /// time if q bend segments are in these two gaps.
   CAIRN_HD std::int64_t least_peak(const SegmentCaduceus& graph) {
     start(graph);
     return optimal(graph);
@@ -166,7 +168,9 @@ class CaduceusSolver {
   CAIRN_HD const std::int32_t* dominant_order() const { return result_; }
 
  private:
-  /// The segments of a gap in sort order, followed by the staff segment behind the gap.
+  /// The bend segments that run in one gap, in the order of `ranked`, followed by the staff segment behind the gap.
+  /// `begin` and `end` are their range in sequence_. `change` and `peak` are in bytes, counted from the memory before
+  /// the block.
   struct Block {
     std::int64_t change, peak;
     std::int32_t begin;
@@ -188,8 +192,9 @@ class CaduceusSolver {
     return graph.bends[bend].first > staff_at_ ? graph.bends[bend].first : staff_at_;
   }
 
-  /// Distributes the segments beyond the cut over the gaps. Each segment goes to the gap where it adds least to memory:
-  /// the earliest possible gap if it lowers memory, otherwise the latest.
+  /// Makes the first order: puts each bend segment beyond the cut into one of the gaps in which it can run. A segment
+  /// that lowers memory goes to the earliest of these gaps, any other segment to the latest, because there it adds
+  /// least to the memory of other segments.
   template <class Graph>
   CAIRN_HD void lay_out(const Graph& graph) {
     const std::int32_t segments = graph.count - graph.staff;
@@ -276,9 +281,9 @@ class CaduceusSolver {
     return other >= staff_ && rank_[other] < rank_[id];
   }
 
-  /// Moves a segment whose peak is too high to the next later gap if it lowers memory, otherwise to the next earlier
-  /// gap. Segments of the same bend keep their order, so those in the way move, too. Returns false if the move is
-  /// impossible.
+  /// Moves a bend segment whose peak is too high: to the next later gap if the segment lowers memory, otherwise to the
+  /// next earlier gap. Segments of the same bend must keep their order, so segments of the same gap that would be
+  /// passed move, too. Returns false if the move is impossible.
   template <class Graph>
   CAIRN_HD bool give_way(const Graph& graph, std::int32_t id) {
     const std::int32_t bend = graph.bend_of[id];
@@ -455,7 +460,7 @@ class CaduceusSolver {
   Block* blocks_;
   std::int64_t* change_;  ///< for each staff position, the change of memory from the position before to this one
   std::int32_t* rank_;    ///< for each id of a bend segment, its position in `ranked`
-  std::int32_t* gap_;
+  std::int32_t* gap_;     ///< for each id of a bend segment, the gap in which the segment runs
   std::int32_t *sequence_, *order_, *result_;
   std::int32_t* at_;   ///< for each bend, the id of the first segment beyond the cut
   std::int32_t* cut_;  ///< copy of at_ for the cut at which the mirror begins

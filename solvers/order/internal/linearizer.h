@@ -22,7 +22,7 @@ using BranchId = std::int32_t;
 struct TreeBranch {
   Chain before;  ///< steps before the key, which do not decide when the source's output is freed
   ChainSegment key;
-  Chain rest;
+  Chain rest;                      ///< steps after the key
   std::vector<BranchId> children;  ///< branches that end at the key
   bool reads_source = false;       ///< whether the key reads the source; if so, it has no children
   /// Whether there is a key; if not, the branch consists of `before` alone. A key need not be a node: it can be a step
@@ -30,10 +30,11 @@ struct TreeBranch {
   bool has_key = false;
 };
 
-/// The part of the graph that an edge of the reduced graph stands for: everything between the edge's source and sink
-/// (Definition 7.3 of Jin et al.). Its paths can meet, but do not branch again. It is stored as the branches that end
-/// at the sink. It is turned into a path only when the edge is the last outgoing edge of the source. Before that, other
-/// edges can stand for readers of the source's output, and the dominant schedule depends on when that output is freed.
+/// The part of the graph that an edge of the reduced graph (reduction.h) stands for: everything between the edge's
+/// source and sink (Definition 7.3 of Jin et al.). The paths of this forest can meet, but do not branch again. The
+/// forest is stored as the branches that end at the sink. It is turned into a path only when the edge is the last
+/// outgoing edge of the source. Before that, other edges can stand for readers of the source's output, and the dominant
+/// schedule depends on when that output is freed.
 struct InForest {
   std::vector<BranchId> branches;
   bool direct = false;    ///< whether the sink reads the source itself
@@ -42,15 +43,17 @@ struct InForest {
 
 /// Turns in-forests into paths that run their nodes in a dominant order (Lemma 5.4 of Jin et al.). The method depends
 /// on the forest:
-/// - If no branch decides when the source's output is freed: Liu's merge of chains (chain.h).
-/// - If the forest consists of parallel chains: the table of Theorem 8.2 (pumpkin_table.h).
-/// - Otherwise: a search over orders of the keys (Theorem 7.6; device/key_orders.h).
-/// - If there are too many orders of the keys: Algorithm 2 with the exact search (dominant.h).
+/// - If no branch decides when the source's output is freed, the method is Liu's merge of chains (chain.h).
+/// - If the forest consists of parallel chains, the method is the table of Theorem 8.2 (pumpkin_table.h).
+/// - In all other cases, the method is a search over the orders in which the keys (see TreeBranch) can run (Theorem
+///   7.6; device/key_orders.h). If there are too many of these orders, Algorithm 2 with the exact search is used
+///   instead (dominant.h).
 class Linearizer {
  public:
-  /// Makes an object without branches. All work keeps to the limit of `watch`. `memory_bytes` and `threads` limit the
-  /// work on the host. `tick`, if given, is called several times during long work, so that the caller can report
-  /// progress. `accelerator`, if given, runs large tables and searches over key orders.
+  /// Creates a Linearizer that has no branches yet; add() adds them. All work keeps to the limit of `watch`.
+  /// `memory_bytes` is the largest size of a table on the host, and `threads` the number of host threads. `tick`, if
+  /// given, is called several times during long work, so that the caller can report progress. `accelerator`, if given,
+  /// computes the tables of Theorem 8.2 that have many states, and searches over the orders of the keys.
   Linearizer(std::int64_t memory_bytes, int threads, core::Stopwatch& watch, std::function<void()> tick,
              Accelerator* accelerator)
       : memory_bytes_(memory_bytes),

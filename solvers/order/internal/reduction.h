@@ -21,7 +21,7 @@ namespace cairn::solvers {
 /// outgoing edge by a single edge. Every edge carries the part of the graph that it replaces, as a forest (InForest).
 /// When a node is removed, the forest of its outgoing edge is turned into a path, in a dominant order. A source and a
 /// sink are added to the graph. If only one edge between these two is left at the end, the graph is series-parallel.
-/// Takes O(n + m) time, plus the time for turning forests into paths.
+/// Takes O(n + m) time for n nodes and m edges, plus the time for turning forests into paths.
 ///
 /// The vertices of the reduced graph are the steps of StepGraph: the nodes of the graph and the releases, which only
 /// free memory.
@@ -29,7 +29,7 @@ class Reduction {
  public:
   using VertexId = std::int32_t;
 
-  /// What to do with a forest if the limit ends the search for its dominant schedule.
+  /// What to do with a forest if the search for its dominant schedule ends early because the limit is reached.
   enum class Unfinished : std::uint8_t {
     take,  ///< use any schedule of the forest; the whole schedule is valid, but need not be dominant
     leave  ///< do not remove the vertex, so that the forest stays a forest
@@ -43,10 +43,12 @@ class Reduction {
   /// Requires done().
   Chain chain();
 
-  /// Returns whether all forests were turned into paths in a dominant order. False after Unfinished::take was applied.
+  /// Returns whether all forests that were turned into paths got a dominant order. Returns false if the limit ended a
+  /// search and Unfinished::take was given.
   bool exact() const { return exact_; }
   Ropes& ropes() { return linearizer_.ropes(); }
-  /// A vertex whose forest of readers needs a table (PumpkinTable) larger than the memory limit, and the table's size.
+  /// A vertex that could not be removed, because turning the forest of its outgoing edge into a path needs a table
+  /// (PumpkinTable) larger than the memory limit. `bytes` is the size of this table.
   struct TooLarge {
     VertexId source;
     std::int64_t bytes;
@@ -56,7 +58,8 @@ class Reduction {
   using Region = IsolatedSubgraph;
   /// Returns isolated subgraphs (isolated_subgraph.h) of the remaining graph, the smallest first. They do not overlap,
   /// have at most `most` inner vertices, and are not the whole graph. replace() can be called for each of them until
-  /// the next run(), which can remove edges to which they refer.
+  /// run() is called again. After that, the regions must not be used, because run() can remove their edges and
+  /// vertices.
   std::vector<Region> isolated_regions(std::size_t most);
 
   Expansion expand(const Region& region) const;

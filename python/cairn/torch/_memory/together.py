@@ -18,7 +18,7 @@ from .._rewrite.modules import input_names
 from .._rewrite.tangents import WORTH_TELLING
 from .events import bytes_beyond
 
-_PASSES = 16  # largest number of backward passes in _added_up; several threads may each run one at the same time
+_PASSES = 16  # largest number of backward passes in _added_up; several threads can each run a backward pass at once
 
 _lock = threading.Lock()
 # The Runs whose backward pass may come; autograd's node of that pass keeps each of them alive.
@@ -61,7 +61,7 @@ class Alive:
         self.ddp = _private.splits_for_ddp()
         self.number = _private.compiling()[0]
 
-    # --- The parts of a graph (forward and backward pass) when they run
+    # --- Wrappers of a graph's passes. They count memory whenever the forward or the backward pass runs.
 
     def forward(self, run):
         """Wraps the forward pass of a graph that also has a backward pass, so that what other graphs hold is counted
@@ -184,7 +184,7 @@ class Alive:
         error.is_of_caller = True
         return error
 
-    # --- What is in memory
+    # --- Counting what is in memory while a pass runs
 
     def _begin(self, given, mine, beside=None):
         """Counts the memory that other graphs hold when this pass begins. Returns (bytes, Runs of these graphs, those

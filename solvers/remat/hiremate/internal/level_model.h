@@ -15,17 +15,18 @@ using core::NodeId;
 using core::ValueId;
 
 inline constexpr std::int32_t kAbsent = -1;
-inline constexpr std::int32_t kEnd = 1 << 28;  ///< in a list of readers, stands for the end of the level
+inline constexpr std::int32_t kEnd = 1 << 28;  ///< in Datum::readers, stands for the end of the level
 
 /// A value that passes from a compute node of a level (see Level) to other compute nodes or to nodes outside the level.
 struct Datum {
   std::int64_t bytes = 0;
   std::int32_t maker = 0;  ///< compute node that makes the value
-  /// Compute nodes that read the value in at least one of their ways, ascending. kEnd: the value stays in memory to the
-  /// end.
+  /// Indices of the compute nodes that can read the value, in ascending order. A compute node is listed if at least one
+  /// of the ways to run it (ComputeNode::ways) reads the value. If the value must stay in memory until the end of the
+  /// level, the last entry is kEnd.
   std::vector<std::int32_t> readers;
   /// Whether a forward half of an inner level makes the value and nodes outside the level read it. If so, the value
-  /// stays in memory until the loss.
+  /// stays in memory until the loss, i.e. until the compute node that stands for the rest of the graph.
   bool pinned_until_loss = false;
 };
 
@@ -35,8 +36,8 @@ struct Way {
     /// datum: index of a value that the sequence reads; last: index in `steps` of the last step that reads it.
     std::int32_t datum = 0, last = 0;
   };
-  /// Consecutive steps during which reads[from] and all later reads are still to come. During these steps, at most
-  /// `bytes` bytes are in memory, without the values that were made elsewhere.
+  /// Consecutive steps during which reads[from] and all later entries of `reads` are still needed. During these steps,
+  /// at most `bytes` bytes are in memory, not counting the values that other compute nodes made.
   struct Piece {
     std::int32_t from = 0;
     std::int64_t bytes = 0;
@@ -44,11 +45,13 @@ struct Way {
   std::vector<NodeId> steps;
   std::int64_t cost = 0;
   std::vector<Read> reads;  ///< values that are made by other compute nodes, in the order of `last`
-  /// Pieces with ascending `from` and ascending `bytes`. A piece is left out if an earlier one needs at least as many
-  /// bytes. The earlier one is stricter, because more reads are still to come.
+  /// Pieces with ascending `from` and ascending `bytes`. A piece is left out if an earlier piece needs at least as many
+  /// bytes, because the earlier piece also has more values of `reads` in memory. If the earlier piece fits into the
+  /// budget, so does the later one.
   std::vector<Piece> pieces;
   std::int64_t saved = 0;  ///< bytes that stay in memory for the backward half
-  /// Whether the compute node's first run, and its later runs, can take this way.
+  /// - first: whether the compute node's first run can take this way.
+  /// - again: whether its later runs can take this way.
   bool first = true, again = true;
   bool saves = false;  ///< whether the way keeps what the backward half needs
 };
@@ -126,11 +129,12 @@ struct Model {
   std::vector<Datum> data;
   std::vector<std::int32_t> backward_of;  ///< backward compute node of each part, or kAbsent
   std::int32_t first_again = 0;           ///< first phase in which forward halves may run again
-  std::int32_t loss = kAbsent;
+  std::int32_t loss = kAbsent;            ///< index in `nodes` of the loss, or kAbsent
 
   Model(const core::Graph& whole, LevelProblem level);
 
   std::int32_t size() const { return static_cast<std::int32_t>(nodes.size()); }
+  /// Returns whether the part has a backward half.
   bool pairs(std::int32_t part) const { return backward_of[part] != kAbsent; }
 
   /// Selects, from consecutive forward nodes of a part, those whose values are read outside the part, and those that
