@@ -176,7 +176,7 @@ TEST_CASE("pareto refuses what it cannot do, in a line") {
   check_error(run_command({"pareto", graph, "--points", "many"}), 2, {"--points"});
   check_error(run_command({"pareto", graph, "--points", "4", "--budgets", "80%"}), 2, {"--points", "--budgets"});
   check_error(run_command({"pareto", graph, "--budgets", "80%,much"}), 2, {"'much'"});
-  check_error(run_command({"pareto", graph, "--budgets", "80%,0"}), 2, {"'0'", "not positive"});
+  check_error(run_command({"pareto", graph, "--budgets", "80%,-1"}), 2, {"'-1'", "negative"});
   check_error(run_command({"pareto", graph, "--csv", folder / "no/c.csv"}), 2, {"no/c.csv", "folder"});
   check_error(run_command({"pareto", graph, "--csv", graph}), 2, {"--csv", "GRAPH"});
   check_error(run_command({"pareto", graph, "--csv", folder / "x", "--svg", folder / "x"}), 2, {"--csv", "--svg"});
