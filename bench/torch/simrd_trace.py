@@ -63,6 +63,9 @@ class Recorder(TorchDispatchMode):
         written = self.written(function, args, kwargs, given)
         if written:
             self.write("MUTATE", NAME=function._schema.name, ARGS=names, MUTATE=written, TIME=took)
+            leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+            if any(self.entry(leaf) is None for leaf in leaves):  # a batch norm, which also writes its statistics
+                self.note_results(function, given, names, result, "0")
         else:
             self.note_results(function, given, names, result, took)
         return result

@@ -101,6 +101,7 @@ class Backend:
         self.ran = set()  # names of the graphs with a backward pass that have run; Step empties the set
         # Whether a graph has read results of differentiable code outside of the compiled graphs. Step resets it.
         self.continues = False
+        self.given = set()  # storages of the arguments of the Step that runs
         self.differentiated_only = False  # whether graphs without a backward pass run without a plan
         self.frames = set()  # numbers of the compiled functions
         self.__name__ = "cairn"
@@ -163,8 +164,9 @@ class Backend:
         """Returns whether torch.compile will make a backward pass for the module."""
         sizes = _private.sizes_differentiated(module)
         if sizes and 1 not in sizes:
-            self.tell(f"the loss of this step is computed outside of the graph, which ends in {max(sizes):,} elements: what that "
-                      "takes is not in the budget (TORCH_LOGS=graph_breaks names what cannot be compiled)")
+            self.runs_without_budget(
+                f"the loss of this step is computed outside of the graph, which ends in {max(sizes):,} elements: what that takes is "
+                "not in the budget (TORCH_LOGS=graph_breaks names what cannot be compiled)")
         return bool(sizes)
 
     def watched(self, run, unbounded):

@@ -124,7 +124,7 @@ class Compiling:
             self.kernels = self.kernels_behind = now
             self._tell_of_kernels()
         updates = self.owner.options.updates
-        if updates is not None and updates.changes != self.changes:
+        if self.report.updated and updates.changes != self.changes:
             self.changes = updates.changes
             if self.measured is not None:
                 self.measured.measure_again(passing_over=1)

@@ -33,7 +33,7 @@ class Measured:
         self.present_sizes = ()  # those of the latest measured run
         self.has_sizes = any(_private.is_sym(n.meta.get("val")) for n in joint.graph.find_nodes(op="placeholder"))
         # Number of runs that are not measured. An optimizer allocates its state in the first run.
-        self.passed_over = 1 if trace.updated else 0
+        self.passed_over = 1 if trace.updated and not self.done else 0
         if self.done:
             report.measured, report.measured_before = solved.measured, True
         self.forward_peak = None
@@ -54,7 +54,8 @@ class Measured:
 
     def measure_again(self, passing_over=0):
         """Measures a run again, after ``passing_over`` runs that are not measured."""
-        self.passed_over = passing_over
+        self.passed_over = max(self.passed_over, passing_over)
+        self.sizes = set()
         self.done, self.forward_peak, self.report.measured, self.report.measured_before = False, None, None, False
         self.inputs, self.outputs_held, self.outputs = set(), 0, set()
 

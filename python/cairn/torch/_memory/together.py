@@ -69,16 +69,16 @@ class Alive:
         def call(args):
             if not _are_real(args):
                 return run(args)
-            inputs = _storages(args)
+            inputs = storages_of(args)
             made = Run(self, [i for i, t in enumerate(args)
                               if isinstance(t, torch.Tensor) and t.requires_grad and not t.is_leaf])
-            self.owner.continues |= bool(made.flowing)
+            self.owner.continues |= self._continues(args, made.flowing)
             held, runs, loose = self._begin(inputs, made)
             result = run(args)
             made.storages = {**loose, **{key: entry for key, entry in _weak(result).items() if key not in inputs}}
-            saved = _storages(result[self.forward_outputs:])
+            saved = storages_of(result[self.forward_outputs:])
             made.shapes = self.tangents.shapes(result)
-            kept = _storages(result[i] for i in self.kept_results)
+            kept = storages_of(result[i] for i in self.kept_results)
             made.results = [key for key in kept if key in made.storages and key not in saved]
             made.to_write = [result[i] for i, _ in self.written]
             _local.made = made
@@ -92,7 +92,7 @@ class Alive:
         def call(args):
             if not _are_real(args):
                 return run(args)
-            inputs = _storages(args)
+            inputs = storages_of(args)
             held, runs, _ = self._begin(inputs, None)
             result = run(args)
             with _lock:
@@ -183,6 +183,12 @@ class Alive:
                     target.copy_(value)
         error.is_of_caller = True
         return error
+
+    def _continues(self, args, flowing):
+        """Returns whether an input was computed by differentiable code that is in no graph."""
+        with _lock:
+            known = {key for run in _open for key in run.storages} | _passing.keys() | _loose.keys()
+        return not storages_of(args[i] for i in flowing) <= known | self.owner.given
 
     # --- Counting what is in memory while a pass runs
 
@@ -304,7 +310,8 @@ def _are_real(values):
     return _private.fake_mode_of(values) is None
 
 
-def _storages(values):
+def storages_of(values):
+    """Returns the keys of the storages of the tensors among the values."""
     return {value.untyped_storage()._cdata for value in filter(_private.is_plain, values)}
 
 

@@ -48,12 +48,14 @@ def no_modes():
     False, because optimizers compute differently otherwise. At the end, random states and autocast are restored."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     with _disable_current_modes(), torch._C._DisableAutocast(), torch.no_grad():
-        with torch.random.fork_rng(devices=list(devices)), _not_compiling():
+        with torch.random.fork_rng(devices=list(devices)):
             yield
 
 
 @contextlib.contextmanager
-def _not_compiling():
+def not_compiling():
+    """Within this context, torch.compiler.is_compiling() is False. Optimizers decide on it how they compute. Only for
+    code that a compilation calls, because the flag is one for all threads, and compilations run one at a time."""
     before, torch.compiler._is_compiling_flag = torch.compiler._is_compiling_flag, False
     try:
         yield

@@ -4,12 +4,14 @@ import contextlib
 import functools
 
 import torch
+from torch.utils import _pytree as pytree
 
 import cairn
 
 from .. import _private, _report
 from .._backend.backend import backend, remember
 from .._memory.events import MemoryTrace
+from .._memory.together import storages_of
 from .updates import OptimizersThatStep, Updates
 
 
@@ -79,6 +81,7 @@ class Step:
         remember(self.report)
         self._backend.ran.clear()
         self._backend.continues = False
+        self._backend.given = storages_of(pytree.tree_leaves((args, kwargs)))
         self._calls += 1
         updates = self._backend.options.updates
         # The first step compiles the graphs and allocates the optimizers' state. Graphs are measured in the first or
@@ -89,7 +92,7 @@ class Step:
             result = self._counted(*args, **kwargs) if self._calls == 1 else run(*args, **kwargs)
         ran = len(self._backend.ran)
         if ran == 0:
-            self._backend.tell(
+            self._backend.runs_without_budget(
                 "this step ran without a budget: torch.compile made no graph of it that has a backward pass. It gives up after 8 "
                 "variants of a function (torch._dynamo.config.recompile_limit), and where it meets what it cannot compile "
                 "(TORCH_LOGS=graph_breaks,recompiles names it)")
@@ -97,7 +100,7 @@ class Step:
             self._backend.tell(
                 f"this step ran {ran} graphs, each with the budget for itself: it has several losses or shapes, or something in "
                 "it cannot be compiled (TORCH_LOGS=graph_breaks names that)")
-        elif self._backend.continues:
+        if ran and self._backend.continues:
             self._backend.runs_without_budget(
                 "a part of the model before the graph of this step runs without a budget, because torch.compile cannot compile it "
                 "(TORCH_LOGS=graph_breaks names what)")

@@ -21,6 +21,15 @@ _SETTINGS = ("optimizer: its settings (the learning rate, say) or its state were
              "parameters had been updated already; change them before or after, or plan this step without optimizer=")
 
 
+def _kind_of(value, is_rate):
+    """Returns what the memory of updates can depend on in a setting, as a text."""
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype} {value.device.type} {list(value.shape)}"
+    if isinstance(value, (bool, int, float)):
+        return "number" if is_rate or value else "0"
+    return repr(value) if value is None or isinstance(value, str) else type(value).__name__
+
+
 class Mark(torch.Tensor):
     """Takes the place of the gradient of a parameter that has already been updated. Its elements are NaN. Python code
     may ask only for properties such as shape and type; everything else raises an error. C++ code gets no error."""
@@ -65,8 +74,8 @@ class Updates:
         self._hooks = {}  # id(optimizer) -> handle
         # Number of steps before which settings have changed in a way that can change the memory of updates.
         self.changes = 0
-        self._steps = 0
-        self._kinds = None  # the kinds of all settings before the latest step
+        # _kinds_now() before the latest step, or after the first one, because counters among the settings begin at 0.
+        self._kinds = None
 
     # --- While a graph is compiled
 
@@ -103,7 +112,10 @@ class Updates:
             raise cairn.InputError("optimizer: with several ranks gradients are exchanged before the optimizer's step; plan the step "
                                    "without optimizer=")
         self._find_owners()
-        self._note_kinds()
+        now = self._kinds_now()
+        if self._kinds is not None and now != self._kinds:
+            self.changes += 1
+            self._kinds = now
         self._marks = {}
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -116,20 +128,18 @@ class Updates:
         self._active = True
         return self
 
-    def _note_kinds(self):
-        """Notes whether settings have changed in a way that can change the memory of updates: from 0 or to 0 (a weight
-        decay, a momentum), or to a value of another type. Learning rates change in every step, and are left out.
-        Counters begin at 0, so changes by the first step do not count."""
-        kinds = [[(name, type(leaf), leaf if isinstance(leaf, str) else bool(leaf))
-                  for name, value in settings_of(group, as_numbers=True).items() if name not in ("lr", "initial_lr")
-                  for leaf in pytree.tree_leaves(value)]
-                 for optimizer in self.optimizers for group in optimizer.param_groups]
-        self.changes += self._steps > 1 and kinds != self._kinds
-        self._kinds = kinds
-        self._steps += 1
+    def _kinds_now(self):
+        """Returns what the memory of updates can depend on: for each setting, whether it is 0 (a weight decay, a
+        momentum) and whether it is a tensor. Values of learning rates change in every step, and are left out."""
+        return [sorted((name, _kind_of(leaf, name in ("lr", "initial_lr")))
+                       for name, value in group.items() if name not in ("params", "param_names")
+                       for leaf in pytree.tree_leaves(value))
+                for optimizer in self.optimizers for group in optimizer.param_groups]
 
     def __exit__(self, kind, error, where):
         self._active = False
+        if self._kinds is None and kind is None:
+            self._kinds = self._kinds_now()
         for hook in self._hooks.values():
             hook.remove()
         left = len(self._updated)

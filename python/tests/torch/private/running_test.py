@@ -34,12 +34,14 @@ class Running(unittest.TestCase):
         with torch._subclasses.FakeTensorMode(), _private.no_modes():
             real = torch.rand(3)
             self.assertFalse(torch.is_grad_enabled())
-        with unittest.mock.patch("torch.compiler._is_compiling_flag", True):
-            with _private.no_modes():
-                self.assertFalse(torch.compiler.is_compiling())
-            self.assertTrue(torch.compiler.is_compiling())
         self.assertNotIsInstance(real, torch._subclasses.FakeTensor)
         self.assertTrue(torch.equal(state, torch.random.get_rng_state()))
+
+    def test_not_compiling(self):
+        with unittest.mock.patch("torch.compiler._is_compiling_flag", True):
+            with _private.not_compiling():
+                self.assertFalse(torch.compiler.is_compiling())
+            self.assertTrue(torch.compiler.is_compiling())
 
     def test_as_plain_tensors(self):
         class Loud(torch.Tensor):

@@ -343,6 +343,7 @@ class Steps(unittest.TestCase):
 
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "outside of the graph"):
             trained(self.net(body), "100%", steps=1)
+        self.assertIsNone(cairn.torch.last_report().kept)
 
     def test_a_model_outside_is_told(self):
         """If a model's forward is not compiled, the graph of a step begins at its results."""
