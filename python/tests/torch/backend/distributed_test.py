@@ -98,6 +98,8 @@ def work(rank, folder):
 def steps(rank):
     """Trains whole steps of a model whose gradients are averaged over the ranks. Returns the parameters without and
     with Cairn."""
+    # torch.compile does not compile this forward pass of DistributedDataParallel, which is told.
+    warnings.filterwarnings("ignore", "a part of the model before the graph", cairn.torch.CairnWarning)
     results = []
     for planned in (False, True):
         torch._dynamo.reset()
