@@ -60,14 +60,14 @@ class Recorder(TorchDispatchMode):
         begin = time.perf_counter_ns()
         result = function(*args, **kwargs)
         took = str(time.perf_counter_ns() - begin)
+        results = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         written = self.written(function, args, kwargs, given)
         if written:
             self.write("MUTATE", NAME=function._schema.name, ARGS=names, MUTATE=written, TIME=took)
-            leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-            if any(self.entry(leaf) is None for leaf in leaves):  # a batch norm, which also writes its statistics
-                self.note_results(function, given, names, result, "0")
-        else:
-            self.note_results(function, given, names, result, took)
+            took = "0"
+        # An operation that writes its arguments can also make new tensors, such as a batch norm with its statistics.
+        if results and (not written or any(self.entry(tensor) is None for tensor in results)):
+            self.note_results(function, given, names, results, took)
         return result
 
     @staticmethod
@@ -78,11 +78,8 @@ class Recorder(TorchDispatchMode):
                    if a.alias_info is not None and a.alias_info.is_write for leaf in pytree.tree_leaves(value)]
         return [i for i, tensor in enumerate(given) if id(tensor) in written]
 
-    def note_results(self, function, given, names, result, took):
-        results = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    def note_results(self, function, given, names, results, took):
         made = [self.new_name() for _ in results]
-        if not results:
-            return
         self.write("CALL", NAME=function._schema.name, ARGS=names, RESULT=made, TIME=took)
         for tensor, name in zip(results, made):
             known = self.entry(tensor)
