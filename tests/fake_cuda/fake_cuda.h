@@ -86,8 +86,6 @@ void set_watch(MemoryWatch* watch);
 void fail_device(const std::string& what);
 /// Tells the watch that a library's kernel has written device memory.
 void note_written(void* memory, std::size_t bytes);
-/// Returns whether the bytes may be read. If the watch finds it wrong, records a fault of `what`, a library's kernel.
-bool require_readable(const void* memory, std::size_t bytes, const char* what);
 /// Sets the values with which fills make memory worthless instead of giving it a value, as an executor's paint and
 /// poison do. There are none at first. reset() keeps them.
 void set_worthless_fills(std::vector<int> values);

@@ -73,19 +73,29 @@ std::int64_t count_op(cuda::Device& device, const OpCase& one, core::ElementType
   return bench::moved_bytes(graph);
 }
 
+/// Returns the counts of Cairn's kernels. The one of plain_product.cu stands for cuBLASLt's, which are not counted.
+std::vector<Counts> own_counts() {
+  std::vector<Counts> own;
+  for (const auto& [kernel, counts] : counts()) {
+    if (kernel.find("plain_product") == std::string::npos) own.push_back(counts);
+  }
+  return own;
+}
+
 /// Prints a line: what the op's kernels did for each KiB that must be moved, the bytes that they move in relation to
 /// those, and the fraction of each card's memory bandwidth that they reach at most.
 void print_op(const std::string& name, std::int64_t bytes) {
   constexpr double kKiB = 1024, kSectorBytes = 32, kBytesOfGbUs = 1e3;
+  const std::vector<Counts> kernels = own_counts();
   Counts all;
-  for (const auto& [kernel, counts] : counts()) all.add(counts);
+  for (const Counts& counts : kernels) all.add(counts);
   const std::uint64_t warps = warp_instructions(all);
   const auto moved = static_cast<double>(bytes);
   fmt::print("| {} | {:.1f} | {} {:.2f} |", name, static_cast<double>(warps) / moved * kKiB, columns(all, warps),
              kSectorBytes * static_cast<double>(all.read_sectors + all.written_sectors) / moved);
   for (const Card& card : kCards) {
     Bound bound;
-    for (const auto& [kernel, counts] : counts()) bound.add(least_times(counts, card));
+    for (const Counts& counts : kernels) bound.add(least_times(counts, card));
     fmt::print(" {:.0f}%, {} |", 100 * moved / (card.dram_gb_per_s * kBytesOfGbUs) / bound.us, bound.limiter);
   }
   fmt::print("\n");

@@ -313,7 +313,7 @@ TEST_CASE("PTX: defects of products' operands are caught", "[ptx]") {
     gemms.run(shape, {.a = r.x, .b = r.y, .c = memory(kSide * kSide * 4)}, memory(gemms.workspace(shape)), r.a);
     return std::string(cudaStreamSynchronize(r.a) == cudaSuccess ? "" : "it failed: ");
   };
-  check_defect("a product that reads a factor before it is written", "a product reads byte 0",
+  check_defect("a product that reads a factor before it is written", "which was never written",
                [&](Room& r, bool planted) {
                  cudaMemsetAsync(r.x, 0, kBytes, r.a);
                  if (!planted) cudaMemsetAsync(r.y, 0, kBytes, r.a);

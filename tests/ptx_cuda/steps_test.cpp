@@ -1,5 +1,5 @@
 // Whole training steps of tiny models, with the kernels as nvcc has compiled them, on the interpreter of PTX. Matrix
-// products are computed by the host, when the stream comes to them.
+// products are computed by a plain kernel (plain_product.cu).
 #include <string>
 #include <utility>
 #include <vector>

@@ -243,11 +243,6 @@ void fail_device(const std::string& what) {
 void note_written(void* memory, std::size_t bytes) {
   if (watch() != nullptr) watch()->written(memory, bytes);
 }
-bool require_readable(const void* memory, std::size_t bytes, const char* what) {
-  const std::string wrong = watch() == nullptr ? "" : watch()->read(memory, bytes);
-  if (!wrong.empty()) fail_device(std::string(what) + " " + wrong);
-  return wrong.empty();
-}
 void set_worthless_fills(std::vector<int> values) { worthless_fills() = std::move(values); }
 
 void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what) {
@@ -388,7 +383,8 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaM
                              if (runtime().on_device(up ? src : dst, count, "a copy's host side")) {
                                runtime().fault("a copy's host side is in device memory");
                              }
-                             if (!up) require_readable(src, count, "a copy to the host");
+                             const std::string wrong = up || watch() == nullptr ? "" : watch()->read(src, count);
+                             if (!wrong.empty()) fail_device("a copy to the host " + wrong);
                              std::memcpy(dst, src, count);
                              if (up) note_written(dst, count);
                            }});
