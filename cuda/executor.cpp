@@ -228,7 +228,8 @@ struct Executor::State {
     }
   }
 
-  /// Issues a whole step. Records `events`, those of a TimedStep, within the step unless `events` is nullptr.
+  /// Issues all instructions of a training step. Unless `events` is nullptr, records event k before those of the k-th
+  /// step of the schedule, and the last event after all of them.
   void issue_all(const std::vector<Event>* events) {
     record(begin);
     step.begin();

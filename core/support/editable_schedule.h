@@ -270,12 +270,13 @@ class EditableSchedule {
   std::vector<Node> nodes_;
   std::vector<Value> values_;
   std::vector<ValueId> inputs_;
-  std::vector<Step> steps_;  // indexed by occurrence: the first occurrence of each node, then the end of the schedule,
-                             // then the others
+  // Indexed by occurrence. First come the first occurrences of all nodes, then the end of the schedule, then further
+  // occurrences.
+  std::vector<Step> steps_;
   std::vector<Slot> slots_;
   std::vector<Read> reads_;
-  std::vector<Occurrence> latest_, free_;  // latest_: last occurrence of each node. free_: the first of the list of
-                                           // dropped occurrences of each node
+  // For each node: its last occurrence, and the first of its list of dropped occurrences.
+  std::vector<Occurrence> latest_, free_;
   Occurrence end_;
   std::int32_t length_ = 0;
 

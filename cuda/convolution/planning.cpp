@@ -14,9 +14,9 @@ namespace cairn::cuda {
 
 using runtime::device::ConvShape;
 
-// cuDNN documents the notes but no error bounds. So the errors of fast algorithms were found by simulating them in
-// fp32, for 16 to 512 channels with values between -1 and 1. Each output is a sum of terms. Errors are given relative
-// to the largest value that the sum of the terms' magnitudes has for any output:
+// Notes are flags by which cuDNN describes an engine. cuDNN documents no error bounds. So the errors of fast algorithms
+// were found by simulating them in fp32, for 16 to 512 channels with values between -1 and 1. Each output is a sum of
+// terms. Errors are given relative to the largest value that the sum of the terms' magnitudes has for any output:
 //
 //   direct sums, Winograd tiles of 4x4    at most 2e-7
 //   Winograd tiles of 6x6                 up to 8e-7
@@ -24,8 +24,8 @@ using runtime::device::ConvShape;
 //   FFT of 32x32                          1e-7
 //
 // An FFT has a second error, because it spreads the rounding error of a large value over the whole image. If some value
-// of the image is 1000 times as large as the terms of a sum, that sum can have an error of 3e-6 even if the large value
-// is not one of its terms.
+// of the image is 1000 times as large as the terms of a sum, that sum can have an error of 3e-6 relative to its own
+// terms, even if the large value is not one of them.
 //
 // In fp32, an error of 2^-19 (about 2e-6) is acceptable; a sum of a thousand terms in another order can differ as much.
 // So tiles of 4x4 and 6x6 are accurate enough, and tiles of 13x13 and FFTs are not. TF32 and bf16 round each factor

@@ -63,10 +63,11 @@ struct EliminationOrder {
   std::int32_t width = -1;
 };
 
-/// Computes an order by the minimum fill-in or minimum degree heuristic (Bodlaender & Koster 2010). Fills are counted
-/// once and updated after each elimination. Eliminating a node takes O(d) if its d neighbours are already a clique.
-/// Otherwise it takes time near-linear in the sum of its neighbours' degrees, without those of far larger degree than
-/// the node. When `watch` expires, the remaining nodes become one bag.
+/// Computes an order by the minimum fill-in or minimum degree heuristic (Bodlaender & Koster 2010). The fills of
+/// all nodes are counted once, and updated after each elimination. Eliminating a node takes O(d) if its d neighbours
+/// are already a clique. Otherwise it takes time near-linear in the sum of its neighbours' degrees. In this sum,
+/// neighbours whose degree is far larger than the node's do not count. When `watch` expires, the remaining nodes become
+/// one bag.
 EliminationOrder elimination_order(const UndirectedGraph& graph, const EliminationOptions& options = {},
                                    core::Stopwatch* watch = nullptr);
 

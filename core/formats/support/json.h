@@ -89,7 +89,8 @@ class ReadWatch {
 
 /// Parses JSON. Numbers become integers if their value is whole and fits. Throws InputError with line and column if
 /// `text` is not JSON. Also throws it if `text` is nested so deeply that a recursive function would exhaust the stack.
-/// Throws InterruptedError at the limit. Keys that occur twice in an object are reported to `notices`.
+/// Throws InterruptedError when the limit in `options` is reached. Keys that occur twice in an object are reported to
+/// `notices`.
 Json parse_json(std::string_view text, std::string_view origin, const ReadOptions& options = {},
                 Notices* notices = nullptr);
 /// Parses one line of a file, without a limit. Returns a discarded value if the line is not JSON. Errors and notices

@@ -441,7 +441,8 @@ bool Search::touches(std::int32_t b, Cell cell) const {
   return cell.side == Side::bottom ? least_[b] == low_[cell.section] : most_[b] + part->size == high_[cell.section];
 }
 
-/// Returns -1 if no block can use the byte `cell`.
+/// Returns the block that is to be placed next in a cell, which is the lowest or highest free byte of a section.
+/// Returns -1 if no open block can cover that byte.
 std::int32_t Search::pick_block(Cell cell, std::size_t begin, std::size_t end) {
   const auto level_at = [&](std::int32_t t) { return cell.side == Side::bottom ? low_[t] : capacity_ - high_[t]; };
   const std::int64_t floor = level_at(cell.section);

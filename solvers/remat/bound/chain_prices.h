@@ -35,8 +35,8 @@ class ChainPrices {
   std::int64_t one() const { return std::int64_t{1} << shift_; }
   /// Returns the lower bound on the extra cost. The extra cost is the cost above that of running each node once.
   std::int64_t bound() const { return rest_.front(); }
-  /// Returns a number r for a lower bound: the nodes that run again after the run of c_t cost at least r less the sum
-  /// of worth(t, x) over all values x that are held during that run.
+  /// Returns the number r of this lower bound: the nodes that run again after the run of c_t cost at least `r - w`,
+  /// where w is the sum of worth(t, x) over all values x that are held during that run.
   std::int64_t rest(std::int32_t t) const { return rest_[static_cast<std::size_t>(t) + 1]; }
   /// Returns by how much the lower bound on the remaining extra cost falls if value x is held during the run of c_t.
   /// Returns 0 outside the range in which x can be held.

@@ -338,8 +338,8 @@ class RetentionModel {
       otherwise.push_back(later.active);
       model_.add_implication(literal, later.active);
     }
-    // Within one stage, the node of lower rank runs first. `earlier` is a run of the node of lower rank, so it may be
-    // in the same stage as `later` and still run before it.
+    // The literal says whether `earlier` runs before `later`. If a place is a stage, the two can have the same place.
+    // The node of `earlier` comes first in the input order and therefore also within a stage.
     add_order(Affine(earlier.place), Affine(later.place), staged_ ? 0 : 1, then);
     add_order(Affine(later.place), Affine(earlier.place), staged_ ? 1 : 0, otherwise);
     return known->second = literal;
