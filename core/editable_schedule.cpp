@@ -427,8 +427,8 @@ void EditableSchedule::evaluate_move(Occurrence o, Place to) {
   // move it is another step, or the other way round. For each such input, a Release holds the place of that other step,
   // which is between the old and the new place of o.
   releases_.clear();
-  std::int64_t released = 0;  // bytes that o frees at its old place, and that it still frees if it moves to an earlier
-                              // place
+  // Bytes that o frees at its old place, and that it still frees if it moves to an earlier place.
+  std::int64_t released = 0;
   for (std::int32_t k = 0; k < output_count(step.node); ++k) {
     if (last_use(o, k) == from) released += values_[node.value_begin + k].bytes;
   }

@@ -70,8 +70,8 @@ void EditableSchedule::touch(std::size_t first, std::size_t last) {
 }
 
 void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
-  constexpr int kMostBits = 40;  // limit on the bits of one step's excess, so that sums over all steps of a schedule do
-                                 // not overflow
+  // Limit on the bits of one step's excess, so that sums over all steps of a schedule do not overflow.
+  constexpr int kMostBits = 40;
   ceiling_ = bytes;
   charge_ = charge;
   std::int64_t total = 0;

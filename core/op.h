@@ -82,11 +82,9 @@ enum class OpKind : std::uint8_t {
   softmax_grad,  // args dy, y
 
   embedding,       // args ids (int32, resident), table [V, C] [, positions [S, C]]: out[b,s] = table[id] + positions[s]
-  embedding_grad,  // args dy, ids; shape [V, C]: row v sums the dy of all positions with id v, in ascending order of
-                   // position
+  embedding_grad,  // args dy, ids; shape [V, C]: row v sums the dy of all positions with id v, by ascending position
 
-  cross_entropy,       // args logits, labels (int32, resident, one per row) -> [1]: mean over rows of
-                       // -log(softmax(logits)[label])
+  cross_entropy,       // args logits, labels (int32, resident, one per row) -> [1]: mean of -log(softmax(row)[label])
   cross_entropy_grad,  // args logits, labels -> d mean loss / d logits
   mse,                 // args y, target (of equal element count) -> [1]: mean of (y - target)^2
   mse_grad,            // args y, target

@@ -31,8 +31,8 @@ bool takes_over(const Buffer& b, const Buffer& c) {
 
 bool overlap(const Buffer& a, const Buffer& b) { return a.offset < b.offset + b.size && b.offset < a.offset + a.size; }
 
-constexpr std::int64_t kMost = std::int64_t{1} << 62;  // limit on numbers, so that a sum of two of them does not
-                                                       // overflow
+// Limit on numbers, so that a sum of two of them does not overflow.
+constexpr std::int64_t kMost = std::int64_t{1} << 62;
 
 struct Placed {
   const BufferSpec* spec;

@@ -86,8 +86,8 @@ void OperationWriter::assign(const OperationValue& x, const OperationValue& afte
 
 void OperationWriter::mark(const std::vector<bool>& needed) {
   const NodeId count = node_count();
-  std::vector<NodeId> last_reader(nodes_.size());  // for each forward node, its last forward reader; for each backward
-                                                   // node, its Node::forward
+  // For each forward node, its last forward reader. For each backward node, its Node::forward.
+  std::vector<NodeId> last_reader(nodes_.size());
   for (NodeId v = 0; v < count; ++v) {
     last_reader[v] = v;
     if (!needed[v] || nodes_[v].backward) continue;

@@ -74,8 +74,8 @@ class Conductor {
     return {sweep_.done, std::min(size_, left), due, false};
   }
   void finished(const Round& round) {
-    constexpr double kMostGrowth = 8;  // limit on the growth from round to round, because the first rounds are too
-                                       // short to measure the speed well
+    // Limit on the growth from round to round, because the first rounds are too short to measure the speed well.
+    constexpr double kMostGrowth = 8;
     const double wanted = std::min(options_.round_seconds, std::max(0.0, options_.seconds - seconds()));
     const double growth = wanted / std::max(seconds_since(round_start_), 1e-9);
     const double size = static_cast<double>(round.count) * std::clamp(growth, 1 / kMostGrowth, kMostGrowth);
@@ -194,8 +194,8 @@ SweepResult run_sweep(Simulator& simulator, Sweep& sweep, const SweepOptions& op
       first += count;
     }
     sweep.done = round.first + round.count;
-    const std::optional<Entry> best = best_of(sweep.tally, ranks);  // its gather() waits until all ranks have finished
-                                                                    // the round
+    // The gather() in best_of() waits until all ranks have finished the round.
+    const std::optional<Entry> best = best_of(sweep.tally, ranks);
     if (round.merge) merge_to_first(sweep.tally, ranks);
     if (ranks.rank() != 0) continue;
     if (!round.last) conductor.finished(round);

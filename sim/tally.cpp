@@ -186,8 +186,8 @@ std::int32_t Tally::bin(std::int64_t peak) const {
 
 template <class IndexOf>
 void Tally::add_all(const Outcomes& outcomes, const IndexOf& index_of) {
-  constexpr std::int64_t kPiece = 8'192;  // candidates per FrontGuard; building one takes as long as adding a few
-                                          // hundred candidates
+  // Candidates per FrontGuard. Building one takes as long as adding a few hundred candidates.
+  constexpr std::int64_t kPiece = 8'192;
   const std::int64_t count = outcomes.count();
   for (std::int64_t begin = 0; begin < count; begin += kPiece) {
     const std::int64_t end = std::min(count, begin + kPiece);

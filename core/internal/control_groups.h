@@ -20,8 +20,8 @@ std::optional<std::string> read_text(const std::string& path);
 /// fraction. Returns none if there is no quota.
 std::optional<double> quota_cores(std::string_view groups, const ReadText& read);
 
-/// Returns the least number of bytes that the memory limits of the same groups leave to the process, or none if there
-/// is no limit. Pages of files that the system may drop do not count as used.
+/// Returns the least number of bytes that the memory limits of these groups leave to the process, or none if there is
+/// no limit. Cached pages of files, which the system may drop, do not count as used.
 std::optional<std::int64_t> group_memory_left(std::string_view groups, const ReadText& read);
 
 }  // namespace cairn::core

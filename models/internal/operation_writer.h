@@ -61,10 +61,10 @@ class OperationWriter {
 
   void keep(const OperationValue& x) { nodes_[x.nodes.front()].keep = true; }
   /// Returns a graph of the kept nodes and of all nodes that they depend on, in the order in which they were added.
-  /// Also sets Node::forward of each backward node. For a value x, let r(x) be the last forward operation that reads x.
-  /// Node::forward is the last operation of the node's forward layer that does not run after r(x) for any x that the
-  /// backward node reads. When this operation runs, all these values are still in memory. So a solver that recomputes
-  /// this part of the forward pass can run the backward node right after this operation.
+  /// Also sets Node::forward of each backward node b. Each value that b reads has a last forward reader. Let r be the
+  /// first of these readers to run. Node::forward is the last operation of b's forward layer that runs no later than r.
+  /// Until then, no value that b reads is freed. So a solver that recomputes this part of the forward pass can run b
+  /// right after Node::forward.
   core::GraphBuilder finish();
   const core::Roofline& roofline() const { return roofline_; }
 
@@ -75,9 +75,9 @@ class OperationWriter {
   std::string name_;
   core::Roofline roofline_;
   std::vector<core::Node> nodes_;
-  std::vector<std::int64_t>
-      bytes_behind_;  ///< for each node, the number of bytes that an operation reads if it reads the node; for the
-                      ///< descriptor of a resident, these are bytes of the resident tensor
+  /// For each node, the number of bytes that an operation reads if it reads the node. For the descriptor of a resident,
+  /// these are bytes of the resident tensor.
+  std::vector<std::int64_t> bytes_behind_;
   std::string layer_;
   Range forward_;
   std::vector<Range> forward_of_;                 ///< for each node, its forward layer; empty for forward nodes

@@ -143,8 +143,8 @@ struct Transpose {
   static constexpr int kLogSide = kSide == 1 ? 0 : 1;
   static_assert(kSide == 1 << kLogSide);
 
-  /// Row and column of an item of the tile. Items are the squares when the tile is read from x, and the values of type
-  /// Side when it is written to the output.
+  /// Row and column of an item of the tile. While the tile is read from x, an item is a square of kSide x kSide
+  /// elements. While it is written to the output, an item is a value of type Side.
   struct Position {
     int row, column;
   };

@@ -62,8 +62,8 @@ class HostExecutor final : public Executor {
     sinks_ = sinks_of(program_.graph);
     if (options.rounding_noise > 0) disturb_residents();
     warm_up_kernels();
-    step_delays_.emplace();  // after all threads have been started, because a DelayClock covers only threads that exist
-                             // when it is created
+    // All threads have been started by now. A DelayClock covers only threads that exist when it is created.
+    step_delays_.emplace();
     if (options.op_delays) op_delays_.emplace();
   }
 

@@ -137,8 +137,8 @@ template void parallel_gemm(const Gemm<double>&);
 namespace cairn::runtime {
 
 void warm_up_kernels() {
-  constexpr std::int64_t kSide = 104;  // so large that the product is not a small product (is_small) and BLAS computes
-                                       // it
+  // So large that BLAS computes the product, because it is no small product (is_small).
+  constexpr std::int64_t kSide = 104;
   static const std::array<float, kSide * kSide> zeros{};
   require_blas_buffers(core::thread_count());
   core::on_every_thread([] {

@@ -391,8 +391,8 @@ struct Filter {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t i) const {
-    constexpr std::int64_t kRound = 512;  // number of profiles after which a thread checks whether another thread of
-                                          // the team has found a dominating profile
+    // Number of profiles after which a thread checks whether another thread of the team has found a dominating profile.
+    constexpr std::int64_t kRound = 512;
     const std::int64_t count = earlier_count == kThoseBefore ? i : earlier_count;
     int found = 0;
     for (std::int64_t first = 0; first < count && found == 0; first += kRound) {

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int64_t kShortPositions = 0x7FFE;
 constexpr std::int64_t kShortSlots = 0xFFFF;
-constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;  // if the arrays exceed this size, evaluating candidates
-                                                              // in lanes is slower than one by one
+// If the arrays are larger than this, evaluating candidates in lanes is slower than one by one.
+constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;
 
 std::vector<ProcessorFamily> find_families() {
   std::vector<ProcessorFamily> found;

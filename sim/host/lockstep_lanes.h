@@ -269,8 +269,8 @@ class LockstepOf final : public Lockstep<Id> {
       const std::int32_t reader = graph_.readers[e];
       Positions read = at(positions_, 0, reader);
       last = greater(last, read);
-      first = smaller(first, read);  // if the first occurrence of a reader comes after that of the producer, so do all
-                                     // others
+      // If the first occurrence of a reader comes after that of the producer, so do all others.
+      first = smaller(first, read);
       if constexpr (kRecomputes) {
         for_further_planes(reader, [&](Positions again) { last = greater(last, again); });
       }
@@ -280,8 +280,8 @@ class LockstepOf final : public Lockstep<Id> {
   }
 
   /// Calls take() with the positions of the second occurrence of a reader in every lane, then of the third, and so on.
-  /// Calls it for the second to the fourth even if the reader has fewer occurrences; the positions are zero in that
-  /// case. So the number of calls varies less, and the processor predicts branches better.
+  /// Makes no call if the reader occurs once in every lane. Otherwise, always makes the calls for the second to the
+  /// fourth occurrence, so that the processor predicts branches better. The position of a missing occurrence is zero.
   template <class Take>
   void for_further_planes(std::int32_t reader, const Take& take) const {
     static_assert(kPlanes >= 4);
@@ -403,8 +403,8 @@ class LockstepOf final : public Lockstep<Id> {
         const std::int32_t v = row.steps[i];
         again[count] = i;
         const bool is_again = static_cast<std::int32_t>(slots[i]) >= width, has_further = further[v] < further[v + 1];
-        count += static_cast<int>(is_again) & static_cast<int>(has_further);  // computed without a branch, which could
-                                                                              // not be predicted
+        // Computed without a branch, which could not be predicted.
+        count += static_cast<int>(is_again) & static_cast<int>(has_further);
       }
       for (std::int32_t k = 0; k < count; ++k) {
         const std::int32_t i = again[k], v = row.steps[i];

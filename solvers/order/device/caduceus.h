@@ -303,8 +303,8 @@ class CaduceusSolver {
     return true;
   }
 
-  /// Runs Algorithm 6 on the segments beyond the cut. Returns the least peak, counted from the memory at the cut. Sets
-  /// order_ to an order with this peak.
+  /// Runs Algorithm 6 on the segments that have not run, i.e. those behind the cut. Returns the least peak, counted
+  /// from the memory at the cut. Sets order_ to an order with this peak.
   template <class Graph>
   CAIRN_HD std::int64_t optimal(const Graph& graph) {
     staff_ = graph.staff;

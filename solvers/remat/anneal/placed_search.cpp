@@ -70,8 +70,8 @@ class PlacedIsland {
     started_seconds_ = watch_.seconds();
     for (; !watch_.expired_now() && !(best_ && best_->cost <= options_.enough) && !stagnated(); ++runs_) {
       annealer_.start(from.schedule.steps, placement_, from.offsets);
-      // If a schedule that fits is known, shared bytes are cheap at the beginning of the run. So the search can move
-      // far away from that schedule.
+      // If a schedule that fits is known, the price of bytes that two values use at the same time is low at the
+      // beginning of the run. So the search can move far away from that schedule.
       annealer_.begin_run(next_work(), kHot * (0.5 + random_.uniform()), kCold, best_ ? kCheap : kDear);
       annealer_.advance(watch_);
       take();

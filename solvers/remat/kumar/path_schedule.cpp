@@ -233,7 +233,7 @@ PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, cons
   const auto by_node = [](const Item& a, const Item& b) { return a.node < b.node; };
   std::sort(halves.outer.begin(), halves.outer.end(), by_node);
   const std::int32_t last = halves.outer.empty() ? -1 : halves.outer.back().node;
-  // The paper's u_1, u_2, ... are the nodes `in_middle`, and the items up to the last node of X_m.
+  // The paper's u_1, u_2, ... are the nodes `in_middle` and those items that are not above `last`, in ascending order.
   for (const std::int32_t v : in_middle) halves.before.push_back({v, {}});
   for (const Item& item : items) (item.node > last ? halves.lower : halves.before).push_back({item.node, {}});
   std::sort(halves.before.begin(), halves.before.end(), by_node);

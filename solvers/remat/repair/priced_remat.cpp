@@ -273,7 +273,8 @@ class PricedRemat {
     times_.push_back(t);
   }
 
-  /// The memory at a time includes the steps that run again then.
+  /// Sets memory_[t] to the highest memory at time t, in bytes. Time t consists of the recomputations that were put
+  /// before node t of the order, and of that node.
   void find_memory() {
     memory_.assign(static_cast<std::size_t>(end_) + 1, 0);
     std::int64_t bytes = 0;

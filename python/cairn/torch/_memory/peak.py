@@ -131,7 +131,7 @@ class Measured:
         if self.forward_peak is None or _private.keeps_graph() or any(map(_private.is_batched, args)):
             return run(args)
         held = bytes_of(a for a, n in zip(args, names) if not n.startswith("primals") or self._is_copied(a))
-        # If gradients are parts of larger tensors, together.py counts the other bytes, so they do not count here.
+        # If a gradient is part of a larger tensor, together.py counts the rest of that tensor, so it does not count here.
         held += self.outputs_held - bytes_beyond(args[i] for i in tangents)
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)

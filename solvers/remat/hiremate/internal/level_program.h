@@ -56,9 +56,9 @@ class Program {
     bool added = false;
   };
 
-  /// Returns the variable that says whether the backward compute node k runs in way w. It is the variable that says
-  /// that the forward half saves its values in way w + 1. The forward half has one more way, the first, which saves
-  /// nothing.
+  /// Returns the variable that says whether the backward compute node k runs in way w. It is also the variable that
+  /// says whether the forward compute node of the same part saves its values in way w + 1. The forward node has one
+  /// more way, the first, which saves nothing.
   Variable runs_backward(std::int32_t k, std::size_t w) const { return saved_[model.nodes[k].part][k][w + 1]; }
 
   /// Returns the compute nodes that can run in phase t, in the order in which they run.
