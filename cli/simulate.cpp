@@ -154,9 +154,9 @@ Failure named(const Failure& failure, const Processes& processes) {
   return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
 }
 
-/// Runs `step` on every process and returns whether it succeeded on all. Else the first process on which it failed
-/// throws, and its exit code becomes the command's. The other processes get false and should exit with code 0, because
-/// mpirun kills all processes when one exits with another code, perhaps before the message is printed.
+/// Runs `step` on every process and returns whether it succeeded on all. If not, the process of the lowest rank on
+/// which it failed throws, and its exit code becomes the command's. The other processes get false and should exit with
+/// code 0, because mpirun kills all processes when one exits with another code, perhaps before the message is printed.
 bool together(Processes& processes, const std::function<void()>& step) {
   std::optional<Failure> failure;
   try {

@@ -62,7 +62,8 @@ struct RandomSweep {
   sim::Sweep sweep;
   std::string checkpoint;                    ///< path of the checkpoint file; empty: there is none
   std::optional<std::int64_t> resumed_from;  ///< as Swept::resumed_from
-  /// Whether to fill Swept::undominated from the candidates evaluated within the limits. Needs a single rank.
+  /// Whether to fill Swept::undominated from the candidates that were evaluated before a limit ended the sweep. Needs a
+  /// single rank.
   bool undominated = false;
 };
 /// Returns the sweep `wanted`, continued from the checkpoint file if `resume` is set and the file exists. Throws

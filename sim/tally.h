@@ -96,7 +96,7 @@ class Tally {
   /// than any other valid candidate in peak or in cost, or is equal to it in both. Among candidates that are equal in
   /// both, the one with the least index is in the front.
   const std::vector<Entry>& front() const { return front_; }
-  /// Returns the least indices of invalid candidates, ascending.
+  /// Returns the indices of the first TallyOptions::invalid invalid candidates, ascending.
   const std::vector<std::int64_t>& invalid() const { return invalid_; }
   const std::vector<std::int64_t>& histogram() const { return histogram_; }
 

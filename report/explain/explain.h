@@ -125,7 +125,8 @@ struct RecomputedNode {
   /// Bytes of the outputs that are in memory at the baseline's peak and away at AtBaselinePeak::schedule_step.
   std::int64_t saved_at_baseline_peak = 0;
   std::int64_t saved_at_peak = 0;  ///< bytes of outputs that are away at the peak of the schedule itself
-  /// Bytes that are away, averaged over the schedule. Steps are weighted by their costs, or equally if all costs are 0.
+  /// Bytes of outputs that are away, i.e. dropped and not yet made again, averaged over the schedule. Steps are
+  /// weighted by their costs, or equally if all costs are 0.
   double saved_on_average = 0;
   bool operator==(const RecomputedNode&) const = default;
 };

@@ -202,8 +202,8 @@ struct ForPlaces {
     Place<N> place;
     decltype(std::declval<const Body&>().load(Place<N>())) value;
   };
-  /// Computes the places [begin, end) of the part. kWhole says that the part is the whole grid, and that every thread
-  /// gets exactly kUnroll places.
+  /// Computes what is at the places [begin, end) of the part. kWhole says that the part is the whole grid, and that
+  /// every thread gets exactly kUnroll places.
   template <bool kWhole, class Team>
   CAIRN_HD void run(const Team& team, std::int64_t begin, std::int64_t end) const {
     const auto load = [&](std::int64_t index) {

@@ -52,8 +52,8 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
   cut_short_ = false;
   if (forest.released || released == 0 || forest.branches.empty()) return merge_branches(forest.branches);
   if (forest.branches.size() == 1) {
-    // All paths of the forest meet at the key of its only branch. So the children of this branch are a forest of their
-    // own. The path of that forest comes first, followed by the key and the rest of the branch.
+    // All paths of the forest meet at the key of its only branch. The branches that end at this key form a smaller
+    // forest. The chain made from that forest comes first, followed by the key and the rest of the branch.
     const TreeBranch& branch = branches_[forest.branches.front()];
     Chain chain = branch.before;
     ChainSegment key = branch.key;

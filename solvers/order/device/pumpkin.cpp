@@ -80,8 +80,8 @@ std::int64_t most_bytes(const PumpkinProblem& problem) {
     all += count;
     widest = std::max(widest, count);
   }
-  // Besides the segments, memory holds a byte for every state, the first indices and numbers of segments of two layers,
-  // and the problem with its counts.
+  // Besides the segments, memory holds: a byte for every state; for every state of two layers, the index of its first
+  // segment and the number of its segments; and the problem with its counts.
   const auto kinds = static_cast<double>(problem.kinds.size());
   const double words = 2.5 * (widest + 1) + (kinds + 2) * static_cast<double>(states.size() + 1);
   const double bytes =

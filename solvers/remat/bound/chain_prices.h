@@ -70,9 +70,10 @@ class ChainPrices {
                                              : hold_excess_[worth_begin_[x] + static_cast<std::size_t>(t - value.from)];
   }
 
-  // How the pass got the price of a value: the value is available at no price, is held, or is made again.
+  /// What the price of a value in a stage pays for: nothing, holding the value, or making it again.
   enum class Source : std::uint8_t { free, held, made };
-  /// `shared` says whether a part of the price is charged to nodes that read the value when they run again.
+  /// How the price of a value in a stage came about. `shared` says whether the repeated runs of the value's readers pay
+  /// a part of it.
   struct Origin {
     Source source;
     bool shared;

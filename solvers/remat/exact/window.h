@@ -130,7 +130,8 @@ class WindowSearch {
   std::vector<core::NodeId> found_;        ///< steps of the latest solution
   std::int64_t found_cost_ = 0;
   bool found_any_ = false, proved_ = false;
-  /// Values whose producers the search might run again. The first number of a pair is the cost of this per byte.
+  /// Values whose producers the search might run again. The first number of a pair is the cost of running
+  /// the producer, divided by the value's bytes.
   std::vector<std::pair<double, core::ValueId>> candidates_;
   std::vector<core::NodeId> stack_;
   Engine<Set64> small_;

@@ -67,8 +67,9 @@ class TwProgram {
   /// - Its nodes, run in the input order, fit into `bytes` bytes together with what its callers hold.
   /// - Recursion would not lower the call's peak.
   ///
-  /// The peak is at most max(`bytes`, least_peak()). Graphs with pinned nodes are an exception: a pinned node runs
-  /// wherever it is needed, and if the repeated runs are removed afterwards, the values kept instead add to the peak.
+  /// The peak is at most max(`bytes`, least_peak()). Graphs with pinned nodes, which must run only once, are an
+  /// exception: the schedule runs them as often as other nodes. If the caller removes their repeated runs, values are
+  /// kept for longer, which can raise the peak.
   /// Returns nothing if the schedule would have more than `most_steps` steps or the watch expired.
   std::optional<std::vector<core::NodeId>> steps_within(std::int64_t bytes, std::int64_t most_steps,
                                                         core::Stopwatch& watch);
