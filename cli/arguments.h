@@ -13,7 +13,6 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/precision.h"
-#include "cairn/core/schedule.h"
 #include "cairn/pipeline/graph_source.h"
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"

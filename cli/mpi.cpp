@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <string_view>
 
 #include "cairn/cli/command.h"
 

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/command.h"

@@ -2,14 +2,11 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include "cairn/cli/command.h"
 #include "cairn/core/formats/files.h"
@@ -18,7 +15,6 @@
 #include "cairn/solvers/fit/curve.h"
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/problem.h"
-#include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/registry.h"
 
 /// The output of the subcommands: tables, JSON, progress and warnings.

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <string>
 #include <utility>
 

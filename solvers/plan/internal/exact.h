@@ -2,8 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <limits>
-#include <optional>
 #include <vector>
 
 #include "cairn/core/limit.h"
