@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "cairn/core/error.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/request.h"
 #include "cairn/pipeline/schedule_cache.h"
