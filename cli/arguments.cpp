@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <functional>
+#include <ranges>
 #include <utility>
 
 #include "cairn/cli/output.h"
@@ -16,7 +16,6 @@
 #include "cairn/core/threads.h"
 #include "cairn/models/registry.h"
 #include "cairn/pipeline/backend.h"
-#include "cairn/sim/simulator.h"
 #include "cairn/solvers/decomposition/td_file.h"
 #include "cairn/solvers/fit/solve.h"
 
@@ -146,12 +145,6 @@ void add_budget(CLI::App& app, std::string& budget, const std::string& help) {
   });
 }
 
-void add_alignment(CLI::App& app, std::int64_t& alignment) {
-  app.add_option("--alignment", alignment, "sizes and offsets of the plan are multiples of this many bytes")
-      ->capture_default_str()
-      ->check(at_least_one());
-}
-
 void AlignmentChoice::add_to(CLI::App& app) {
   app.add_option(
          "--alignment", given,
@@ -203,10 +196,6 @@ OpenedAids SearchAids::open(const core::Graph& searched) const {
         core::read_file(td, reading(td)), core::input_name(td), searched, {.stop = &catch_interrupt()}));
   return opened;
 }
-
-OpenedAids::OpenedAids() = default;
-OpenedAids::OpenedAids(OpenedAids&&) noexcept = default;
-OpenedAids::~OpenedAids() = default;
 
 void OpenedAids::lend_to(solvers::SolveOptions& options) const {
   options.accelerator = accelerator.get();
@@ -357,9 +346,9 @@ NamedPath GraphArguments::input() const { return {"GRAPH", pipeline::GraphSource
 
 void SolverArguments::add_to(CLI::App& app, const std::string& default_seconds) {
   default_seconds_ = default_seconds;
-  std::string names;
-  for (const auto& info : solvers::registry()) names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
-  solver_option_ = app.add_option("-s,--solver", solver, fmt::format("one of {}", names))->capture_default_str();
+  const auto names = solvers::registry() | std::views::transform(&solvers::SolverInfo::name);
+  solver_option_ =
+      app.add_option("-s,--solver", solver, fmt::format("one of {}", fmt::join(names, ", ")))->capture_default_str();
   add_time_limit(
       app, time_limit,
       fmt::format("wall time of the command, reading included, as 10s, 500ms or 2m; default {}", default_seconds));

@@ -13,8 +13,9 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/precision.h"
-#include "cairn/core/schedule.h"
 #include "cairn/pipeline/graph_source.h"
+#include "cairn/sim/simulator.h"
+#include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"
 
@@ -71,8 +72,6 @@ struct BackendChoice : PrecisionChoice, DeviceChoice {
 
 /// Adds the optional --budget. Its value must not be empty.
 void add_budget(CLI::App& app, std::string& budget, const std::string& help);
-/// Adds --alignment. The present value of `alignment` is the default.
-void add_alignment(CLI::App& app, std::int64_t& alignment);
 
 /// The option --alignment of commands whose plans `cairn run` can execute. The default is what the kernels require, or
 /// 1 for graphs without ops.
@@ -110,9 +109,6 @@ struct OpenedAids {
   std::unique_ptr<sim::Simulator> simulator;
   std::unique_ptr<solvers::TreeDecomposition> decomposition;
 
-  OpenedAids();
-  OpenedAids(OpenedAids&&) noexcept;
-  ~OpenedAids();
   /// Points `options` to these objects, which must outlive the search.
   void lend_to(solvers::SolveOptions& options) const;
 };

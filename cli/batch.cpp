@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <utility>
 
 #include "cairn/core/text.h"
 #include "cairn/models/registry.h"

@@ -1,13 +1,10 @@
 #pragma once
 
-#include <string>
-
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/command.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/limit.h"
-#include "cairn/pipeline/device_memory.h"
 
 /// Implements --batch auto, which finds the largest batch of a model that fits.
 namespace cairn::cli {

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <random>
@@ -11,6 +10,7 @@
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/core/limit.h"
 #include "cairn/core/text.h"
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/plan/planner.h"
@@ -53,17 +53,13 @@ struct Measurement {
 /// Repeats the call for about `budget` seconds, and returns the shortest time in seconds.
 template <class F>
 double seconds_of(F&& call, double budget = 0.3) {
-  using Clock = std::chrono::steady_clock;
-  const auto seconds_since = [](Clock::time_point t) {
-    return std::chrono::duration<double>(Clock::now() - t).count();
-  };
-  const auto begin = Clock::now();
+  const core::Stopwatch all{core::Limit{}};
   double least = HUGE_VAL;
   do {
-    const auto start = Clock::now();
+    const core::Stopwatch one{core::Limit{}};
     call();
-    least = std::min(least, seconds_since(start));
-  } while (seconds_since(begin) < budget);
+    least = std::min(least, one.seconds());
+  } while (all.seconds() < budget);
   return least;
 }
 

@@ -13,7 +13,6 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/text.h"
 #include "cairn/report/words.h"
-#include "cairn/solvers/fit/problem.h"
 
 namespace cairn::cli {
 namespace {

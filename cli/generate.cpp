@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -53,6 +52,12 @@ Generated three_partition(const GenerateArguments& a) {
   return {std::move(instance.graph), instance.feasible_peak};
 }
 
+/// Calls a generator of graphs with --nodes and --degree.
+template <auto generate>
+Generated of_degree(const GenerateArguments& a) {
+  return {generate(a.nodes, a.degree, sizes(a), a.seed), {}};
+}
+
 constexpr GeneratorInfo kGenerators[] = {
     {"pumpkin", "--branches --length",
      [](const GenerateArguments& a) -> Generated {
@@ -67,22 +72,10 @@ constexpr GeneratorInfo kGenerators[] = {
        return {models::generate_valley_pumpkin(a.branches, a.length, a.seed, models::Valleys::rising), {}};
      }},
     {"three-partition", "--numbers, or --groups --sum", three_partition},
-    {"in-tree", "--nodes --degree",
-     [](const GenerateArguments& a) -> Generated {
-       return {models::generate_in_tree(a.nodes, a.degree, sizes(a), a.seed), {}};
-     }},
-    {"out-tree", "--nodes --degree",
-     [](const GenerateArguments& a) -> Generated {
-       return {models::generate_out_tree(a.nodes, a.degree, sizes(a), a.seed), {}};
-     }},
-    {"series-parallel", "--nodes --degree",
-     [](const GenerateArguments& a) -> Generated {
-       return {models::generate_series_parallel(a.nodes, a.degree, sizes(a), a.seed), {}};
-     }},
-    {"starborescence", "--nodes --degree",
-     [](const GenerateArguments& a) -> Generated {
-       return {models::generate_starborescence(a.nodes, a.degree, sizes(a), a.seed), {}};
-     }},
+    {"in-tree", "--nodes --degree", of_degree<models::generate_in_tree>},
+    {"out-tree", "--nodes --degree", of_degree<models::generate_out_tree>},
+    {"series-parallel", "--nodes --degree", of_degree<models::generate_series_parallel>},
+    {"starborescence", "--nodes --degree", of_degree<models::generate_starborescence>},
     {"random", "--nodes --edges",
      [](const GenerateArguments& a) -> Generated {
        return {models::generate_random(a.nodes, a.edges, sizes(a), a.seed), {}};
@@ -96,12 +89,17 @@ constexpr GeneratorInfo kGenerators[] = {
      }},
 };
 
-const GeneratorInfo& find_generator(const std::string& name) {
+std::vector<std::string_view> generator_names() {
   std::vector<std::string_view> names;
+  for (const GeneratorInfo& info : kGenerators) names.push_back(info.name);
+  return names;
+}
+
+const GeneratorInfo& find_generator(const std::string& name) {
   for (const GeneratorInfo& info : kGenerators) {
     if (info.name == name) return info;
-    names.push_back(info.name);
   }
+  const std::vector<std::string_view> names = generator_names();
   throw core::InputError(fmt::format("there is no generator '{}'{} (known: {})", name, core::did_you_mean(name, names),
                                      fmt::join(names, ", ")));
 }
@@ -154,10 +152,7 @@ Subcommand add_generate(CLI::App& root) {
   GenerateArguments& a = *arguments;
   a.console.add_to(*app);
   a.outputs.add_to(*app);
-  std::string families;
-  for (const GeneratorInfo& info : kGenerators)
-    families += fmt::format("{}{}", families.empty() ? "" : ", ", info.name);
-  app->add_option("FAMILY", a.family, "one of " + families)->required();
+  app->add_option("FAMILY", a.family, fmt::format("one of {}", fmt::join(generator_names(), ", ")))->required();
   const auto number = [&](const char* name, auto& value, const char* help) {
     app->add_option(name, value, help)->capture_default_str()->check(at_least_one());
   };

@@ -10,8 +10,6 @@
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/batch.h"
-#include "cairn/cli/device_memory.h"
-#include "cairn/cli/explain.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"

@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdlib>
-#include <string_view>
+#include <initializer_list>
 
 #include "cairn/cli/command.h"
 
@@ -17,8 +16,7 @@ namespace cairn::cli {
 namespace {
 
 /// Returns the number in the first environment variable of `names` that is set, or -1 if none is.
-template <std::size_t count>
-int from_environment(const std::array<const char*, count>& names) {
+int from_environment(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (const char* value = std::getenv(name); value != nullptr) return std::atoi(value);
   }
@@ -26,7 +24,7 @@ int from_environment(const std::array<const char*, count>& names) {
 }
 
 /// Open MPI, PMIx, and the PMI of MPICH and Slurm set these variables.
-bool started_by_mpirun() { return from_environment(std::array{"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) >= 0; }
+bool started_by_mpirun() { return from_environment({"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) >= 0; }
 
 #if CAIRN_HAS_MPI
 
@@ -85,7 +83,7 @@ std::unique_ptr<Processes> open_mpi() { return std::make_unique<MpiProcesses>();
 #else
 
 std::unique_ptr<Processes> open_mpi() {
-  const int count = from_environment(std::array{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
+  const int count = from_environment({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
   if (count > 1)
     throw Failure(kDevice,
                   fmt::format("mpirun started {} processes, but this build has no MPI; start one, or build it where an "

@@ -7,10 +7,32 @@
 #include <optional>
 #include <utility>
 
+#include "cairn/core/error.h"
+#include "cairn/core/text.h"
 #include "cairn/pipeline/request.h"
 #include "cairn/pipeline/schedule_cache.h"
 
 namespace cairn::cli {
+
+void DeviceArguments::add_to(CLI::App& app) {
+  app.add_option("--device-memory", memory,
+                 "all memory of a device, as 24GiB: the budget is what resident tensors, libraries and the context "
+                 "leave of it");
+  app.add_option(
+      "--context-memory", context,
+      fmt::format("part of --device-memory that the CUDA context and its code take; by default, {} are assumed",
+                  core::format_bytes(pipeline::kContextBytes)));
+}
+
+std::optional<pipeline::DeviceMemory> DeviceArguments::given_memory() const {
+  if (!given() && !context.empty())
+    throw core::InputError("--context-memory is a part of --device-memory; give that too");
+  if (!given()) return std::nullopt;
+  pipeline::DeviceMemory device{parse_size("--device-memory", memory)};
+  if (!context.empty()) device.context = context == "0" ? 0 : parse_size("--context-memory", context);
+  return device;
+}
+
 void ObjectiveArguments::add_to(CLI::App& app, const std::string& help) {
   add_budget(app, budget, help + ", or 80% of the baseline peak; min: the least budget known");
   device.add_to(app);
@@ -20,6 +42,12 @@ void ObjectiveArguments::add_to(CLI::App& app, const std::string& help) {
 
 void add_peak_only(CLI::App& app, bool& peak_only) {
   app.add_flag("--peak-only", peak_only, "budgets are on the peak of the schedule, whatever the height of its plan");
+}
+
+void add_explain(CLI::App& app, bool& explain) {
+  app.add_flag("--explain", explain,
+               "say more of the peak: by layer, the largest tensors, how long each is idle; and what each layer's "
+               "recomputation saves for which cost (--json always has it)");
 }
 
 fit::Task ObjectiveArguments::task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,

@@ -4,19 +4,29 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/command.h"
-#include "cairn/cli/device_memory.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/graph.h"
+#include "cairn/pipeline/device_memory.h"
+#include "cairn/report/support/explanation.h"
 #include "cairn/report/support/json.h"
 #include "cairn/report/words.h"
 #include "cairn/solvers/fit/objective.h"
 
 /// The options with which `solve`, `run` and other commands say what to search for, and the error if nothing is found.
 namespace cairn::cli {
+
+/// The options --device-memory and --context-memory, from which the budget is computed.
+struct DeviceArguments {
+  std::string memory, context;  ///< values of the two options; empty: not given
+
+  void add_to(CLI::App& app);
+  bool given() const { return !memory.empty(); }
+  /// Throws InputError if a text is not a size, or if only --context-memory is given.
+  std::optional<pipeline::DeviceMemory> given_memory() const;
+};
 
 /// The options --budget, --device-memory and --max-cost.
 struct ObjectiveArguments {
@@ -36,9 +46,12 @@ struct ObjectiveArguments {
 
 /// Adds --peak-only.
 void add_peak_only(CLI::App& app, bool& peak_only);
+/// Adds --explain.
+void add_explain(CLI::App& app, bool& explain);
 
 using report::add_proof;
-using report::proof_row;
+using report::Explanation;
+using report::to_json;
 
 /// Returns the stored schedule of the lowest plan of the task's graph. Returns nothing if there is a work limit (it
 /// asks for the same answer each time), if the solver does not combine algorithms, or if plans do not matter.

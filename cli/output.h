@@ -2,14 +2,11 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include "cairn/cli/command.h"
 #include "cairn/core/formats/files.h"
@@ -18,7 +15,6 @@
 #include "cairn/solvers/fit/curve.h"
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/problem.h"
-#include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/registry.h"
 
 /// The output of the subcommands: tables, JSON, progress and warnings.
@@ -60,8 +56,6 @@ void write_output(const std::string& path, const std::function<std::string()>& t
 const std::string& unwritten();
 
 using report::add_limits;
-using report::baseline_cost_text;
-using report::baseline_peak_text;
 using report::baseline_share_text;
 using report::bound_text;
 using report::bytes_text;
@@ -69,12 +63,8 @@ using report::cost_with_unit;
 using report::describe;
 using report::format_table;
 using report::increase_pct;
-using report::lower_bound_reason;
 using report::or_null;
 using report::Rows;
-using report::scope_text;
-using report::share_pct;
-using report::stop_text;
 
 void print_json(const Json& object);
 bool stderr_is_terminal();

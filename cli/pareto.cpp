@@ -2,10 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +13,6 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
-#include "cairn/core/version.h"
 #include "cairn/report/pages.h"
 #include "cairn/solvers/fit/curve.h"
 

@@ -308,7 +308,9 @@ Subcommand add_plan(CLI::App& root) {
   CLI::App* app = root.add_subcommand("plan", "place the tensors of a schedule, or the buffers of a CSV, in one arena");
   auto arguments = std::make_shared<PlanArguments>();
   arguments->console.add_to(*app);
-  add_alignment(*app, arguments->alignment);
+  app->add_option("--alignment", arguments->alignment, "sizes and offsets of the plan are multiples of this many bytes")
+      ->capture_default_str()
+      ->check(at_least_one());
   app->add_option("-o,--output", arguments->output, "plan to write: JSON for a schedule, CSV for --buffers");
   app->add_option("--csv", arguments->csv, "MiniMalloc CSV with offsets to write");
   app->add_option("--report", arguments->report, "HTML page to write: the load over time, and where every buffer lies");

@@ -1,29 +1,24 @@
 #include "cairn/pipeline/run.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/batch.h"
-#include "cairn/cli/explain.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
-#include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
 #include "cairn/report/pages.h"
 #include "cairn/solvers/fit/objective.h"
-#include "cairn/solvers/fit/solve.h"
 
 namespace cairn::cli {
 namespace {

@@ -255,14 +255,13 @@ Subcommand add_simulate(CLI::App& root) {
   auto arguments = std::make_shared<SimulateArguments>();
   SimulateArguments& a = *arguments;
   a.console.add_to(*app);
-  const auto between = [](std::int64_t low, std::int64_t high) { return CLI::Range(low, high); };
   app->add_option("--random", a.random, "how many random schedules, as 100k, 10M or 5G");
   app->add_option("--schedules", a.schedules, "file with one schedule a line");
   app->add_option("--seed", a.seed, "of the random schedules")->capture_default_str();
   app->add_option("--recompute", a.moves, "most recomputed steps of a random schedule")
       ->capture_default_str()
-      ->check(between(0, 1'000'000));
-  app->add_option("--top", a.top, "how many of the best to keep")->capture_default_str()->check(between(1, 100'000));
+      ->check(CLI::Range(0, 1'000'000));
+  app->add_option("--top", a.top, "how many of the best to keep")->capture_default_str()->check(CLI::Range(1, 100'000));
   add_budget(*app, a.budget,
              "count the schedules within this budget: 1.5GiB, 200MB, 12345 or 80% of the baseline peak");
   app->add_flag(

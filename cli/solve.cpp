@@ -9,7 +9,6 @@
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/batch.h"
-#include "cairn/cli/explain.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/cli/tw_curve.h"

@@ -86,7 +86,7 @@ int stream_tw_schedule(const Console& console, const fit::Problem& problem, cons
       json, format_table({{"graph", problem.name},
                           {"steps", fmt::format("{} written of {} that Algorithm 1 makes", point.steps, point.length)},
                           {"peak", bytes_text(point.peak)},
-                          {"cost", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, point.cost), increase)},
+                          {"cost", report::cost_and_increase(problem, point.cost)},
                           {"written to", path}}));
   return kDone;
 }

@@ -6,7 +6,6 @@
 #include <ranges>
 #include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "cairn/core/error.h"
+#include "cairn/core/support/saturating.h"
 #include "cairn/core/text.h"
 
 namespace cairn::core {
@@ -82,14 +83,10 @@ const KindInfo& info(OpKind kind) {
 
 std::string text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-// The next two functions return the largest int64 if their result would exceed it.
+/// Returns a * b, or the largest int64 if the product exceeds it.
 std::int64_t capped_mul(std::int64_t a, std::int64_t b) {
   std::int64_t out = 0;
   return __builtin_mul_overflow(a, b, &out) ? std::numeric_limits<std::int64_t>::max() : out;
-}
-std::int64_t capped_add(std::int64_t a, std::int64_t b) {
-  std::int64_t out = 0;
-  return __builtin_add_overflow(a, b, &out) ? std::numeric_limits<std::int64_t>::max() : out;
 }
 
 /// Checks one op. Every method throws InputError without the op's name, because the caller adds the op's and the node's
@@ -186,7 +183,7 @@ class Checker {
         return check_resampling();
       case OpKind::concat:
         if (rows(0) != rows(1)) fail("{} and {} differ before the last axis", text(args_[0]), text(args_[1]));
-        return same_rows_and_cols({rows(0), capped_add(cols(0), cols(1))}, op_.shape, "the output");
+        return same_rows_and_cols({rows(0), saturating_add(cols(0), cols(1))}, op_.shape, "the output");
       case OpKind::slice:
         return check_slice();
       case OpKind::permute:
@@ -300,14 +297,13 @@ class Checker {
       fail("the output has shape {}; it needs {} elements ({})", text(op_.shape), expected, why);
     }
   }
+  void shape_is(const Shape& shape, const Shape& expected, std::string_view what) const {
+    if (shape != expected) fail("{} has shape {}; it must be {}", what, text(shape), text(expected));
+  }
   void arg_is(std::size_t arg, const Shape& expected) const {
-    if (args_[arg] != expected) {
-      fail("argument {} has shape {}; it must be {}", arg, text(args_[arg]), text(expected));
-    }
+    shape_is(args_[arg], expected, fmt::format("argument {}", arg));
   }
-  void output_is(const Shape& expected) const {
-    if (op_.shape != expected) fail("the output has shape {}; it must be {}", text(op_.shape), text(expected));
-  }
+  void output_is(const Shape& expected) const { shape_is(op_.shape, expected, "the output"); }
   void rank_is(const Shape& shape, std::size_t rank, std::string_view what) const {
     if (shape.size() != rank) fail("{} has shape {}; it needs {} axes", what, text(shape), rank);
   }
@@ -360,8 +356,7 @@ class Checker {
     check_window_attrs();
     if (w[3] != x[3]) fail("the weight {} has other input channels than x {}", text(w), text(x));
     if (capped_mul(w[1] * w[2], w[3]) > kMaxExtent) fail("the weight {} has too large a window", text(w));
-    const Shape expected = {x[0], windows(x[1], w[1]), windows(x[2], w[2]), w[0]};
-    if (y != expected) fail("{} has shape {}; it must be {}", what, text(y), text(expected));
+    shape_is(y, {x[0], windows(x[1], w[1]), windows(x[2], w[2]), w[0]}, what);
   }
 
   void check_maxpool(const Shape& x, const Shape& y, std::string_view what) const {
@@ -369,8 +364,7 @@ class Checker {
     check_window_attrs();
     attr_in("kernel", op_.attrs.kernel, 1, kMaxExtent);
     attr_in("pad", op_.attrs.pad, 0, op_.attrs.kernel - 1);
-    const Shape expected = {x[0], windows(x[1], op_.attrs.kernel), windows(x[2], op_.attrs.kernel), x[3]};
-    if (y != expected) fail("{} has shape {}; it must be {}", what, text(y), text(expected));
+    shape_is(y, {x[0], windows(x[1], op_.attrs.kernel), windows(x[2], op_.attrs.kernel), x[3]}, what);
   }
 
   /// Checks that the indices of positions in a window fit into int32. The square of 46340 is just below 2^31.
@@ -378,15 +372,13 @@ class Checker {
 
   void check_mean_pool(const Shape& x, const Shape& y, std::string_view what) const {
     if (x.size() < 2) fail("x has shape {}; it needs at least 2 axes", text(x));
-    const Shape expected = {x.front(), x.back()};
-    if (y != expected) fail("{} has shape {}; it must be {}", what, text(y), text(expected));
+    shape_is(y, {x.front(), x.back()}, what);
   }
 
   void check_upsample(const Shape& small, const Shape& large, std::string_view what) const {
     check_extents(small, "the smaller image");
     check_extents(large, "the larger image");
-    const Shape expected = {small[0], 2 * small[1], 2 * small[2], small[3]};
-    if (large != expected) fail("{} has shape {}; it must be {}", what, text(large), text(expected));
+    shape_is(large, {small[0], 2 * small[1], 2 * small[2], small[3]}, what);
   }
 
   void check_slice() const {
@@ -508,14 +500,14 @@ std::int64_t flops(const Op& op, std::span<const Shape> args, std::int64_t large
 
 std::int64_t elements_moved(const Op& op, std::span<const Shape> args) {
   const std::int64_t out = element_count(op.shape);
-  if (op.kind == OpKind::slice) return capped_add(out, out);
+  if (op.kind == OpKind::slice) return saturating_add(out, out);
   std::int64_t total = 0;
   for (std::int32_t k = 0; k < output_count(op.kind); ++k) {
-    total = capped_add(total, element_count(output_shape(op, k)));
+    total = saturating_add(total, element_count(output_shape(op, k)));
   }
   for (std::size_t i = 0; i < args.size(); ++i) {
     const bool gathered = op.kind == OpKind::embedding && i == 1;  // only the rows that the ids name are read
-    total = capped_add(total, gathered ? out : element_count(args[i]));
+    total = saturating_add(total, gathered ? out : element_count(args[i]));
   }
   return total;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -48,7 +49,7 @@ inline std::vector<std::int64_t> offsets_of(const Plan& plan) {
 struct AddressRange {
   std::int64_t lower = 0;
   std::int64_t upper = 0;
-  bool operator==(const AddressRange&) const = default;
+  auto operator<=>(const AddressRange&) const = default;
 };
 
 /// A closed range of steps.

@@ -11,6 +11,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -172,10 +173,8 @@ struct CodeRange {
   char32_t first, last;
 };
 
-template <std::size_t N>
-bool contains(const std::array<CodeRange, N>& ranges, char32_t code) {
-  const auto after = std::upper_bound(ranges.begin(), ranges.end(), code,
-                                      [](char32_t c, const CodeRange& range) { return c < range.first; });
+bool contains(std::span<const CodeRange> ranges, char32_t code) {
+  const auto after = std::ranges::upper_bound(ranges, code, {}, &CodeRange::first);
   return after != ranges.begin() && code <= std::prev(after)->last;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,7 +9,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/text.h"
+#include "cairn/models/internal/options.h"
 
 namespace cairn::models {
 
@@ -195,15 +194,8 @@ class Backward {
     const Operand& a = op.args[0];
     const Operand& b = op.args[1];
     const auto product = [&](std::int64_t m, std::int64_t n, std::int64_t k, bool trans_a, bool trans_b) {
-      OpAttrs attrs;
-      attrs.batch = f.batch;
-      attrs.m = m;
-      attrs.n = n;
-      attrs.k = k;
-      attrs.trans_a = trans_a;
-      attrs.trans_b = trans_b;
-      attrs.alpha = f.alpha;
-      return attrs;
+      return OpAttrs{
+          .batch = f.batch, .m = m, .n = n, .k = k, .trans_a = trans_a, .trans_b = trans_b, .alpha = f.alpha};
     };
     if (op.args.size() > 2) sum_rows(v, op.args[2], "grad_bias", dy, f.batch * f.m, f.n);
 
@@ -223,10 +215,7 @@ class Backward {
 
   void sum_rows(NodeId v, const Operand& x, std::string_view what, const Operand& dy, std::int64_t rows,
                 std::int64_t cols) {
-    OpAttrs attrs;
-    attrs.rows = rows;
-    attrs.cols = cols;
-    contribute(v, x, what, OpKind::reduce_rows, {dy}, attrs);
+    contribute(v, x, what, OpKind::reduce_rows, {dy}, {.rows = rows, .cols = cols});
   }
 
   /// Passes dy on to both terms. This needs no node.
@@ -273,10 +262,8 @@ class Backward {
   }
 
   void concat(NodeId v, const Op& op, const Operand& dy) {
-    OpAttrs attrs;
-    contribute(v, op.args[0], "grad_a", OpKind::slice, {dy}, attrs);
-    attrs.offset = model_.shape(op.args[0]).back();
-    contribute(v, op.args[1], "grad_b", OpKind::slice, {dy}, attrs);
+    contribute(v, op.args[0], "grad_a", OpKind::slice, {dy});
+    contribute(v, op.args[1], "grad_b", OpKind::slice, {dy}, {.offset = model_.shape(op.args[0]).back()});
   }
 
   void permute(NodeId v, const Op& op, const Operand& dy) {
@@ -303,12 +290,8 @@ class Backward {
 
 void add_optimizer_state(ModelBuilder& model) {
   const std::string optimizer = model.options().optimizer.empty() ? "adam" : model.options().optimizer;
-  static constexpr std::array<std::string_view, 3> kOptimizers{"none", "momentum", "adam"};
+  check_optimizer(optimizer);
   if (optimizer == "none") return;
-  if (optimizer != "momentum" && optimizer != "adam") {
-    throw core::InputError(fmt::format("unknown optimizer '{}': use none, momentum or adam{}", optimizer,
-                                       core::did_you_mean(optimizer, kOptimizers)));
-  }
   const std::int64_t copies = optimizer == "adam" ? 2 : 1;
   const std::int32_t count = model.resident_count();
   for (std::int32_t i = 0; i < count; ++i) {

@@ -118,9 +118,7 @@ Tensor ModelBuilder::add(const std::string& name, const Tensor& a, const Tensor&
 }
 
 Tensor ModelBuilder::scale(const std::string& name, const Tensor& x, double alpha) {
-  OpAttrs attrs;
-  attrs.alpha = alpha;
-  return append(name, make_op(OpKind::scale, x.shape, {x.operand}, attrs));
+  return append(name, make_op(OpKind::scale, x.shape, {x.operand}, {.alpha = alpha}));
 }
 
 Tensor ModelBuilder::relu(const std::string& name, const Tensor& x) {
@@ -135,14 +133,11 @@ Tensor ModelBuilder::conv2d(const std::string& name, const Tensor& x, const Tens
                             const std::optional<Tensor>& bias, std::int64_t stride, std::int64_t pad) {
   require_rank(name, x, 4);
   require_rank(name, w, 4);
-  OpAttrs attrs;
-  attrs.stride = stride;
-  attrs.pad = pad;
   std::vector<Operand> args{x.operand, w.operand};
   if (bias) args.push_back(bias->operand);
   Shape shape{x.shape[0], window_extent(name, x.shape[1], w.shape[1], stride, pad),
               window_extent(name, x.shape[2], w.shape[2], stride, pad), w.shape[0]};
-  return append(name, make_op(OpKind::conv2d, std::move(shape), std::move(args), attrs));
+  return append(name, make_op(OpKind::conv2d, std::move(shape), std::move(args), {.stride = stride, .pad = pad}));
 }
 
 Tensor ModelBuilder::batchnorm(const std::string& name, const Tensor& x, const Tensor& params) {
@@ -161,13 +156,10 @@ Tensor ModelBuilder::layernorm(const std::string& name, const Tensor& x, const T
 Tensor ModelBuilder::maxpool(const std::string& name, const Tensor& x, std::int64_t kernel, std::int64_t stride,
                              std::int64_t pad) {
   require_rank(name, x, 4);
-  OpAttrs attrs;
-  attrs.kernel = kernel;
-  attrs.stride = stride;
-  attrs.pad = pad;
   Shape shape{x.shape[0], window_extent(name, x.shape[1], kernel, stride, pad),
               window_extent(name, x.shape[2], kernel, stride, pad), x.channels()};
-  return append(name, make_op(OpKind::maxpool, std::move(shape), {x.operand}, attrs));
+  return append(
+      name, make_op(OpKind::maxpool, std::move(shape), {x.operand}, {.kernel = kernel, .stride = stride, .pad = pad}));
 }
 
 Tensor ModelBuilder::mean_pool(const std::string& name, const Tensor& x) {
@@ -188,7 +180,6 @@ Tensor ModelBuilder::concat(const std::string& name, const Tensor& a, const Tens
 }
 
 Tensor ModelBuilder::permute(const std::string& name, const Tensor& x, std::vector<std::int64_t> perm) {
-  OpAttrs attrs;
   Shape shape;
   for (const std::int64_t axis : perm) {
     if (axis < 0 || axis >= static_cast<std::int64_t>(x.shape.size())) {
@@ -196,14 +187,11 @@ Tensor ModelBuilder::permute(const std::string& name, const Tensor& x, std::vect
     }
     shape.push_back(x.shape[axis]);
   }
-  attrs.perm = std::move(perm);
-  return append(name, make_op(OpKind::permute, std::move(shape), {x.operand}, std::move(attrs)));
+  return append(name, make_op(OpKind::permute, std::move(shape), {x.operand}, {.perm = std::move(perm)}));
 }
 
 Tensor ModelBuilder::softmax(const std::string& name, const Tensor& x, bool causal) {
-  OpAttrs attrs;
-  attrs.causal = causal;
-  return append(name, make_op(OpKind::softmax, x.shape, {x.operand}, attrs));
+  return append(name, make_op(OpKind::softmax, x.shape, {x.operand}, {.causal = causal}));
 }
 
 Tensor ModelBuilder::embedding(const std::string& name, const Tensor& ids, const Tensor& table,
@@ -218,10 +206,7 @@ Tensor ModelBuilder::embedding(const std::string& name, const Tensor& ids, const
 
 Tensor ModelBuilder::dropout(const std::string& name, const Tensor& x, double p) {
   if (p == 0.0) return x;
-  OpAttrs attrs;
-  attrs.p = p;
-  attrs.stream = dropout_streams_++;
-  return append(name, make_op(OpKind::dropout, x.shape, {x.operand}, attrs));
+  return append(name, make_op(OpKind::dropout, x.shape, {x.operand}, {.p = p, .stream = dropout_streams_++}));
 }
 
 Tensor ModelBuilder::cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels) {

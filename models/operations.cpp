@@ -11,8 +11,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
-#include "cairn/core/text.h"
 #include "cairn/models/internal/operation_writer.h"
+#include "cairn/models/internal/options.h"
 
 namespace cairn::models {
 namespace {
@@ -669,11 +669,7 @@ class Lowering {
 }  // namespace
 
 core::Graph to_operations(const core::Graph& layers, const OperationOptions& options) {
-  static constexpr std::array<std::string_view, 3> kOptimizers{"none", "momentum", "adam"};
-  if (std::count(kOptimizers.begin(), kOptimizers.end(), options.optimizer) == 0) {
-    throw core::InputError(fmt::format("unknown optimizer '{}': use none, momentum or adam{}", options.optimizer,
-                                       core::did_you_mean(options.optimizer, kOptimizers)));
-  }
+  check_optimizer(options.optimizer);
   return Lowering(layers, options).run();
 }
 

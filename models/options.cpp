@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <vector>
 
@@ -69,6 +70,13 @@ void OptionValues::require_multiple(std::string_view name, std::int64_t divisor,
                                        core::option(name, std::to_string(value)), what,
                                        (value / divisor + 1) * divisor));
   }
+}
+
+void check_optimizer(std::string_view optimizer) {
+  static constexpr std::array<std::string_view, 3> kOptimizers{"none", "momentum", "adam"};
+  if (std::ranges::find(kOptimizers, optimizer) == kOptimizers.end())
+    throw core::InputError(fmt::format("unknown optimizer '{}': use none, momentum or adam{}", optimizer,
+                                       core::did_you_mean(optimizer, kOptimizers)));
 }
 
 }  // namespace cairn::models

@@ -64,12 +64,8 @@ core::Graph with_sizes(const Shape& shape, const GeneratedSizes& sizes, const st
   return builder.build();
 }
 
-NodeId add_node(core::GraphBuilder& builder, std::int64_t size, std::vector<NodeId> inputs) {
-  core::Node node;
-  node.size = size;
-  node.cost = 1;
-  node.inputs.assign(inputs.begin(), inputs.end());
-  return builder.add(std::move(node));
+NodeId add_node(core::GraphBuilder& builder, std::int64_t size, const std::vector<NodeId>& inputs) {
+  return builder.add({.size = size, .cost = 1, .inputs = {inputs.begin(), inputs.end()}});
 }
 
 void require(bool fine, const char* what) {
@@ -337,8 +333,7 @@ core::Graph generate_series_parallel(NodeId nodes, NodeId degree, const Generate
 core::Graph generate_starborescence(NodeId nodes, NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed) {
   require(degree >= 1 && nodes >= degree + 2,
           "a starborescence of that degree needs a source, as many nodes as that, and a sink; raise the number of "
-          "nodes or lower "
-          "the degree");
+          "nodes or lower the degree");
   Random random(seed);
   Shape shape;
   const NodeId source = shape.add();
@@ -453,12 +448,9 @@ ThreePartition three_partition_pumpkin(std::span<const std::int64_t> numbers) {
   }
 
   core::GraphBuilder builder(fmt::format("three_partition_{}", count));
-  const auto add = [&](std::int64_t size, std::vector<NodeId> inputs) {
-    return add_node(builder, size, std::move(inputs));
-  };
   const std::int64_t goal = groups * (groups + 1) / 2 * sum;
   const std::int64_t source_size = goal * count + groups * sum;
-  const NodeId source = add(source_size, {});
+  const NodeId source = add_node(builder, source_size, {});
   std::vector<NodeId> ends;
   for (const std::int64_t number : numbers) {
     NodeId last = source;
@@ -466,11 +458,11 @@ ThreePartition three_partition_pumpkin(std::span<const std::int64_t> numbers) {
       const std::int64_t half = k / 2;
       const std::int64_t size =
           k % 2 == 1 ? (k + 1) / 2 * number : (groups - half) * (groups + half + 1) / 2 * sum - number;
-      last = add(size, {last});
+      last = add_node(builder, size, {last});
     }
     ends.push_back(last);
   }
-  add(0, std::move(ends));
+  add_node(builder, 0, ends);
   return {builder.build(), source_size + goal};
 }
 
@@ -493,15 +485,12 @@ core::Graph generate_valley_pumpkin(NodeId branches, NodeId length, std::uint64_
   require(branches >= 1 && length >= 1, "a pumpkin needs at least one branch of at least one node");
   Random random(seed);
   core::GraphBuilder builder("valley_pumpkin");
-  const auto add = [&](std::int64_t size, std::vector<NodeId> inputs) {
-    return add_node(builder, size, std::move(inputs));
-  };
   // Along a branch, memory alternates between valleys (local minima) and peaks. The heights of a branch's valleys are
   // multiples of one random number, which is drawn for the branch. The heights of different peaks differ by more than
   // any of these numbers.
   const std::int64_t count = (length + 1) / 2;
   const std::int64_t step = std::int64_t{4} << 20;
-  const NodeId source = add(step * count * branches, {});
+  const NodeId source = add_node(builder, step * count * branches, {});
   std::vector<NodeId> ends;
   for (NodeId b = 0; b < branches; ++b) {
     const std::int64_t number = 1 + below(random, std::int64_t{1} << 20);
@@ -514,11 +503,11 @@ core::Graph generate_valley_pumpkin(NodeId branches, NodeId length, std::uint64_
       } else {
         size = i % 2 == 0 ? (valley + 1) * number : ((count - valley) * branches - b) * step;
       }
-      last = add(size, {last});
+      last = add_node(builder, size, {last});
     }
     ends.push_back(last);
   }
-  add(0, std::move(ends));
+  add_node(builder, 0, ends);
   return builder.build();
 }
 

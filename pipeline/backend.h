@@ -77,18 +77,16 @@ class Backend {
 
   /// Returns the implementations of a node's op in a prepared graph. They differ in scratch and time. The one marked as
   /// usual needs the scratch that prepare() gave the node. Returns nothing if there is only one.
-  virtual std::vector<runtime::ScratchVariant> scratch_variants(const core::Graph& graph, core::NodeId v,
-                                                                core::Precision precision) {
-    static_cast<void>(graph), static_cast<void>(v), static_cast<void>(precision);
+  virtual std::vector<runtime::ScratchVariant> scratch_variants(const core::Graph& /*graph*/, core::NodeId /*v*/,
+                                                                core::Precision /*precision*/) {
     return {};
   }
 
   /// Throws MemoryError if an arena of `arena_bytes` is known not to fit into memory beside the resident tensors of the
   /// prepared graph and what a search leaves allocated. No schedule needs a smaller arena than
   /// `least_bytes`; the message says so if not even that fits.
-  virtual void require_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t least_bytes) {
-    static_cast<void>(graph), static_cast<void>(arena_bytes), static_cast<void>(least_bytes);
-  }
+  virtual void require_memory(const core::Graph& /*graph*/, std::int64_t /*arena_bytes*/,
+                              std::int64_t /*least_bytes*/) {}
   /// Compiles the request's schedule and plan, and allocates the arena and the resident tensors. The graph must be a
   /// result of prepare(). The executor must not outlive the backend or what the request refers to. Throws MemoryError
   /// if arena and resident tensors do not fit into memory. The executor's run() throws InterruptedError once the

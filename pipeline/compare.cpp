@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +6,6 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/support/bf16.h"
-#include "cairn/core/text.h"
 #include "cairn/pipeline/internal/backends.h"
 #include "cairn/pipeline/run.h"
 

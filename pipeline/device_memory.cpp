@@ -1,7 +1,5 @@
 #include "cairn/pipeline/device_memory.h"
 
-#include <algorithm>
-
 #include "cairn/solvers/fit/solve.h"
 
 namespace cairn::pipeline {

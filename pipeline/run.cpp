@@ -1,7 +1,5 @@
 #include "cairn/pipeline/run.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <memory>

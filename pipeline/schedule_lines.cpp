@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cairn/core/error.h"
+#include "cairn/core/support/line_reader.h"
 
 namespace cairn::pipeline {
 namespace {
@@ -24,13 +25,7 @@ std::string_view trimmed(std::string_view text) {
 
 bool is_schedule(std::string_view line) { return !line.empty() && line.front() != '#'; }
 
-/// Returns the beginning of a text for a message, with `?` for characters that are not printable ASCII.
-std::string preview(std::string_view text) {
-  constexpr std::size_t kMost = 24;
-  std::string safe;
-  for (const char c : text.substr(0, kMost)) safe += c >= ' ' && c <= '~' ? c : '?';
-  return fmt::format("'{}{}'", safe, text.size() > kMost ? "..." : "");
-}
+std::string preview(std::string_view text) { return fmt::format("'{}'", core::shown_word(text)); }
 
 /// Numbers that do not fit into NodeId become the largest NodeId, which no graph has.
 core::NodeId to_node(std::int64_t value) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -192,9 +191,7 @@ Swept sweep_random(const fit::Problem& problem, sim::Simulator& simulator, Rando
 Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
                  const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks) {
   constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
+  const core::Stopwatch watch(core::Limit{.stop = options.stop});
   const bool first_rank = ranks.rank() == 0;
   ScheduleLines lines(file.path, options.at_once > 0 ? options.at_once : kNoLimit, options.stop);
   Evaluation evaluation(problem.graph, tally, simulator);
@@ -207,8 +204,8 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
   }
 
   for (bool more = true; more;) {
-    swept.timed_out = seconds() >= options.seconds;
-    std::array<std::int64_t, 1> go = {!stopped() && !swept.timed_out && swept.failure.empty()};
+    swept.timed_out = watch.seconds() >= options.seconds;
+    std::array<std::int64_t, 1> go = {!watch.interrupted() && !swept.timed_out && swept.failure.empty()};
     ranks.broadcast(go);
     if (go[0] == 0) break;
     // Every rank reads the whole file, but parses only every ranks.count()-th batch.
@@ -234,14 +231,14 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
     std::optional<sim::Entry> best;
     if (!evaluation.tally.top().empty()) best = evaluation.tally.top().front();
     if (first_rank && options.progress)
-      options.progress({done, 0, seconds(), static_cast<double>(done) / std::max(seconds(), 1e-9), best});
+      options.progress({done, 0, watch.seconds(), static_cast<double>(done) / std::max(watch.seconds(), 1e-9), best});
   }
-  swept.interrupted = stopped();  // the stop flag can also have been raised while the sweep waited for input
+  swept.interrupted = watch.interrupted();  // the stop flag can also have been raised while the sweep waited for input
   sim::merge_to_first(evaluation.tally, ranks);
   swept.tally = evaluation.tally;
   swept.undominated = std::move(evaluation.undominated);
   collect(ranks.gather(evaluation.remembered().dump()), swept);
-  swept.result = {swept.tally.candidates(), seconds()};
+  swept.result = {swept.tally.candidates(), watch.seconds()};
   if (csv && swept.failure.empty()) csv->commit();
   return swept;
 }

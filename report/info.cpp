@@ -46,9 +46,7 @@ std::string fit_text(const fit::Task& task, const pipeline::BudgetVerdict& verdi
 
 std::string cost_text(const fit::Task& task, const pipeline::BudgetVerdict& verdict) {
   const fit::Problem& problem = task.problem;
-  const auto text = [&](std::int64_t cost) {
-    return fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, cost), increase_pct(cost, problem.baseline.cost));
-  };
+  const auto text = [&](std::int64_t cost) { return cost_and_increase(problem, cost); };
   const std::int64_t bound = verdict.cost_bound.value;
   const std::string scope = scope_text(verdict.cost_bound.scope);
   if (!verdict.by) return fmt::format("at least {} within the budget{}", text(bound), scope);

@@ -6,11 +6,9 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"

@@ -185,9 +185,9 @@ std::string sweep_table(const fit::Problem& problem, const pipeline::Swept& swep
   rows.push_back({"lower bound", bytes_text(problem.lower_bound)});
   if (counts.valid == 0) return format_table(rows) + "no candidate is valid\n";
   const sim::Entry& best = tally.top().front();
-  rows.push_back({"least peak", fmt::format("{}, {}, cost {} ({:+.2f}%), candidate {}", bytes_text(best.peak),
-                                            against_baseline(best.peak), cost_with_unit(problem, best.cost),
-                                            increase_pct(best.cost, problem.baseline.cost), best.index)});
+  rows.push_back(
+      {"least peak", fmt::format("{}, {}, cost {}, candidate {}", bytes_text(best.peak), against_baseline(best.peak),
+                                 cost_and_increase(problem, best.cost), best.index)});
   rows.push_back({"mean peak", core::format_bytes(static_cast<std::int64_t>(tally.mean_peak()))});
   for (const std::int32_t percent : {1, 50, 99, 100}) {
     const std::int64_t peak = tally.quantile(percent);

@@ -11,6 +11,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 #include "cairn/core/text.h"
+#include "cairn/report/html/support/words.h"
 
 namespace cairn::report {
 namespace {
@@ -129,6 +130,10 @@ std::string cost_with_unit(const fit::Problem& problem, std::int64_t cost) {
   return core::cost_text(cost, problem.graph.cost_unit());
 }
 
+std::string cost_and_increase(const fit::Problem& problem, std::int64_t cost) {
+  return fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, cost), increase_pct(cost, problem.baseline.cost));
+}
+
 std::string baseline_cost_text(const fit::Problem& problem) {
   const std::string& source = problem.graph.cost_unit().source;
   return cost_with_unit(problem, problem.baseline.cost) + (source.empty() ? "" : fmt::format(" ({})", source));
@@ -171,11 +176,7 @@ double fraction(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-std::string count_text(std::int64_t count) {
-  std::string digits = std::to_string(count);
-  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-  return digits;
-}
+std::string count_text(std::int64_t count) { return html::grouped(count); }
 
 std::string resident_text(const pipeline::ResidentBytes& resident) {
   std::string text = bytes_text(resident.total());
@@ -457,9 +458,7 @@ std::string answer_table(const fit::Task& task, std::string_view solver, const f
                                                side_text(problem, sides.less_memory, "nothing lower is known"))});
   }
   if (problem.budget) rows.push_back({"budget", bytes_text(*problem.budget)});
-  if (task.max_cost)
-    rows.push_back({"cost limit", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, *task.max_cost),
-                                              increase_pct(*task.max_cost, problem.baseline.cost))});
+  if (task.max_cost) rows.push_back({"cost limit", cost_and_increase(problem, *task.max_cost)});
   rows.push_back(
       {"peak", fmt::format("{}, {:.1f}% of the baseline's {}", bytes_text(found.peak),
                            100 + increase_pct(found.peak, problem.baseline.peak), bytes_text(problem.baseline.peak))});
@@ -472,8 +471,7 @@ std::string answer_table(const fit::Task& task, std::string_view solver, const f
   const std::int64_t bound =
       task.plans_fit() ? std::max(task.rounded.plan_bound(), solution.peak_bound.value) : problem.lower_bound;
   rows.push_back({"lower bound", bytes_text(bound) + scope_text(solution.scope)});
-  rows.push_back({"cost", fmt::format("{} ({:+.2f}%)", cost_with_unit(problem, found.cost),
-                                      increase_pct(found.cost, problem.baseline.cost))});
+  rows.push_back({"cost", cost_and_increase(problem, found.cost)});
   rows.push_back(proof_row(task, answer));
   rows.push_back({"steps", fmt::format("{}, {} of them recomputed", solution.schedule.length(), found.recomputed)});
   rows.push_back({"resident", bytes_text(graph.resident_bytes()) + ", not counted in the budget"});

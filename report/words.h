@@ -44,6 +44,8 @@ std::string baseline_share_text(const fit::Problem& problem, std::int64_t bytes,
                                 bool exact = false);
 /// Formats a cost in the unit of the problem's graph: "12345 ns", "12345 cost units".
 std::string cost_with_unit(const fit::Problem& problem, std::int64_t cost);
+/// Formats a cost with its unit and the increase above the baseline: "12345 ns (+1.20%)".
+std::string cost_and_increase(const fit::Problem& problem, std::int64_t cost);
 /// Gives the baseline's cost and the source of the graph's costs.
 std::string baseline_cost_text(const fit::Problem& problem);
 /// Gives the baseline's peak and, if sizes are rounded up to `alignment` bytes, which size counts as 100% of memory.

@@ -29,17 +29,12 @@ constexpr std::array<std::string_view, 5> kRoles{"weight", "weight_grad", "optim
 constexpr std::array<std::string_view, 3> kTypes{"f32", "i32", "bf16"};
 constexpr std::array<std::string_view, 6> kInits{"zeros", "ones", "normal", "uniform", "norm_params", "sinusoid"};
 
-constexpr std::array<std::string_view, 9> kFileKeys{"cost_source", "cost_unit",      "format",    "name",   "nodes",
-                                                    "order",       "resident_bytes", "residents", "version"};
-static_assert(std::ranges::is_sorted(kFileKeys));
-constexpr std::array<std::string_view, 7> kResidentKeys{"gradient_of", "init",  "name", "role",
-                                                        "scale",       "shape", "type"};
-static_assert(std::ranges::is_sorted(kResidentKeys));
-constexpr std::array<std::string_view, 12> kNodeKeys{"backward", "cost", "forward", "inplace", "inputs",  "keep",
-                                                     "name",     "op",   "outputs", "pin",     "scratch", "size"};
-static_assert(std::ranges::is_sorted(kNodeKeys));
-constexpr std::array<std::string_view, 4> kOutputKeys{"inplace", "keep", "name", "size"};
-static_assert(std::ranges::is_sorted(kOutputKeys));
+constexpr auto kFileKeys = sorted_keys(
+    {"cost_source", "cost_unit", "format", "name", "nodes", "order", "resident_bytes", "residents", "version"});
+constexpr auto kResidentKeys = sorted_keys({"gradient_of", "init", "name", "role", "scale", "shape", "type"});
+constexpr auto kNodeKeys = sorted_keys(
+    {"backward", "cost", "forward", "inplace", "inputs", "keep", "name", "op", "outputs", "pin", "scratch", "size"});
+constexpr auto kOutputKeys = sorted_keys({"inplace", "keep", "name", "size"});
 
 // Limit on resident bytes, so that the graph can add them up without overflow.
 constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
@@ -80,15 +75,6 @@ const std::vector<std::string_view>& op_keys() {
 }
 
 // --- reading -------------------------------------------------------------------------------------------------------
-
-std::vector<std::int64_t> read_ints(const Json& object, const char* key, const Place& place) {
-  std::vector<std::int64_t> values;
-  if (const Json* list = find_array(object, key, place)) {
-    values.reserve(list->size());
-    for (const Json& value : *list) values.push_back(to_int(value, key, place));
-  }
-  return values;
-}
 
 template <std::size_t N>
 std::size_t read_name(const Json& object, const char* key, const std::array<std::string_view, N>& names,
@@ -382,19 +368,13 @@ std::string graph_to_json(const Graph& graph) {
   if (graph.order_was_given()) {
     head["order"] = std::vector<NodeId>(graph.input_order().begin(), graph.input_order().end());
   }
-  // One node or resident per line, so that people can read the file, and line-based tools can compare and split it.
   std::string text = dump(head);
   text.pop_back();
-  const auto append_list = [&text](std::string_view key, std::size_t count, const auto& item) {
-    text += fmt::format(",\n\"{}\":[", key);
-    for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "\n" : ",\n") + dump(item(i));
-    text += "]";
-  };
   if (!graph.residents().empty()) {
-    append_list("residents", graph.residents().size(),
+    append_list(text, "residents", graph.residents().size(),
                 [&](std::size_t i) { return resident_to_json(graph.residents()[i]); });
   }
-  append_list("nodes", static_cast<std::size_t>(graph.node_count()),
+  append_list(text, "nodes", static_cast<std::size_t>(graph.node_count()),
               [&](std::size_t v) { return node_to_json(graph, static_cast<NodeId>(v)); });
   return text + "}\n";
 }

@@ -462,6 +462,15 @@ const Json* find_array(const Json& object, const char* key, const Place& place) 
   return find(object, key) == nullptr ? nullptr : &require_array(object, key, place);
 }
 
+std::vector<std::int64_t> read_ints(const Json& object, const char* key, const Place& place) {
+  std::vector<std::int64_t> values;
+  if (const Json* list = find_array(object, key, place)) {
+    values.reserve(list->size());
+    for (const Json& value : *list) values.push_back(to_int(value, key, place));
+  }
+  return values;
+}
+
 OutputRef to_output_ref(const Json& value, std::int64_t node_count, const char* key, const Place& place) {
   if (!value.is_array()) return to_index(value, node_count, key, place);
   if (value.size() != 2) place.fail(fmt::format("\"{}\" must be a node or [node, output], not {}", key, value.dump()));

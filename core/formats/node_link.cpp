@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 #include <span>
 #include <unordered_map>
@@ -33,13 +32,10 @@ std::string id_text(const Json& id, const char* key, const Place& place) {
   return id.dump();
 }
 
-constexpr std::array<std::string_view, 6> kFileKeys{"directed", "edges", "graph", "links", "multigraph", "nodes"};
-static_assert(std::ranges::is_sorted(kFileKeys));
-constexpr std::array<std::string_view, 11> kNodeKeys{"backward", "cost",     "cost_cpu",   "cost_ram", "duration", "id",
-                                                     "name",     "out_cost", "param_cost", "size",     "weight"};
-static_assert(std::ranges::is_sorted(kNodeKeys));
-constexpr std::array<std::string_view, 5> kEdgeKeys{"0", "1", "key", "source", "target"};
-static_assert(std::ranges::is_sorted(kEdgeKeys));
+constexpr auto kFileKeys = sorted_keys({"directed", "edges", "graph", "links", "multigraph", "nodes"});
+constexpr auto kNodeKeys = sorted_keys(
+    {"backward", "cost", "cost_cpu", "cost_ram", "duration", "id", "name", "out_cost", "param_cost", "size", "weight"});
+constexpr auto kEdgeKeys = sorted_keys({"0", "1", "key", "source", "target"});
 
 class NodeLinkReader {
  public:

@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "cairn/core/formats/files.h"
 #include "cairn/core/formats/support/json.h"
 
@@ -11,12 +8,8 @@ namespace {
 
 using namespace formats;
 
-constexpr std::array<std::string_view, 7> kPlanKeys{"alignment", "buffers",     "bytes",  "format",
-                                                    "graph",     "lower_bound", "version"};
-static_assert(std::ranges::is_sorted(kPlanKeys));
-constexpr std::array<std::string_view, 8> kBufferKeys{"alias_of", "first",  "last",    "node",
-                                                      "offset",   "output", "scratch", "size"};
-static_assert(std::ranges::is_sorted(kBufferKeys));
+constexpr auto kPlanKeys = sorted_keys({"alignment", "buffers", "bytes", "format", "graph", "lower_bound", "version"});
+constexpr auto kBufferKeys = sorted_keys({"alias_of", "first", "last", "node", "offset", "output", "scratch", "size"});
 
 OrderedJson buffer_to_json(const Buffer& buffer) {
   OrderedJson json{{"node", buffer.node},
@@ -70,13 +63,8 @@ std::string plan_to_json(const Graph& graph, const Plan& plan) {
                            {"lower_bound", plan.lower_bound},
                            {"alignment", plan.alignment}});
   text.pop_back();
-  text += ",\n\"buffers\":[";
-  const char* separator = "\n";
-  for (const Buffer& buffer : plan.buffers) {
-    text += separator + dump(buffer_to_json(buffer));
-    separator = ",\n";
-  }
-  return text + "]}\n";
+  append_list(text, "buffers", plan.buffers.size(), [&](std::size_t i) { return buffer_to_json(plan.buffers[i]); });
+  return text + "}\n";
 }
 
 Plan load_plan(const std::string& path, const Graph& graph, const ReadOptions& options) {

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 
@@ -55,9 +53,8 @@ ScheduleFile load_schedule(const std::string& path, const Graph& graph, std::str
 ScheduleFile parse_schedule(std::string_view text, const std::string& origin, const Graph& graph,
                             std::string_view or_fingerprint, const ReadOptions& options) {
   using namespace formats;
-  static constexpr std::array<std::string_view, 10> kKeys{"alignment",  "cost",          "format", "graph", "offsets",
-                                                          "peak_bytes", "planned_bytes", "solver", "steps", "version"};
-  static_assert(std::ranges::is_sorted(kKeys));
+  static constexpr auto kKeys = sorted_keys(
+      {"alignment", "cost", "format", "graph", "offsets", "peak_bytes", "planned_bytes", "solver", "steps", "version"});
   Notices notices(options.warn);
   const Place place{.origin = origin, .notices = &notices};
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) place.fail("is empty");
@@ -74,10 +71,7 @@ ScheduleFile parse_schedule(std::string_view text, const std::string& origin, co
     const Place step{.origin = origin, .list = "step", .index = static_cast<std::int64_t>(i)};
     file.schedule.steps.push_back(to_index(steps[i], graph.node_count(), "steps", step));
   }
-  if (find(json, "offsets") != nullptr) {
-    for (const Json& offset : require_array(json, "offsets", place))
-      file.offsets.push_back(to_int(offset, "offsets", place));
-  }
+  file.offsets = read_ints(json, "offsets", place);
   // The fingerprint does not cover costs, which may have been measured again. So peak and cost are computed for this
   // graph.
   const Evaluation measured = evaluate(graph, file.schedule);

@@ -22,7 +22,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -34,9 +33,8 @@
 namespace cairn::core::formats {
 namespace {
 
-constexpr std::array<std::string_view, 11> kKeys{"ALIAS",  "ANNOTATION", "ARGS",   "DST", "INSTRUCTION", "MEMORY",
-                                                 "MUTATE", "NAME",       "RESULT", "SRC", "TIME"};
-static_assert(std::ranges::is_sorted(kKeys));
+constexpr auto kKeys = sorted_keys(
+    {"ALIAS", "ANNOTATION", "ARGS", "DST", "INSTRUCTION", "MEMORY", "MUTATE", "NAME", "RESULT", "SRC", "TIME"});
 
 using StorageId = std::int32_t;
 constexpr StorageId kNoStorage = -1;

@@ -30,4 +30,7 @@ class OptionValues {
   const BuildOptions& given_;
 };
 
+/// Throws InputError unless the optimizer is "none", "momentum" or "adam".
+void check_optimizer(std::string_view optimizer);
+
 }  // namespace cairn::models

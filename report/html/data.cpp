@@ -5,7 +5,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <span>
 #include <utility>
 
 #include "cairn/core/profile.h"

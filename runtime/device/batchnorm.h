@@ -122,8 +122,7 @@ void batchnorm(Launcher<Machine>& launcher, Call& call) {
   const bool reduces = call.op.kind == OpKind::reduce_rows;
   const std::int64_t cols = reduces ? call.attrs().cols : last_extent(call.shape(0));
   const std::int64_t rows = reduces ? call.attrs().rows : row_count(call.shape(0));
-  with_storage(call.args[0].type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
+  with_storage(call.args[0].type, [&]<class T>(TypeTag<T>) {
     const T* first = call.arg<T>(0);
     const auto make_stats = [&](float* stats) {
       const ColumnMoments moments{{}, static_cast<float>(call.attrs().eps), static_cast<float>(rows)};

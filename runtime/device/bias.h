@@ -26,8 +26,7 @@ struct AddBias : StoreInOrder<T, W> {
 /// of bf16 is rounded twice: as the product's result, and as the sum.
 template <class T, class Machine>
 void add_bias(Launcher<Machine>& launcher, const T* bias, T* y, std::int64_t rows, std::int64_t elements) {
-  with_width<T>(rows_are_packed<T>(elements), [&](auto width) {
-    constexpr int kWidth = decltype(width)::value;
+  with_width<T>(rows_are_packed<T>(elements), [&]<int kWidth>(Width<kWidth>) {
     const std::int64_t chunks = elements / kWidth;
     for_places<kCopyUnroll<kWidth>>(launcher, Grid<2>({rows, chunks}), AddBias<T, kWidth>{{y}, bias, chunks});
   });

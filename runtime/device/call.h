@@ -141,9 +141,7 @@ class Launcher {
 constexpr std::int64_t blocks_of(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 
 template <class T>
-struct TypeTag {
-  using Type = T;
-};
+struct TypeTag {};
 
 /// Calls body(TypeTag<T>), where T is the C++ type for elements of `type`: core::Bf16 for bf16, else float.
 template <class F>

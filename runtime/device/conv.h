@@ -172,8 +172,7 @@ class LoweredConv {
     });
     if constexpr (kRounds) {
       if (!apart) return;
-      with_width<T>(rows_are_packed<T>(count), [&](auto width) {
-        constexpr int kChunk = decltype(width)::value;
+      with_width<T>(rows_are_packed<T>(count), [&]<int kChunk>(Width<kChunk>) {
         for_places<1>(launcher_, Grid<1>({count / kChunk}),
                       SumTensors<T, kChunk>{{dw}, products, tiles_.count, stride / kChunk});
       });
@@ -251,9 +250,7 @@ class LoweredConv {
   const T* gathered(const T* x, std::int64_t first, std::int64_t images, T* patches) {
     const T* const tile = at(x, first * s_.in_h * s_.in_w * s_.in_c);
     if (pointwise()) return tile;
-    with_move(s_.type, rows_are_packed<T>(s_.in_c), [&](auto move) {
-      using Word = typename decltype(move)::Word;
-      constexpr int kWidth = decltype(move)::kWidth;
+    with_move(s_.type, rows_are_packed<T>(s_.in_c), [&]<class Word, int kWidth>(Move<Word, kWidth> move) {
       const std::int64_t chunks = s_.in_c / move.elements;
       for_places<kCopyUnroll<kWidth>>(
           launcher_, Grid<5>({images, s_.out_h, s_.out_w, s_.kernel_h, s_.kernel_w * chunks}),
@@ -264,8 +261,7 @@ class LoweredConv {
   }
 
   void add_patches(const T* patches, std::int64_t images, T* dx) {
-    with_width<T>(rows_are_packed<T>(s_.in_c), [&](auto width) {
-      constexpr int kWidth = decltype(width)::value;
+    with_width<T>(rows_are_packed<T>(s_.in_c), [&]<int kWidth>(Width<kWidth>) {
       const std::int64_t chunks = s_.in_c / kWidth;
       for_places<1>(launcher_, Grid<4>({images, s_.in_h, s_.in_w, chunks}),
                     AddPatches<T, kWidth>{{dx}, patches, rows_, cols_, chunks, patch_ / kWidth});
@@ -304,8 +300,7 @@ void conv_in_tiles(Launcher<Machine>& launcher, Call& call, std::int64_t tile_by
   // without one.
   const bool has_variants = call.args.size() < 3;
   const auto workspace_bytes = call.library.conv_workspace(s, has_variants ? call.scratch.given() : std::nullopt);
-  with_storage(s.type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
+  with_storage(s.type, [&]<class T>(TypeTag<T>) {
     if (!workspace_bytes) return lower_conv<T>(launcher, call, s, tile_bytes);
     auto* workspace = call.scratch.take<std::byte>(*workspace_bytes);
     if (!call.scratch.counts())

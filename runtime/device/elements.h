@@ -34,14 +34,16 @@ CAIRN_HD bool rows_are_packed(std::int64_t cols) {
   return cols % Pack<T>::kWidth == 0;
 }
 
-/// Calls body(width). `width` is a std::integral_constant: the number of elements of a pack if `packed` is true, else
-/// 1.
+template <int W>
+using Width = std::integral_constant<int, W>;
+
+/// Calls body(Width<W>), where W is the number of elements of a pack if `packed` is true, else 1.
 template <class T, class F>
 void with_width(bool packed, const F& body) {
   if (packed) {
-    body(std::integral_constant<int, Pack<T>::kWidth>{});
+    body(Width<Pack<T>::kWidth>{});
   } else {
-    body(std::integral_constant<int, 1>{});
+    body(Width<1>{});
   }
 }
 

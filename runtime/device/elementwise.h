@@ -71,8 +71,7 @@ struct Map {
 
 template <int N, class Machine, class Formula>
 void map_elements(Launcher<Machine>& launcher, Call& call, const Formula& formula) {
-  with_storage(call.op.type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
+  with_storage(call.op.type, [&]<class T>(TypeTag<T>) {
     Map<T, N, Formula> map{formula, {}, call.output<T>(), elements(call.out_shape())};
     for (int n = 0; n < N; ++n) map.in[n] = call.arg<T>(static_cast<std::size_t>(n));
     constexpr std::int64_t kElements = Map<T, N, Formula>::kPacks * Pack<T>::kWidth;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -182,19 +181,16 @@ void embedding_rows(Launcher<Machine>& launcher, Call& call) {
   const std::int64_t channels = last_extent(call.shape(1));
   const auto* ids = call.arg<std::int32_t>(0);
   if (call.args.size() < 3) {
-    return with_move(call.op.type, channels % elements_of_pack(call.op.type) == 0, [&](auto move) {
-      using Word = typename decltype(move)::Word;
-      constexpr int kWidth = decltype(move)::kWidth;
+    const bool packed = channels % elements_of_pack(call.op.type) == 0;
+    return with_move(call.op.type, packed, [&]<class Word, int kWidth>(Move<Word, kWidth> move) {
       const std::int64_t chunks = channels / move.elements;
       for_places<kCopyUnroll<kWidth>>(
           launcher, Grid<3>({rows, sequence, chunks}),
           Embedding<Word, kWidth>{{call.output<Word>()}, ids, call.arg<Word>(1), sequence, chunks});
     });
   }
-  with_storage(call.op.type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    with_width<T>(rows_are_packed<T>(channels), [&](auto width) {
-      constexpr int kWidth = decltype(width)::value;
+  with_storage(call.op.type, [&]<class T>(TypeTag<T>) {
+    with_width<T>(rows_are_packed<T>(channels), [&]<int kWidth>(Width<kWidth>) {
       const std::int64_t chunks = channels / kWidth;
       const Embedding<T, kWidth> entries{{call.output<T>()}, ids, call.arg<T>(1), sequence, chunks};
       for_places<kCopyUnroll<kWidth>>(launcher, Grid<3>({rows, sequence, chunks}),
@@ -211,11 +207,9 @@ void embedding_grad(Launcher<Machine>& launcher, Call& call) {
   auto* places = call.scratch.take<std::int32_t>(count);
   auto* workspace = call.scratch.take<std::byte>(launcher.sort_workspace(count));
   launcher.sort_by_key(call.arg<std::int32_t>(1), ids, places, count, vocabulary, workspace);
-  with_storage(call.op.type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
+  with_storage(call.op.type, [&]<class T>(TypeTag<T>) {
     launcher.fill(call.out, 0, vocabulary * channels * static_cast<std::int64_t>(sizeof(T)));
-    with_width<T>(rows_are_packed<T>(channels), [&](auto width) {
-      constexpr int kWidth = decltype(width)::value;
+    with_width<T>(rows_are_packed<T>(channels), [&]<int kWidth>(Width<kWidth>) {
       using Sorted = SortedIds<T, kWidth>;
       const std::int64_t chunks = channels / kWidth;
       Sorted sorted{ids, places, nullptr, nullptr, call.output<T>(), count, chunks, Sorted::teams_of(count, chunks)};

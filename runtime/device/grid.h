@@ -250,8 +250,6 @@ void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& bo
 /// elements. T is an integer type, so that element types of the same size share a kernel.
 template <class T, int W>
 struct Move {
-  using Word = T;
-  static constexpr int kWidth = W;
   int elements;
 };
 

@@ -163,8 +163,7 @@ template <class Machine>
 void layernorm(Launcher<Machine>& launcher, Call& call) {
   using core::OpKind;
   const std::int64_t rows = row_count(call.shape(0)), cols = last_extent(call.shape(0));
-  with_storage(call.args[0].type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
+  with_storage(call.args[0].type, [&]<class T>(TypeTag<T>) {
     const T* first = call.arg<T>(0);
     const auto eps = static_cast<float>(call.attrs().eps);
     switch (call.op.kind) {

@@ -108,8 +108,7 @@ void loss(Launcher<Machine>& launcher, Call& call) {
   using core::OpKind;
   const std::int64_t rows = row_count(call.shape(0)), cols = last_extent(call.shape(0));
   const double inverse_rows = 1 / static_cast<double>(rows);
-  with_storage(call.args[0].type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
+  with_storage(call.args[0].type, [&]<class T>(TypeTag<T>) {
     const T* first = call.arg<T>(0);
     switch (call.op.kind) {
       case OpKind::cross_entropy: {

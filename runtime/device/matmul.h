@@ -184,8 +184,7 @@ inline GemmOperands gemm_operands(const Call& call) {
 /// Computes matmul() with the given tiles, or at once if there are none.
 template <class Machine>
 void matmul_in_tiles(Launcher<Machine>& launcher, Call& call, GemmShape shape, const std::optional<GemmTiles>& tiles) {
-  with_storage(shape.type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
+  with_storage(shape.type, [&]<class T>(TypeTag<T>) {
     const bool bias = shape.bias;
     if (tiles) {
       TiledGemm<T, Machine> gemm(launcher, call, shape, *tiles);

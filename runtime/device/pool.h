@@ -298,8 +298,7 @@ struct UpsampleGrad : StoreInOrder<T, W> {
 /// the number of channels permits.
 template <class F>
 void with_channels(const Call& call, std::int64_t channels, const F& body) {
-  with_storage(call.op.type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
+  with_storage(call.op.type, [&]<class T>(TypeTag<T> tag) {
     with_width<T>(rows_are_packed<T>(channels), [&](auto width) { body(tag, width); });
   });
 }
@@ -313,9 +312,7 @@ MaxWindows<T, W> max_windows(const T* x, Extents in, Extents out, const core::Op
 template <class Machine>
 void maxpool(Launcher<Machine>& launcher, Call& call) {
   const Extents in = call.shape(0), out = call.out_shape();
-  with_channels(call, in[3], [&](auto tag, auto width) {
-    using T = typename decltype(tag)::Type;
-    constexpr int kWidth = decltype(width)::value;
+  with_channels(call, in[3], [&]<class T, int kWidth>(TypeTag<T>, Width<kWidth>) {
     const auto windows = max_windows<T, kWidth>(call.arg<T>(0), in, out, call.attrs());
     for_places<1>(launcher, Grid<4>({out[0], out[1], out[2], windows.chunks}),
                   MaxPool<T, kWidth>{{call.output<T>()}, windows});
@@ -326,9 +323,7 @@ void maxpool(Launcher<Machine>& launcher, Call& call) {
 template <class Machine>
 void write_maxima(Launcher<Machine>& launcher, Call& call, const void* x, Extents in, Extents out, void* maxima,
                   std::int32_t* indices) {
-  with_channels(call, in[3], [&](auto tag, auto width) {
-    using T = typename decltype(tag)::Type;
-    constexpr int kWidth = decltype(width)::value;
+  with_channels(call, in[3], [&]<class T, int kWidth>(TypeTag<T>, Width<kWidth>) {
     const auto windows = max_windows<T, kWidth>(static_cast<const T*>(x), in, out, call.attrs());
     for_places<1>(launcher, Grid<4>({out[0], out[1], out[2], windows.chunks}),
                   MaxPoolWithIndices<T, kWidth>{static_cast<T*>(maxima), indices, windows});
@@ -338,9 +333,7 @@ void write_maxima(Launcher<Machine>& launcher, Call& call, const void* x, Extent
 /// Computes dx from dy and the indices of the maxima.
 template <class At, class Machine>
 void add_gradients(Launcher<Machine>& launcher, Call& call, Extents in, Extents out, const At* winners) {
-  with_channels(call, in[3], [&](auto tag, auto width) {
-    using T = typename decltype(tag)::Type;
-    constexpr int kWidth = decltype(width)::value;
+  with_channels(call, in[3], [&]<class T, int kWidth>(TypeTag<T>, Width<kWidth>) {
     const auto windows = max_windows<T, kWidth>(nullptr, in, out, call.attrs());
     for_places<1>(launcher, Grid<4>({in[0], in[1], in[2], windows.chunks}),
                   MaxPoolGrad<T, kWidth, At>{
@@ -370,9 +363,7 @@ void maxpool_grad(Launcher<Machine>& launcher, Call& call) {
     return add_gradients(launcher, call, in, out, winners);
   }
   auto* winners = call.scratch.take<std::uint8_t>(elements(out));
-  with_channels(call, in[3], [&](auto tag, auto width) {
-    using T = typename decltype(tag)::Type;
-    constexpr int kWidth = decltype(width)::value;
+  with_channels(call, in[3], [&]<class T, int kWidth>(TypeTag<T>, Width<kWidth>) {
     const auto windows = max_windows<T, kWidth>(call.arg<T>(1), in, out, call.attrs());
     for_places<1>(launcher, Grid<4>({out[0], out[1], out[2], windows.chunks}), Winners<T, kWidth>{{winners}, windows});
   });
@@ -383,9 +374,7 @@ template <class Machine>
 void mean_pool(Launcher<Machine>& launcher, Call& call) {
   const Extents in = call.shape(0);
   const std::int64_t images = in.front(), channels = last_extent(in), middle = row_count(in) / images;
-  with_channels(call, channels, [&](auto tag, auto width) {
-    using T = typename decltype(tag)::Type;
-    constexpr int kWidth = decltype(width)::value;
+  with_channels(call, channels, [&]<class T, int kWidth>(TypeTag<T>, Width<kWidth>) {
     using Sums = MiddleSums<T, kWidth>;
     const std::int64_t chunks = channels / kWidth;
     const std::int64_t parts = Sums::parts_of(images, middle, chunks);
@@ -411,9 +400,7 @@ template <class Machine>
 void mean_pool_grad(Launcher<Machine>& launcher, Call& call) {
   const Extents shape = call.out_shape();
   const std::int64_t images = shape.front(), channels = last_extent(shape), middle = row_count(shape) / images;
-  with_channels(call, channels, [&](auto tag, auto width) {
-    using T = typename decltype(tag)::Type;
-    constexpr int kWidth = decltype(width)::value;
+  with_channels(call, channels, [&]<class T, int kWidth>(TypeTag<T>, Width<kWidth>) {
     const std::int64_t chunks = channels / kWidth;
     for_places<kCopyUnroll<kWidth>>(
         launcher, Grid<3>({images, middle, chunks}),
@@ -424,9 +411,8 @@ void mean_pool_grad(Launcher<Machine>& launcher, Call& call) {
 template <class Machine>
 void upsample(Launcher<Machine>& launcher, Call& call) {
   const Extents small = call.shape(0);
-  with_move(call.op.type, small[3] % elements_of_pack(call.op.type) == 0, [&](auto move) {
-    using Word = typename decltype(move)::Word;
-    constexpr int kWidth = decltype(move)::kWidth;
+  const bool packed = small[3] % elements_of_pack(call.op.type) == 0;
+  with_move(call.op.type, packed, [&]<class Word, int kWidth>(Move<Word, kWidth> move) {
     const std::int64_t chunks = small[3] / move.elements;
     for_places<kCopyUnroll<kWidth>>(launcher, Grid<3>({small[0] * small[1], small[2], chunks}),
                                     Upsample<Word, kWidth>{call.arg<Word>(0), call.output<Word>(), {small[2], chunks}});
@@ -436,9 +422,7 @@ void upsample(Launcher<Machine>& launcher, Call& call) {
 template <class Machine>
 void upsample_grad(Launcher<Machine>& launcher, Call& call) {
   const Extents small = call.out_shape();
-  with_channels(call, small[3], [&](auto tag, auto width) {
-    using T = typename decltype(tag)::Type;
-    constexpr int kWidth = decltype(width)::value;
+  with_channels(call, small[3], [&]<class T, int kWidth>(TypeTag<T>, Width<kWidth>) {
     const std::int64_t chunks = small[3] / kWidth;
     for_places<1>(launcher, Grid<3>({small[0] * small[1], small[2], chunks}),
                   UpsampleGrad<T, kWidth>{{call.output<T>()}, call.arg<T>(0), {small[2], chunks}});

@@ -585,8 +585,7 @@ inline constexpr std::int64_t kAnyRows = std::int64_t{1} << 50;
 template <class T, int N, class Machine, class Formula>
 void map_columns(Launcher<Machine>& launcher, const Formula& formula, const T* const (&in)[N], T* out,
                  std::int64_t rows, std::int64_t cols) {
-  with_width<T>(rows_are_packed<T>(cols), [&](auto width) {
-    constexpr int kWidth = decltype(width)::value;
+  with_width<T>(rows_are_packed<T>(cols), [&]<int kWidth>(Width<kWidth>) {
     const ColumnTiles tiles = column_tiles(rows, cols / kWidth, kPiecesAcross, 4096, 32);
     MapColumns<Formula, T, N, kWidth> map{formula, {}, out, rows, tiles};
     std::copy_n(in, N, map.in);
@@ -604,16 +603,14 @@ void reduce_columns(Launcher<Machine>& launcher, Scratch& scratch, const Formula
   constexpr int kSums = Formula::kSums;
   ColumnTiles cut;
   float* partials = nullptr;
-  with_width<T>(rows_are_packed<T>(cols), [&](auto width) {
-    constexpr int kWidth = decltype(width)::value;
+  with_width<T>(rows_are_packed<T>(cols), [&]<int kWidth>(Width<kWidth>) {
     cut = column_tiles(rows, cols / kWidth, kPiecesAcross, kTeams, kAnyRows);
     partials = scratch.take<float>(cut.chunks * kSums * cols);
     ReduceColumns<Formula, T, N, float, kWidth, false> reduce{formula, {}, partials, rows, cut.pieces, cut};
     std::copy_n(in, N, reduce.in);
     launcher.launch(reduce, cut.teams(), join_bytes(kWidth, kSums));
   });
-  with_width<float>(rows_are_packed<float>(cols), [&](auto width) {
-    constexpr int kWidth = decltype(width)::value;
+  with_width<float>(rows_are_packed<float>(cols), [&]<int kWidth>(Width<kWidth>) {
     constexpr std::int64_t kSector = 8 / kWidth;  // number of pieces in 32 bytes, the smallest unit of memory access
     const ColumnTiles tiles = column_tiles(cut.chunks, cols / kWidth, kSector, 1, kAnyRows);
     ReduceColumns<JoinChunks<Formula>, float, kSums, Out, kWidth, true> join{

@@ -266,8 +266,7 @@ void permute(Launcher<Machine>& launcher, Call& call) {
   // is as good: a few cache lines hold both axes.
   constexpr double kWorthTiles = 1.0 / 8;
   if (!runs && fit.used >= kWorthTiles) {
-    return with_storage(type, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
+    return with_storage(type, [&]<class T>(TypeTag<T>) {
       const T* x = call.arg<T>(0);
       T* out = call.output<T>();
       if constexpr (sizeof(T) == 2) {
@@ -289,9 +288,8 @@ template <class Machine>
 void concat(Launcher<Machine>& launcher, Call& call) {
   const std::int64_t a_cols = last_extent(call.shape(0)), b_cols = last_extent(call.shape(1));
   const int of_pack = elements_of_pack(call.op.type);
-  with_move(call.op.type, a_cols % of_pack == 0 && b_cols % of_pack == 0, [&](auto move) {
-    using Word = typename decltype(move)::Word;
-    constexpr int kWidth = decltype(move)::kWidth;
+  const bool packed = a_cols % of_pack == 0 && b_cols % of_pack == 0;
+  with_move(call.op.type, packed, [&]<class Word, int kWidth>(Move<Word, kWidth> move) {
     const std::int64_t a_chunks = a_cols / move.elements, b_chunks = b_cols / move.elements;
     for_places<kCopyUnroll<kWidth>>(
         launcher, Grid<2>({row_count(call.shape(0)), a_chunks + b_chunks}),
@@ -305,9 +303,7 @@ void slice(Launcher<Machine>& launcher, Call& call) {
   const std::int64_t offset = call.attrs().offset;
   const int of_pack = elements_of_pack(call.op.type);
   const bool packed = from_cols % of_pack == 0 && cols % of_pack == 0 && offset % of_pack == 0;
-  with_move(call.op.type, packed, [&](auto move) {
-    using Word = typename decltype(move)::Word;
-    constexpr int kWidth = decltype(move)::kWidth;
+  with_move(call.op.type, packed, [&]<class Word, int kWidth>(Move<Word, kWidth> move) {
     for_places<kCopyUnroll<kWidth>>(
         launcher, Grid<2>({row_count(call.out_shape()), cols / move.elements}),
         Gather<Word, kWidth, 2>{

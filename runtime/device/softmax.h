@@ -108,8 +108,7 @@ struct SoftmaxGradRow {
 
 template <class Machine>
 void softmax(Launcher<Machine>& launcher, Call& call) {
-  with_storage(call.op.type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
+  with_storage(call.op.type, [&]<class T>(TypeTag<T>) {
     const std::int64_t rows = row_count(call.shape(0)), cols = last_extent(call.shape(0));
     if (call.op.kind == core::OpKind::softmax) {
       launch_rows(launcher, SoftmaxRow<T>{call.attrs().causal}, {call.arg<T>(0)}, call.output<T>(), rows, cols);

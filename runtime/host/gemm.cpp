@@ -80,13 +80,6 @@ void large_product(const Gemm<double>& g) {
                g.alpha, g.a, extent(g.lda), g.b, extent(g.ldb), g.beta, g.c, extent(g.ldc));
 }
 
-template <class T>
-void product(const Gemm<T>& g) {
-  if (is_small(g)) return small_product(g);
-  keep_blas_single_threaded();
-  large_product(g);
-}
-
 // Returns the number of rows in a block of C, which has `split` rows of `other` elements. Columns are divided in the
 // same way. There are at most 16 blocks. Each has at least 32 rows, and at least about a million multiplications.
 std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k) {
@@ -103,7 +96,9 @@ std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k
 
 template <class T>
 void gemm(const Gemm<T>& call) {
-  product(call);
+  if (is_small(call)) return small_product(call);
+  keep_blas_single_threaded();
+  large_product(call);
 }
 
 template <class T>
@@ -114,7 +109,7 @@ void parallel_gemm(const Gemm<T>& call) {
       part.m = end - begin;
       part.a += call.trans_a ? begin : begin * call.lda;
       part.c += begin * call.ldc;
-      product(part);
+      gemm(part);
     });
   } else {
     for_blocks(call.n, block_extent(call.n, call.m, call.k), [&](std::int64_t begin, std::int64_t end) {
@@ -122,7 +117,7 @@ void parallel_gemm(const Gemm<T>& call) {
       part.n = end - begin;
       part.b += call.trans_b ? begin * call.ldb : begin;
       part.c += begin;
-      product(part);
+      gemm(part);
     });
   }
 }

@@ -6,8 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <span>
 #include <utility>
 
 #include "cairn/solvers/decomposition/internal/union_find.h"

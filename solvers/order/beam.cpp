@@ -14,9 +14,9 @@ Beam::Beam(const StepGraph& graph, bool backward, std::int32_t width)
   core::Random random(1);
   for (StepId s = 0; s < graph.step_count(); ++s) {
     for (const StepId u : graph.predecessors(s)) {
-      if (graph[u].output > 0) reads_.push_back(u);
+      if (graph[u].output > 0) reads_.items.push_back(u);
     }
-    reads_begin_.push_back(static_cast<std::int32_t>(reads_.size()));
+    reads_.close();
     readers_.push_back(static_cast<std::int32_t>(graph.successors(s).size()));
     const std::span before = backward ? graph.successors(s) : graph.predecessors(s);
     blockers_.push_back(static_cast<std::int32_t>(before.size()));
@@ -101,7 +101,7 @@ void Beam::expand(std::int32_t parent) {
   for (std::int32_t i = 0; i < state.ready; ++i) {
     const std::int32_t s = ready[i];
     std::int64_t bytes = 0;
-    for (const StepId u : reads(s)) {
+    for (const StepId u : reads_[s]) {
       if (readers_left_[u] == (backward_ ? readers_[u] : 1)) bytes += (*graph_)[u].output;
     }
     const StepGraph::Step& step = (*graph_)[s];
@@ -148,7 +148,7 @@ void Beam::keep_best() {
 
 void Beam::run(const State& parent, const Candidate& candidate) {
   const std::int32_t s = candidate.step;
-  const std::span<const StepId> inputs = reads(s), blocked = blocked_by(s);
+  const std::span<const StepId> inputs = reads_[s], blocked = blocked_by(s);
   for (const StepId u : inputs) --readers_left_[u];
   for (const StepId t : blocked) --blockers_left_[t];
 

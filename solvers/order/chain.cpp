@@ -1,7 +1,6 @@
 #include "cairn/solvers/order/internal/chain.h"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace cairn::solvers {
 

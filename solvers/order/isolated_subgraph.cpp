@@ -3,37 +3,20 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "cairn/solvers/order/internal/step_graph.h"
+
 namespace cairn::solvers {
 namespace {
 
 using core::NodeId;
 using Edges = std::span<const std::pair<NodeId, NodeId>>;
 
-class Adjacency {
- public:
-  Adjacency(std::int32_t node_count, Edges edges, bool reversed) : begin_(static_cast<std::size_t>(node_count) + 1, 0) {
-    for (const auto& [from, to] : edges) ++begin_[(reversed ? to : from) + 1];
-    for (std::size_t v = 1; v < begin_.size(); ++v) begin_[v] += begin_[v - 1];
-    list_.resize(edges.size());
-    std::vector<std::int32_t> next(begin_.begin(), begin_.end() - 1);
-    for (const auto& [from, to] : edges) list_[next[reversed ? to : from]++] = reversed ? from : to;
-  }
-  std::span<const NodeId> operator[](NodeId v) const {
-    return {list_.data() + begin_[v], list_.data() + begin_[v + 1]};
-  }
-  std::int32_t node_count() const { return static_cast<std::int32_t>(begin_.size()) - 1; }
-
- private:
-  std::vector<std::int32_t> begin_;
-  std::vector<NodeId> list_;
-};
-
 /// Returns the immediate dominator of each node: the last node before it through which all paths from `root` go. (This
 /// has nothing to do with dominant orders.) Visits the nodes in topological order. A node's dominator is the lowest
 /// common ancestor of its predecessors in the tree of dominators, which jump pointers find. kNoNode for the root and
 /// for nodes that cannot be reached. O((n + m) log n).
-std::vector<NodeId> immediate_dominators(const Adjacency& successors, const Adjacency& predecessors, NodeId root) {
-  const std::int32_t n = successors.node_count();
+std::vector<NodeId> immediate_dominators(const Lists& successors, const Lists& predecessors, NodeId root) {
+  const std::int32_t n = successors.count();
   std::vector<NodeId> dominator(static_cast<std::size_t>(n), core::kNoNode), jump(dominator);
   std::vector<std::int32_t> depth(dominator.size(), -1), missing(dominator.size(), 0);
   std::vector<NodeId> reached{root};
@@ -78,8 +61,8 @@ std::vector<NodeId> immediate_dominators(const Adjacency& successors, const Adja
 class Finder {
  public:
   Finder(std::int32_t node_count, Edges edges, NodeId source, NodeId sink)
-      : successors_(node_count, edges, false),
-        predecessors_(node_count, edges, true),
+      : successors_(adjacency(node_count, edges, false)),
+        predecessors_(adjacency(node_count, edges, true)),
         source_(source),
         sink_(sink),
         seen_(static_cast<std::size_t>(node_count), 0) {}
@@ -92,7 +75,7 @@ class Finder {
     };
     const auto behind = immediate_dominators(predecessors_, successors_, sink_);
     const auto before = immediate_dominators(successors_, predecessors_, source_);
-    for (NodeId v = 0; v < successors_.node_count(); ++v) {
+    for (NodeId v = 0; v < successors_.count(); ++v) {
       if (v != source_ && successors_[v].size() >= 2 && behind[v] != core::kNoNode) {
         keep({v, behind[v], between(v, behind[v], successors_, most)});
       }
@@ -108,7 +91,7 @@ class Finder {
  private:
   /// Returns the nodes on paths from `from` to `to` along `next`, without these two, or an empty list if there are more
   /// than `most`.
-  std::vector<NodeId> between(NodeId from, NodeId to, const Adjacency& next, std::size_t most) {
+  std::vector<NodeId> between(NodeId from, NodeId to, const Lists& next, std::size_t most) {
     std::vector<NodeId> inner;
     ++round_;
     const auto visit = [&](NodeId v) {
@@ -144,7 +127,7 @@ class Finder {
     });
   }
 
-  Adjacency successors_, predecessors_;
+  Lists successors_, predecessors_;
   NodeId source_, sink_;
   std::vector<std::int32_t> seen_;
   std::int32_t round_ = 0;

@@ -64,9 +64,8 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
       if (!below) return std::nullopt;
       chain = std::move(*below);
     }
-    const TreeBranch& same = branches_[forest.branches.front()];
     append(chain, key, ropes_);
-    append(chain, same.rest, ropes_);
+    append(chain, branch.rest, ropes_);
     return chain;
   }
   const bool chains = std::all_of(forest.branches.begin(), forest.branches.end(), [&](BranchId id) {

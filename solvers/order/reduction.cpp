@@ -39,11 +39,8 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
     const auto nodes = v < graph.node_count() ? ropes().leaf(v) : Ropes::kEmpty;
     vertices_[v] = {{{steps[v].rise, steps[v].drop}, nodes}, steps[v].output};
     // The edges of a node are in the order of its inputs.
-    if (v < graph.node_count()) {
-      for (const VertexId u : graph.predecessors(v)) connect(u, v);
-    } else {
-      for (const VertexId u : steps.predecessors(v)) connect(u, v);
-    }
+    const auto before = v < graph.node_count() ? graph.predecessors(v) : steps.predecessors(v);
+    for (const VertexId u : before) connect(u, v);
     if (steps.predecessors(v).empty()) connect(source_, v);
     if (steps.successors(v).empty()) connect(v, sink_);
   }

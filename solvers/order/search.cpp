@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <exception>
 #include <optional>
-#include <utility>
 
 #include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/core/support/random.h"

@@ -3,9 +3,21 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
 namespace cairn::solvers {
+
+Lists adjacency(std::int32_t node_count, std::span<const std::pair<std::int32_t, std::int32_t>> edges, bool reversed) {
+  Lists lists;
+  lists.begin.resize(static_cast<std::size_t>(node_count) + 1);
+  for (const auto& [from, to] : edges) ++lists.begin[(reversed ? to : from) + 1];
+  std::partial_sum(lists.begin.begin(), lists.begin.end(), lists.begin.begin());
+  lists.items.resize(edges.size());
+  std::vector<std::int32_t> next(lists.begin.begin(), lists.begin.end() - 1);
+  for (const auto& [from, to] : edges) lists.items[next[reversed ? to : from]++] = reversed ? from : to;
+  return lists;
+}
 
 StepGraph::StepGraph(std::vector<Step> steps, std::vector<Edge> edges) : steps_(std::move(steps)) {
   index(std::move(edges));
@@ -57,24 +69,8 @@ StepGraph::StepGraph(const core::Graph& graph) {
 void StepGraph::index(std::vector<Edge> edges) {
   std::sort(edges.begin(), edges.end());
   edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-  const StepId n = step_count();
-  successor_begin_.assign(static_cast<std::size_t>(n) + 1, 0);
-  predecessor_begin_.assign(static_cast<std::size_t>(n) + 1, 0);
-  for (const auto& [from, to] : edges) {
-    ++successor_begin_[from + 1];
-    ++predecessor_begin_[to + 1];
-  }
-  for (StepId s = 0; s < n; ++s) {
-    successor_begin_[s + 1] += successor_begin_[s];
-    predecessor_begin_[s + 1] += predecessor_begin_[s];
-  }
-  successors_.resize(edges.size());
-  predecessors_.resize(edges.size());
-  std::vector<std::int32_t> next(predecessor_begin_.begin(), predecessor_begin_.end() - 1);
-  for (std::size_t e = 0; e < edges.size(); ++e) {
-    successors_[e] = edges[e].second;
-    predecessors_[next[edges[e].second]++] = edges[e].first;
-  }
+  successors_ = adjacency(step_count(), edges, false);
+  predecessors_ = adjacency(step_count(), edges, true);
 }
 
 std::vector<StepId> StepGraph::with_releases(std::span<const core::NodeId> nodes) const {

@@ -46,12 +46,11 @@ PlanConflict irreducible_conflict(const PlanProblem& problem, const PlanOptions&
   std::vector<std::int32_t> kept(problem.buffers.size());
   std::iota(kept.begin(), kept.end(), 0);
   if (excluded(kept, 0.5) != Status::infeasible) return conflict;
-  conflict.irreducible = true;
   // In this order, the buffers of a range are live at about the same time.
   std::stable_sort(kept.begin(), kept.end(),
                    [&](std::int32_t a, std::int32_t b) { return problem.buffers[a].first < problem.buffers[b].first; });
-  for (std::size_t stretch = std::max<std::size_t>(1, kept.size() / 2);; stretch /= 2) {
-    bool all_decided = true;
+  for (std::size_t stretch = std::max<std::size_t>(1, kept.size() / 2); stretch > 0; stretch /= 2) {
+    conflict.irreducible = true;
     for (std::size_t at = 0; at < kept.size();) {
       const std::size_t end = std::min(kept.size(), at + stretch);
       std::vector<std::int32_t> rest(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(at));
@@ -60,13 +59,10 @@ PlanConflict irreducible_conflict(const PlanProblem& problem, const PlanOptions&
       if (status == Status::infeasible) {
         kept = std::move(rest);
       } else {
-        all_decided = all_decided && status != Status::not_found;
+        if (status == Status::not_found) conflict.irreducible = false;
         at = end;
       }
     }
-    if (stretch > 1) continue;
-    conflict.irreducible = all_decided;
-    break;
   }
   std::sort(kept.begin(), kept.end());
   conflict.buffers = std::move(kept);

@@ -195,10 +195,8 @@ class Finder {
 
   void take(const std::vector<std::int64_t>& of_block) {
     std::int64_t height = 0;
-    for (const plan::Block& block : instance_.blocks) {
-      const std::int64_t offset = of_block[&block - instance_.blocks.data()];
-      for (const plan::Rectangle& rectangle : instance_.of(block)) height = std::max(height, offset + rectangle.size);
-    }
+    for (std::size_t b = 0; b < of_block.size(); ++b)
+      height = std::max(height, of_block[b] + instance_.bounds(instance_.blocks[b]).size);
     best_.plan.bytes = height;
     for (std::size_t b = 0; b < best_.plan.buffers.size(); ++b)
       best_.plan.buffers[b].offset = of_block[instance_.block_of[b]];

@@ -2,6 +2,9 @@
 
 // Shared by the readers of JSON files. Not installed; no public header includes this one.
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -71,6 +74,14 @@ struct Place {
   void check_keys(const Json& object, std::span<const std::string_view> known, std::string_view prefix = {}) const;
 };
 
+/// Returns the keys in ascending order, in which Place::check_keys() takes them.
+template <std::size_t N>
+consteval std::array<std::string_view, N> sorted_keys(const std::string_view (&keys)[N]) {
+  std::array<std::string_view, N> sorted = std::to_array(keys);
+  std::ranges::sort(sorted);
+  return sorted;
+}
+
 /// Ends a long read once its limit is reached, and reports its progress.
 class ReadWatch {
  public:
@@ -99,6 +110,14 @@ Json parse_json_line(std::string_view line, const Place& place);
 
 /// Returns the value as one line of JSON. Replaces bytes that are not valid UTF-8.
 std::string dump(const OrderedJson& value);
+/// Appends `,"key":[...]` with the items item(i) for i from 0 to count - 1. Each item takes one line, so that people
+/// can read the file, and line-based tools can compare and split it.
+template <class Item>
+void append_list(std::string& text, std::string_view key, std::size_t count, const Item& item) {
+  text.append(",\n\"").append(key).append("\":[");
+  for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "\n" : ",\n") + dump(item(i));
+  text += "]";
+}
 
 /// Describes a value for messages of the form "must be an integer, not ...", as `an object`, `4.5` or `the string "x"`.
 std::string describe(const Json& value);
@@ -120,6 +139,8 @@ std::string string_or(const Json& object, const char* key, const Place& place, s
 const Json& require_array(const Json& object, const char* key, const Place& place);
 /// Returns the array under `key`, or nullptr if the key is missing. Throws InputError if the value is not an array.
 const Json* find_array(const Json& object, const char* key, const Place& place);
+/// Returns the integers of the array under `key`; none if the key is missing. Throws InputError on any other value.
+std::vector<std::int64_t> read_ints(const Json& object, const char* key, const Place& place);
 
 /// Costs of nodes. Some costs can be fractions. Once all costs are known, scale() multiplies them by a common factor.
 class Costs {

@@ -4,11 +4,11 @@
 
 #include "cairn/solvers/order/device/key_orders.h"
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <limits>
 #include <map>
-#include <numeric>
-#include <string>
 #include <utility>
 
 #include "cairn/core/error.h"
@@ -55,17 +55,14 @@ std::vector<std::int64_t> subtree_classes(const KeyTree& tree) {
 void check(const KeyTree& tree) {
   const auto keys = static_cast<std::int32_t>(tree.keys.size());
   for (std::int32_t k = 0; k < keys; ++k) {
-    if (tree.keys[k].parent < -1 || tree.keys[k].parent >= k) {
-      throw core::InputError("key " + std::to_string(k) + " has the parent " + std::to_string(tree.keys[k].parent) +
-                             "; number parents before their children, and the sink -1");
-    }
+    if (tree.keys[k].parent < -1 || tree.keys[k].parent >= k)
+      throw core::InputError(fmt::format(
+          "key {} has the parent {}; number parents before their children, and the sink -1", k, tree.keys[k].parent));
   }
   for (std::size_t f = 0; f < tree.free.size(); ++f) {
-    if (tree.free[f].parent < -1 || tree.free[f].parent >= keys) {
-      throw core::InputError("free path " + std::to_string(f) + " has the parent " +
-                             std::to_string(tree.free[f].parent) + " among " + std::to_string(keys) +
-                             " keys; give a key, or -1 for the sink");
-    }
+    if (tree.free[f].parent < -1 || tree.free[f].parent >= keys)
+      throw core::InputError(fmt::format("free path {} has the parent {} among {} keys; give a key, or -1 for the sink",
+                                         f, tree.free[f].parent, keys));
   }
 }
 
@@ -112,7 +109,7 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
   }
   const auto most = static_cast<std::int64_t>(segments.size()) + count;
   if (most > std::numeric_limits<std::int32_t>::max() / 8)
-    throw core::InputError("the key tree has " + std::to_string(most) + " segments; 2^28 are the most");
+    throw core::InputError(fmt::format("the key tree has {} segments; 2^28 are the most", most));
   size = {count, count + static_cast<std::int32_t>(tree.free.size()), static_cast<std::int32_t>(most)};
   for (const bool releases : {false, true}) {
     for (const KeyTree::Key& key : tree.keys) {

@@ -83,16 +83,12 @@ class Beam {
   std::span<const StepId> blocked_by(StepId s) const {
     return backward_ ? graph_->predecessors(s) : graph_->successors(s);
   }
-  std::span<const StepId> reads(StepId s) const {
-    return {reads_.data() + reads_begin_[s], reads_.data() + reads_begin_[s + 1]};
-  }
 
   const StepGraph* graph_;
   bool backward_;
   std::int32_t width_;
   std::int64_t memory_ = 0;  ///< bytes in memory at the cut from which the search starts
-  std::vector<std::int32_t> reads_begin_{0};
-  std::vector<StepId> reads_;  ///< for each step, the predecessors that have an output
+  Lists reads_;              ///< for each step, the predecessors that have an output
   /// - readers_: for each step, the number of its successors; its output is freed when all of them have run.
   /// - blockers_: for each step, the number of steps that must run before the step itself.
   std::vector<std::int32_t> readers_, blockers_;

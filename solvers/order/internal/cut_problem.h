@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <vector>
+
+#include "cairn/solvers/order/internal/step_graph.h"
 
 /// The problem of ordering the steps of a StepGraph, in the form that the exact search (cut_search.h) uses. Sets of
 /// steps are rows of bits.
@@ -24,16 +25,6 @@ void for_each_bit(const Word* bits, std::int32_t words, const Visit& visit) {
     for (Word rest = bits[w]; rest != 0; rest &= rest - 1) visit(64 * w + std::countr_zero(rest));
   }
 }
-
-/// Several lists of numbers, stored in one array. close() ends a list, whose numbers were appended to `items` before.
-struct Lists {
-  std::vector<std::int32_t> begin{0}, items;
-
-  std::span<const std::int32_t> operator[](std::int32_t i) const {
-    return {items.data() + begin[i], items.data() + begin[i + 1]};
-  }
-  void close() { begin.push_back(static_cast<std::int32_t>(items.size())); }
-};
 
 struct BitRows {
   std::int32_t words = 0;

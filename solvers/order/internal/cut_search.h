@@ -184,10 +184,11 @@ class CutSearch {
   std::int32_t node_count() const { return static_cast<std::int32_t>(node_.size()); }
   Word* bits_of(std::int32_t node) { return bits_.data() + static_cast<std::size_t>(node) * 2 * words_; }
   const Word* bits_of(std::int32_t node) const { return bits_.data() + static_cast<std::size_t>(node) * 2 * words_; }
-  std::int32_t size_of(std::int32_t node) const {
-    std::int32_t size = 0;
-    for (std::int32_t w = 0; w < words_; ++w) size += std::popcount(bits_of(node)[w]);
-    return size;
+  std::int32_t size_of(std::int32_t node) const { return count_bits(bits_of(node)); }
+  std::int32_t count_bits(const Word* bits) const {
+    std::int32_t count = 0;
+    for (std::int32_t w = 0; w < words_; ++w) count += std::popcount(bits[w]);
+    return count;
   }
 
   CutState scratch(std::int32_t which) {
@@ -262,11 +263,7 @@ class CutSearch {
     }
   }
 
-  bool complete(const CutState& state) const {
-    std::int32_t size = 0;
-    for (std::int32_t w = 0; w < words_; ++w) size += std::popcount(state.ran[w]);
-    return size == p_.count;
-  }
+  bool complete(const CutState& state) const { return count_bits(state.ran) == p_.count; }
 
   /// Starts a new tree with the state as its root.
   void plant(const CutState& state) {
@@ -406,10 +403,7 @@ class CutSearch {
         block({move.peak, node, i});
         continue;
       }
-      CutState next = scratch(1);
-      std::copy(state.ran, state.ran + 2 * words_, next.ran);
-      next.memory = state.memory;
-      next.hash = state.hash;
+      CutState next = load(node, 1);
       run(next, i, move.after);
       if (opens_descent(next, i)) close(next);
       arrive(next, node, i);

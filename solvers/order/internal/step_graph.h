@@ -11,6 +11,20 @@ namespace cairn::solvers {
 
 using StepId = std::int32_t;
 
+/// Several lists of numbers, stored in one array. close() ends a list, whose numbers were appended to `items` before.
+struct Lists {
+  std::vector<std::int32_t> begin{0}, items;
+
+  std::span<const std::int32_t> operator[](std::int32_t i) const {
+    return {items.data() + begin[i], items.data() + begin[i + 1]};
+  }
+  std::int32_t count() const { return static_cast<std::int32_t>(begin.size()) - 1; }
+  void close() { begin.push_back(static_cast<std::int32_t>(items.size())); }
+};
+
+/// Lists the successors of each node or, if `reversed`, its predecessors. Each list has the order of the edges.
+Lists adjacency(std::int32_t node_count, std::span<const std::pair<std::int32_t, std::int32_t>> edges, bool reversed);
+
 /// Steps to be ordered, with their effect on memory. When a step runs, memory first rises by `rise` and afterwards
 /// falls by `drop` bytes. When all successors of the step have run, memory falls by another `output` bytes. Rise, drop
 /// and output are >= 0. A step without successors has output 0. Immutable.
@@ -35,14 +49,10 @@ class StepGraph {
   explicit StepGraph(const core::Graph& graph);
 
   StepId step_count() const { return static_cast<StepId>(steps_.size()); }
-  std::int64_t edge_count() const { return static_cast<std::int64_t>(successors_.size()); }
+  std::int64_t edge_count() const { return static_cast<std::int64_t>(successors_.items.size()); }
   const Step& operator[](StepId s) const { return steps_[s]; }
-  std::span<const StepId> predecessors(StepId s) const {
-    return {predecessors_.data() + predecessor_begin_[s], predecessors_.data() + predecessor_begin_[s + 1]};
-  }
-  std::span<const StepId> successors(StepId s) const {
-    return {successors_.data() + successor_begin_[s], successors_.data() + successor_begin_[s + 1]};
-  }
+  std::span<const StepId> predecessors(StepId s) const { return predecessors_[s]; }
+  std::span<const StepId> successors(StepId s) const { return successors_[s]; }
 
   /// Turns an order of all nodes of the computation graph into an order of all steps. Each release runs as early as
   /// possible.
@@ -54,8 +64,7 @@ class StepGraph {
   void index(std::vector<Edge> edges);
 
   std::vector<Step> steps_;
-  std::vector<std::int32_t> predecessor_begin_{0}, successor_begin_{0};
-  std::vector<StepId> predecessors_, successors_;
+  Lists predecessors_, successors_;
 };
 
 inline std::vector<core::NodeId> nodes_among(std::vector<StepId> order, const core::Graph& graph) {

@@ -1,24 +1,30 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cairn/core/plan.h"
 
 namespace cairn::solvers::plan {
 
-/// A set of addresses, stored as disjoint ranges in a sorted vector. For n ranges, meets() takes O(log n), and add()
-/// takes O(n) because it shifts the ranges after the added one.
+/// Returns the first of some ranges that ends above `address`. The ranges are disjoint and ascend. O(log n).
+inline auto first_above(std::span<const core::AddressRange> ranges, std::int64_t address) {
+  return std::ranges::upper_bound(ranges, address, {}, &core::AddressRange::upper);
+}
+
+/// Returns whether one of some ranges lies partly in [lower, upper). The ranges are disjoint and ascend. O(log n).
+inline bool overlap(std::span<const core::AddressRange> ranges, std::int64_t lower, std::int64_t upper) {
+  const auto at = first_above(ranges, lower);
+  return at != ranges.end() && at->lower < upper;
+}
+
+/// A set of addresses, stored as disjoint ranges in a sorted vector. For n ranges, add() takes O(n), because
+/// it shifts the ranges after the added one.
 class AddressSet {
  public:
   const std::vector<core::AddressRange>& ranges() const { return ranges_; }
-
-  bool meets(std::int64_t lower, std::int64_t upper) const {
-    const auto at = ending_above(lower);
-    return at != ranges_.end() && at->lower < upper;
-  }
 
   void add(std::int64_t lower, std::int64_t upper) {
     auto from = std::partition_point(ranges_.begin(), ranges_.end(),
@@ -37,11 +43,6 @@ class AddressSet {
   }
 
  private:
-  std::vector<core::AddressRange>::const_iterator ending_above(std::int64_t address) const {
-    return std::partition_point(ranges_.begin(), ranges_.end(),
-                                [&](const core::AddressRange& r) { return r.upper <= address; });
-  }
-
   std::vector<core::AddressRange> ranges_;  ///< ascending; no range touches another
 };
 

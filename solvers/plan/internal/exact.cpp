@@ -10,7 +10,8 @@
 #include <bit>
 #include <iterator>
 #include <map>
-#include <span>
+
+#include "cairn/solvers/plan/internal/address_set.h"
 
 namespace cairn::solvers::plan {
 namespace {
@@ -29,11 +30,6 @@ std::uint64_t mix(std::uint64_t x) {
 
 std::int64_t align_down(std::int64_t offset, std::int64_t alignment) {
   return offset >= 0 ? offset - offset % alignment : -1;
-}
-
-auto first_above(std::span<const core::AddressRange> obstacles, std::int64_t offset) {
-  return std::upper_bound(obstacles.begin(), obstacles.end(), offset,
-                          [](std::int64_t value, const core::AddressRange& range) { return value < range.upper; });
 }
 
 }  // namespace
@@ -96,13 +92,17 @@ void Search::mark(std::int32_t section, Side side) {
   dirty_[s].push_back(section);
 }
 
+/// Returns whether block b, at its least offset (Side::bottom) or its largest (Side::top), touches the `low` or the
+/// `high` of the section of its part.
+bool Search::held(std::int32_t b, const Sections::Part& part, Side side) const {
+  return side == Side::bottom ? low_[part.section] == least_[b] : high_[part.section] == most_[b] + part.size;
+}
+
 /// Marks the sections that block b touches on the given side, because their `low` (Side::bottom) or `high` (Side::top)
 /// can change when the range of offsets of block b changes.
 void Search::mark_held(std::int32_t b, Side side) {
   for (const auto& part : sections_.parts(b)) {
-    const bool held =
-        side == Side::bottom ? low_[part.section] == least_[b] : high_[part.section] == most_[b] + part.size;
-    if (held) mark(part.section, side);
+    if (held(b, part, side)) mark(part.section, side);
   }
 }
 
@@ -181,11 +181,7 @@ Search::Key Search::key(std::size_t begin, std::size_t end) const {
 /// Returns whether block b, at its least offset (Side::bottom) or its largest (Side::top), would touch the `low` or the
 /// `high` of each of its sections, so that no byte between stays unused.
 bool Search::level(std::int32_t b, Side side) const {
-  for (const auto& part : sections_.parts(b)) {
-    if (side == Side::bottom ? low_[part.section] != least_[b] : high_[part.section] != most_[b] + part.size)
-      return false;
-  }
-  return true;
+  return std::ranges::all_of(sections_.parts(b), [&](const auto& part) { return held(b, part, side); });
 }
 
 /// Places block b at its least offset (Side::bottom) or its largest (Side::top). level(b, side) must be true.
@@ -408,9 +404,7 @@ Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
         }
       } else {
         for (const auto& part : sections_.parts(b)) {
-          const bool contact =
-              side == Side::bottom ? low_[part.section] == least_[b] : high_[part.section] == most_[b] + part.size;
-          if (contact) uneven_[static_cast<std::size_t>(part.section - l)] = 1;
+          if (held(b, part, side)) uneven_[static_cast<std::size_t>(part.section - l)] = 1;
         }
       }
     }
@@ -437,8 +431,7 @@ bool Search::touches(std::int32_t b, Cell cell) const {
                         ? parts.begin() + (cell.section - first_[b])
                         : std::lower_bound(parts.begin(), parts.end(), cell.section,
                                            [](const Sections::Part& p, std::int32_t t) { return p.section < t; });
-  if (part == parts.end() || part->section != cell.section) return false;
-  return cell.side == Side::bottom ? least_[b] == low_[cell.section] : most_[b] + part->size == high_[cell.section];
+  return part != parts.end() && part->section == cell.section && held(b, *part, cell.side);
 }
 
 /// Returns the block that is to be placed next in a cell, which is the lowest or highest free byte of a section.

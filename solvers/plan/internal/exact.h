@@ -2,8 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <limits>
-#include <optional>
 #include <vector>
 
 #include "cairn/core/limit.h"
@@ -87,6 +85,7 @@ class Search {
   void place(std::int32_t b, Side side);
   bool raise(std::int32_t b, std::int64_t offset);
   bool lower(std::int32_t b, std::int64_t offset);
+  bool held(std::int32_t b, const Sections::Part& part, Side side) const;
   void mark(std::int32_t section, Side side);
   void mark_held(std::int32_t b, Side side);
   bool settle();

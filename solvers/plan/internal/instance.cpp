@@ -97,9 +97,7 @@ void add_rules(Block& block, std::int32_t buffer, const PlacementRules& rules) {
 }
 
 void unite(std::vector<core::AddressRange>& ranges) {
-  std::sort(ranges.begin(), ranges.end(), [](const core::AddressRange& a, const core::AddressRange& b) {
-    return a.lower != b.lower ? a.lower < b.lower : a.upper < b.upper;
-  });
+  std::sort(ranges.begin(), ranges.end());
   std::size_t kept = 0;
   for (const core::AddressRange& range : ranges) {
     if (kept > 0 && range.lower <= ranges[kept - 1].upper) {
@@ -155,6 +153,11 @@ Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : for
     add(range.upper - range.lower);
   }
   unite(forbidden);
+}
+
+Rectangle Instance::bounds(const Block& b) const {
+  const std::span<const Rectangle> all = of(b);
+  return {all.front().first, all.back().last, std::ranges::max(all, {}, &Rectangle::size).size};
 }
 
 std::vector<std::int64_t> Instance::load() const {

@@ -62,8 +62,8 @@ struct Instance {
   std::span<const Rectangle> of(const Block& b) const {
     return {rectangles.data() + b.first_rectangle, static_cast<std::size_t>(b.count)};
   }
-  const Rectangle* begin(const Block& b) const { return rectangles.data() + b.first_rectangle; }
-  const Rectangle* end(const Block& b) const { return begin(b) + b.count; }
+  /// Returns the smallest rectangle that contains all rectangles of a block.
+  Rectangle bounds(const Block& b) const;
 
   /// Returns for each step the bytes in use.
   std::vector<std::int64_t> load() const;

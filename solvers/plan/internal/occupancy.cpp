@@ -17,6 +17,17 @@ std::size_t Occupancy::section_of(std::int64_t time) const {
   return static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), time) - starts_.begin());
 }
 
+template <class Visit>
+void Occupancy::for_each_partial(const Rectangle& rectangle, const Visit& visit) const {
+  const std::size_t first = section_of(rectangle.first), last = section_of(rectangle.last);
+  for (const std::size_t section : {first, last}) {
+    for (const Partial& p : partial_[section]) {
+      if (p.first <= rectangle.last && p.last >= rectangle.first) visit(p);
+    }
+    if (first == last) break;
+  }
+}
+
 template <class Between, class Above>
 void Occupancy::climb(const Rectangle& rectangle, const Between& between, const Above& above) const {
   std::size_t l = width_ + section_of(rectangle.first), r = width_ + section_of(rectangle.last);
@@ -37,10 +48,9 @@ void Occupancy::insert(const Rectangle& rectangle, std::int64_t offset) {
   if (rectangle.size == 0) return;
   const std::int64_t upper = offset + rectangle.size;
   const std::size_t first = section_of(rectangle.first), last = section_of(rectangle.last);
-  for (const std::size_t section : {first, last}) {
-    partial_[section].push_back({rectangle.first, rectangle.last, offset, upper});
-    if (first == last) break;
-  }
+  const Partial partial{rectangle.first, rectangle.last, offset, upper};
+  partial_[first].push_back(partial);
+  if (last != first) partial_[last].push_back(partial);
   climb(
       rectangle,
       [&](std::size_t n) {
@@ -66,13 +76,7 @@ std::int64_t Occupancy::lowest_free(std::span<const Rectangle> rectangles, std::
     const Rectangle& rectangle = rectangles[i];
     if (rectangle.size == 0) continue;
     size = std::max(size, rectangle.size);
-    const std::size_t first = section_of(rectangle.first), last = section_of(rectangle.last);
-    for (const std::size_t section : {first, last}) {
-      for (const Partial& p : partial_[section]) {
-        if (p.first <= rectangle.last && p.last >= rectangle.first) partial[i].add(p.lower, p.upper);
-      }
-      if (first == last) break;
-    }
+    for_each_partial(rectangle, [&](const Partial& p) { partial[i].add(p.lower, p.upper); });
     look_at(partial[i].ranges(), rectangle.size);
     climb(
         rectangle, [&](std::size_t n) { look_at(nodes_[n].used.ranges(), rectangle.size); },
@@ -100,25 +104,17 @@ bool Occupancy::is_free(std::span<const Rectangle> rectangles, std::int64_t offs
                         const std::vector<core::AddressRange>& forbidden) const {
   return std::all_of(rectangles.begin(), rectangles.end(), [&](const Rectangle& rectangle) {
     const std::int64_t end = offset + rectangle.size;
-    const auto range = std::partition_point(forbidden.begin(), forbidden.end(),
-                                            [&](const core::AddressRange& r) { return r.upper <= offset; });
-    return rectangle.size == 0 || ((range == forbidden.end() || range->lower >= end) && !meets(rectangle, offset));
+    return rectangle.size == 0 || (!overlap(forbidden, offset, end) && !meets(rectangle, offset));
   });
 }
 
 bool Occupancy::meets(const Rectangle& rectangle, std::int64_t offset) const {
   const std::int64_t end = offset + rectangle.size;
-  const std::size_t first = section_of(rectangle.first), last = section_of(rectangle.last);
-  for (const std::size_t section : {first, last}) {
-    for (const Partial& p : partial_[section]) {
-      if (p.lower < end && p.upper > offset && p.first <= rectangle.last && p.last >= rectangle.first) return true;
-    }
-    if (first == last) break;
-  }
   bool met = false;
+  for_each_partial(rectangle, [&](const Partial& p) { met = met || (p.lower < end && p.upper > offset); });
   climb(
-      rectangle, [&](std::size_t n) { met = met || nodes_[n].used.meets(offset, end); },
-      [&](std::size_t n) { met = met || nodes_[n].all_along.meets(offset, end); });
+      rectangle, [&](std::size_t n) { met = met || overlap(nodes_[n].used.ranges(), offset, end); },
+      [&](std::size_t n) { met = met || overlap(nodes_[n].all_along.ranges(), offset, end); });
   return met;
 }
 

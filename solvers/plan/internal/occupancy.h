@@ -46,6 +46,10 @@ class Occupancy {
   };
 
   std::size_t section_of(std::int64_t time) const;
+  /// Calls visit() for the rectangles that are live at a step of `rectangle` and start or end in its first or last
+  /// section, for some of them twice.
+  template <class Visit>
+  void for_each_partial(const Rectangle& rectangle, const Visit& visit) const;
   bool meets(const Rectangle& rectangle, std::int64_t offset) const;
 
   /// Visits the tree nodes that concern a rectangle, children before parents. Calls above() for the leaves of the

@@ -53,11 +53,7 @@ std::vector<BlockMeasures> measure(const Instance& instance, const std::vector<s
   std::vector<BlockMeasures> measures;
   measures.reserve(instance.blocks.size());
   for (const Block& block : instance.blocks) {
-    const Rectangle* begin = instance.begin(block);
-    const Rectangle* end = instance.end(block);
-    const std::int64_t first = begin->first, last = (end - 1)->last;
-    std::int64_t size = 0;
-    for (const Rectangle* p = begin; p != end; ++p) size = std::max(size, p->size);
+    const auto [first, last, size] = instance.bounds(block);
     const auto started = std::upper_bound(starts.begin(), starts.end(), last) - starts.begin();
     const auto ended = std::lower_bound(ends.begin(), ends.end(), first) - ends.begin();
     measures.push_back({size, last - first + 1, started - ended, range_max(first, last), first});

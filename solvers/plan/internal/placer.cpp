@@ -68,7 +68,7 @@ std::int64_t Placer::place(const std::vector<std::int32_t>& order, std::vector<s
     if (hints && usable_hint(block) && free_at(block, *block.hint)) {
       put(b, *block.hint);
     } else {
-      put(b, block.count == 1 ? gap_for(*instance_.begin(block), block.alignment) : lowest_for(block));
+      put(b, block.count == 1 ? gap_for(instance_.of(block).front(), block.alignment) : lowest_for(block));
     }
   }
   return height;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "cairn/core/error.h"
+#include "cairn/solvers/plan/internal/address_set.h"
 
 namespace cairn::solvers::plan {
 namespace {
@@ -43,9 +43,8 @@ void check_fixed(const PlanProblem& problem, const Instance& instance) {
     }
   }
   for (const Fixed& fixed : by_start) {
-    const auto range = std::lower_bound(instance.forbidden.begin(), instance.forbidden.end(), fixed.offset + 1,
-                                        [](const core::AddressRange& r, std::int64_t at) { return r.upper < at; });
-    if (range == instance.forbidden.end() || range->lower >= fixed.end()) continue;
+    if (!overlap(instance.forbidden, fixed.offset, fixed.end())) continue;
+    const auto range = first_above(instance.forbidden, fixed.offset);
     throw core::InputError(fmt::format("buffer {} is fixed at bytes {} to {}, but {} to {} are forbidden",
                                        buffer_of(problem, instance, fixed), fixed.offset, fixed.end(), range->lower,
                                        range->upper));
@@ -83,8 +82,7 @@ std::int64_t height_bound(const Instance& instance, std::int64_t max_live) {
     if (range.lower < height) height += range.upper - range.lower;
   }
   for (const Block& block : instance.blocks) {
-    if (!block.fixed) continue;
-    for (const Rectangle& rectangle : instance.of(block)) height = std::max(height, *block.fixed + rectangle.size);
+    if (block.fixed) height = std::max(height, *block.fixed + instance.bounds(block).size);
   }
   return height;
 }

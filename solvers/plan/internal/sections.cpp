@@ -129,9 +129,7 @@ Sections::Sections(const Instance& instance, std::int64_t most) {
         obstacles.push_back({offset, offset + cover.size});
       }
     }
-    std::sort(obstacles.begin(), obstacles.end(), [](const core::AddressRange& a, const core::AddressRange& b) {
-      return a.lower != b.lower ? a.lower < b.lower : a.upper < b.upper;
-    });
+    std::sort(obstacles.begin(), obstacles.end());
     loads.push_back(load);
     obstacles_.insert(obstacles_.end(), obstacles.begin(), obstacles.end());
     cover_begin_.push_back(static_cast<std::int64_t>(covers_.size()));

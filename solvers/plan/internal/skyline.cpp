@@ -22,7 +22,7 @@ class Unplaced {
     for (std::size_t b = 0; b < instance.blocks.size(); ++b) {
       if (!instance.blocks[b].fixed) by_first_.push_back(static_cast<std::int32_t>(b));
     }
-    const auto first = [&](std::int32_t b) { return instance.begin(instance.blocks[b])->first; };
+    const auto first = [&](std::int32_t b) { return instance.of(instance.blocks[b]).front().first; };
     std::stable_sort(by_first_.begin(), by_first_.end(),
                      [&](std::int32_t a, std::int32_t b) { return first(a) < first(b); });
     starts_.resize(instance.steps + 2);
@@ -31,12 +31,8 @@ class Unplaced {
     while (width_ < by_first_.size()) width_ *= 2;
     nodes_.resize(2 * width_);
     for (std::size_t leaf = 0; leaf < by_first_.size(); ++leaf) {
-      const Block& block = instance.blocks[by_first_[leaf]];
-      Node& node = nodes_[width_ + leaf];
-      node.last = (instance.end(block) - 1)->last;
-      node.key = key[by_first_[leaf]];
-      for (const Rectangle& rectangle : instance.of(block)) node.size = std::max(node.size, rectangle.size);
-      node.any = true;
+      const Rectangle bounds = instance.bounds(instance.blocks[by_first_[leaf]]);
+      nodes_[width_ + leaf] = {bounds.last, bounds.size, key[by_first_[leaf]], true};
     }
     for (std::size_t n = width_ - 1; n > 0; --n) nodes_[n] = merged(nodes_[2 * n], nodes_[2 * n + 1]);
   }
@@ -185,13 +181,13 @@ std::vector<std::int64_t> skyline_offsets(const Instance& instance, const std::v
       skyline.add(part.first, part.last, level);
       continue;
     }
-    const Block& block = instance.blocks[b];
-    offsets[b] = core::align_up(part.level, block.alignment);
+    offsets[b] = core::align_up(part.level, instance.blocks[b].alignment);
     std::int64_t done = part.first;
-    for (const Rectangle* p = instance.begin(block); p != instance.end(block); ++p) {
+    const std::span<const Rectangle> rectangles = instance.of(instance.blocks[b]);
+    for (auto p = rectangles.begin(); p != rectangles.end(); ++p) {
       // If the next rectangle takes over the storage at the last step of this one, the larger of the two counts at that
       // step.
-      const bool taken = p + 1 != instance.end(block) && (p + 1)->first == p->last && (p + 1)->size > p->size;
+      const bool taken = p + 1 != rectangles.end() && (p + 1)->first == p->last && (p + 1)->size > p->size;
       const std::int64_t first = std::max(p->first, done), last = taken ? p->last - 1 : p->last;
       skyline.add(done, first - 1, part.level);
       if (first <= last) skyline.add(first, last, offsets[b] + p->size);

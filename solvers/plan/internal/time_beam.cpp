@@ -42,9 +42,8 @@ TimeBeam::Problem::Problem(const Instance& instance) : forbidden(instance.forbid
   double sizes = 0, lives = 0;
   for (std::size_t b = 0; b < instance.blocks.size(); ++b) {
     const Block& block = instance.blocks[b];
-    Item item{static_cast<std::int32_t>(b), instance.begin(block)->first, (instance.end(block) - 1)->last + 1, 0,
-              block.alignment};
-    for (const Rectangle& rectangle : instance.of(block)) item.size = std::max(item.size, rectangle.size);
+    const Rectangle bounds = instance.bounds(block);
+    const Item item{static_cast<std::int32_t>(b), bounds.first, bounds.last + 1, bounds.size, block.alignment};
     if (item.size == 0) continue;
     loads[item.first] += item.size;
     loads[item.end] -= item.size;
