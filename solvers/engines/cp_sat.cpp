@@ -29,17 +29,10 @@ enum ResponseStatus { kUnknown = 0, kInvalid = 1, kFeasible = 2, kInfeasible = 3
 
 struct CpSat {
   Library library{"OR-Tools (CP-SAT)", {"libortools.so.9", "libortools.so"}};
-  void* (*create)();
-  void (*destroy)(void*);
-  void (*stop)(void*);
-  void (*solve)(void*, const void*, int, const void*, int, void**, int*);
-
-  CpSat() {
-    library.load(create, "SolveCpNewEnv");
-    library.load(destroy, "SolveCpDestroyEnv");
-    library.load(stop, "SolveCpStopSearch");
-    library.load(solve, "SolveCpInterruptible");
-  }
+  void* (*create)() = library.find("SolveCpNewEnv");
+  void (*destroy)(void*) = library.find("SolveCpDestroyEnv");
+  void (*stop)(void*) = library.find("SolveCpStopSearch");
+  void (*solve)(void*, const void*, int, const void*, int, void**, int*) = library.find("SolveCpInterruptible");
 };
 
 CpSat& cp_sat() {
