@@ -15,6 +15,7 @@
 #include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/core/support/random.h"
 #include "cairn/core/threads.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/remat/anneal/annealer.h"
 #include "cairn/solvers/remat/exact/live_set_search.h"
 #include "cairn/solvers/remat/exact/window.h"
@@ -143,8 +144,7 @@ class Island {
       if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;
       polish_left_ = 0;
     }
-    std::int64_t cost = 0;
-    for (const NodeId v : polished_) cost += graph_.cost(v);
+    const std::int64_t cost = cost_of(graph_, polished_);
     if (cost >= best_cost_) return;
     best_ = polished_;
     best_cost_ = cost;

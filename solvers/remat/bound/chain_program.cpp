@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/remat/bound/chain_prices.h"
 
 namespace cairn::solvers {
@@ -68,16 +68,13 @@ ChainStages::ChainStages(const core::Graph& graph, std::vector<core::NodeId> cha
     : graph_(graph),
       chain_(std::move(chain)),
       budget_(budget),
+      base_cost_(cost_of(graph, graph.input_order())),
+      cost_unit_(solvers::cost_unit(graph)),
       place_(static_cast<std::size_t>(graph.node_count()), -1),
       topological_(graph.input_order().begin(), graph.input_order().end()),
       nodes_(static_cast<std::size_t>(graph.node_count())),
       values_(static_cast<std::size_t>(graph.value_count())) {
   for (std::int32_t t = 0; t < chain_length(); ++t) place_[chain_[t]] = t;
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    base_cost_ += graph.cost(v);
-    cost_unit_ = std::gcd(cost_unit_, graph.cost(v));
-  }
-  cost_unit_ = std::max<std::int64_t>(cost_unit_, 1);
   find_first_runs();
   find_last_uses(known_cost);
 }
@@ -240,10 +237,7 @@ void ChainProgram::add_links() {
 }
 
 void ChainProgram::add_memory_rows() {
-  std::int64_t unit = 0;
-  for (core::ValueId x = 0; x < graph_.value_count(); ++x) unit = std::gcd(unit, graph_.value_size(x));
-  for (const core::NodeId v : graph_.input_order()) unit = std::gcd(unit, graph_.scratch(v));
-  unit = std::max<std::int64_t>(unit, 1);
+  const std::int64_t unit = size_unit(graph_);
   const std::int32_t end = stages_.chain_length();
   std::vector<Sum> bytes(static_cast<std::size_t>(end) + 1);
   for (core::ValueId x = 0; x < graph_.value_count(); ++x) {

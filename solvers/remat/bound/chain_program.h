@@ -80,7 +80,7 @@ class ChainStages {
 
   const core::Graph& graph_;
   std::vector<core::NodeId> chain_;
-  std::int64_t budget_, base_cost_ = 0, cost_unit_ = 0;
+  const std::int64_t budget_, base_cost_, cost_unit_;
   std::vector<std::int32_t> place_;
   std::vector<core::NodeId> topological_;
   std::vector<Node> nodes_;

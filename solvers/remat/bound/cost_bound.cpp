@@ -10,6 +10,7 @@
 
 #include "cairn/core/profile.h"
 #include "cairn/core/support/editable_schedule.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/bound/chain_prices.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
@@ -33,10 +34,8 @@ class CostBounding {
       : graph_(graph), options_(options), watch_(options.limit), evaluator_(graph) {}
 
   CostBound run() {
-    std::int64_t once = 0;
-    for (core::NodeId v = 0; v < graph_.node_count(); ++v) once += graph_.cost(v);
     watch_.charge(graph_.node_count());
-    raise(once);
+    raise(cost_of(graph_, graph_.input_order()));
     answer_.infeasible = core::peak_lower_bound(graph_) > options_.budget;
     const bool with_engine = options_.engine && highs_missing().empty();
     while (!finished() && !done_) {

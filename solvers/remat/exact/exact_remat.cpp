@@ -9,6 +9,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
 #include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/remat/exact/live_set_search.h"
 
 namespace cairn::solvers {
@@ -59,10 +60,7 @@ using Search = LiveSetSearch<Set64>;
 /// the bisection early, the lower bound stays where it has been proved.
 void find_least_peak(const core::Graph& graph, const WholeGraph& whole, std::int64_t memory_bytes, Search& search,
                      Incumbent& incumbent, core::Stopwatch& watch) {
-  std::int64_t unit = 0;
-  for (NodeId v = 0; v < graph.node_count(); ++v) unit = std::gcd(unit, graph.scratch(v));
-  for (ValueId x = 0; x < graph.value_count(); ++x) unit = std::gcd(unit, graph.value_size(x));
-  unit = std::max<std::int64_t>(unit, 1);
+  const std::int64_t unit = size_unit(graph);
   while (incumbent.lower_bound() < incumbent.least_peak()) {
     const std::int64_t low = incumbent.lower_bound() / unit, high = incumbent.least_peak() / unit;
     const std::int64_t middle = (low + (high - 1 - low) / 2) * unit;

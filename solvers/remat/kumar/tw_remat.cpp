@@ -13,8 +13,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/support/editable_schedule.h"
-#include "cairn/core/support/saturating.h"
 #include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/kumar/tw_program.h"
 #include "cairn/solvers/remat/repair/evict.h"
@@ -308,8 +308,7 @@ std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& op
         if (!watch.expired_now()) {
           const std::vector<NodeId> retained = work.steps();
           point.retained_steps = static_cast<std::int64_t>(retained.size());
-          for (const NodeId v : retained)
-            point.retained_cost = core::saturating_add(point.retained_cost, graph.cost(v));
+          point.retained_cost = cost_of(graph, retained);
         }
       }
     }

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "cairn/core/support/random.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 
 namespace cairn::solvers {
@@ -95,12 +96,6 @@ class Piece {
   std::vector<ValueId> touched_;
   std::int64_t bytes_ = 0, peak_ = 0;
 };
-
-std::int64_t cost_of(const core::Graph& graph, const std::vector<NodeId>& steps) {
-  std::int64_t cost = 0;
-  for (const NodeId v : steps) cost += graph.cost(v);
-  return cost;
-}
 
 /// Adds the nodes `once` to the steps, each only once, and sorts all steps by the input order.
 void add_once(std::vector<NodeId>& steps, const std::vector<NodeId>& once, const std::vector<std::int32_t>& rank) {

@@ -17,6 +17,7 @@
 #include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 #include "cairn/solvers/remat/repair/refine.h"
@@ -181,14 +182,6 @@ class RetentionModel {
   }
 
   void add_runs() {
-    size_unit_ = cost_unit_ = 0;
-    for (ValueId x = 0; x < graph_.value_count(); ++x) size_unit_ = std::gcd(size_unit_, graph_.value_size(x));
-    for (NodeId v = 0; v < n_; ++v) {
-      size_unit_ = std::gcd(size_unit_, graph_.scratch(v));
-      cost_unit_ = std::gcd(cost_unit_, graph_.cost(v));
-    }
-    size_unit_ = std::max<std::int64_t>(size_unit_, 1);
-    cost_unit_ = std::max<std::int64_t>(cost_unit_, 1);
     true_ = model_.add_variable(1, 1);
     std::vector<Affine> events;
     for (std::int32_t r = 0; r < n_; ++r) {
@@ -440,7 +433,7 @@ class RetentionModel {
   std::map<std::pair<std::int32_t, std::int32_t>, Literal> thresholds_, pairs_;
   Literal true_ = 0;
   Variable peak_ = Affine::kNone;
-  std::int64_t size_unit_ = 1, cost_unit_ = 1;
+  const std::int64_t size_unit_ = solvers::size_unit(graph_), cost_unit_ = solvers::cost_unit(graph_);
 };
 
 /// Makes neighbourhoods of a schedule in stages, for large neighbourhood search. A neighbourhood consists of the
@@ -570,8 +563,7 @@ class Moccasin {
     const RetentionModel model = within_memory();
     const EngineAnswer answer = run(model, limit);
     finished_ = answer.status == EngineStatus::optimal;
-    std::int64_t once = 0;
-    for (NodeId v = 0; v < graph_.node_count(); ++v) once += graph_.cost(v);
+    const std::int64_t once = cost_of(graph_, graph_.input_order());
     if (options_.budget && answer.bound > 0)
       incumbent_.raise_cost_bound({once + answer.whole_bound() * model.cost_unit(), incumbent_.scope()});
   }

@@ -115,7 +115,7 @@ class StageModel {
   // - memory_unit_: unit of memory in bytes.
   // - capacity_: largest memory in units that a useful schedule can have.
   // - floor_: memory in units that is always allowed, because a lower peak is no better.
-  std::int64_t memory_unit_ = 0, capacity_ = 0, floor_ = 0;
+  std::int64_t memory_unit_ = 1, capacity_ = 0, floor_ = 0;
   std::vector<Value> values_;  // values of more than 0 bytes, in the order of their producers
   std::vector<Node> nodes_;
   LinearModel program_;
