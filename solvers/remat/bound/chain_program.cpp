@@ -185,7 +185,7 @@ void ChainProgram::add_variables() {
       const Entry entry = model_.add_binary(node.once ? 0 : graph_.cost(v) / stages_.cost_unit());
       if (t <= node.due) runs.add(entry, 1);
     }
-    if (!fixed) add_row(runs, 1, node.once ? 1 : LinearModel::kInfinity);
+    if (!fixed) model_.add_sum(runs, 1, node.once ? 1 : LinearModel::kInfinity);
   }
   for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
     held_begin_.push_back(static_cast<Entry>(model_.columns().size()));
@@ -211,10 +211,6 @@ ChainProgram::Entry ChainProgram::held(std::int32_t stage, core::ValueId x) cons
   return held_begin_[x] + stage - value.from;
 }
 
-void ChainProgram::add_row(const Sum& sum, std::int64_t lower, std::int64_t upper) {
-  infeasible_ = !sum.add_row_to(model_, lower, upper) || infeasible_;
-}
-
 void ChainProgram::add_links() {
   const auto at_most_sources = [&](Entry used, std::int32_t stage, core::ValueId x) {
     const Entry made = run(stage, graph_.producer(x));
@@ -224,7 +220,7 @@ void ChainProgram::add_links() {
     sum.add(made, 1);
     sum.add(before, 1);
     sum.add(used, -1);
-    add_row(sum, 0, LinearModel::kInfinity);
+    model_.add_sum(sum, 0, LinearModel::kInfinity);
   };
   for (core::NodeId v = 0; v < graph_.node_count(); ++v) {
     for (std::int32_t t = stages_.node(v).first; t <= stages_.node(v).last; ++t) {
@@ -247,7 +243,7 @@ void ChainProgram::add_memory_rows() {
   }
   for (std::int32_t t = 0; t <= end; ++t) {
     if (t < end) bytes[t].add(kOne, graph_.scratch(stages_.chain(t)) / unit);
-    add_row(bytes[t], -LinearModel::kInfinity, stages_.budget() / unit);
+    model_.add_sum(bytes[t], -LinearModel::kInfinity, stages_.budget() / unit);
   }
 }
 

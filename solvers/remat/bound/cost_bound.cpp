@@ -176,7 +176,7 @@ class CostBounding {
     }
     if (finished()) return false;
     const ChainProgram program(relaxation, prices ? &*prices : nullptr, most_extra);
-    if (program.infeasible()) {
+    if (program.model().infeasible()) {
       prove(known);
       return false;
     }

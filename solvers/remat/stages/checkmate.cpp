@@ -182,7 +182,7 @@ class Checkmate {
   EngineAnswer answer_of(const StageModel& stages, const EngineOptions& engine, const Solve& solve) {
     EngineAnswer answer;
     answer.status = EngineStatus::infeasible;
-    if (!stages.infeasible()) answer = solve(stages.program(), engine);
+    if (!stages.program().infeasible()) answer = solve(stages.program(), engine);
     watch_.charge(answer.work);
     return answer;
   }

@@ -164,7 +164,7 @@ StageModel::Entry StageModel::either(Entry a, Entry b) {
 
 void StageModel::add_row(Sum sum, std::int64_t lower, std::int64_t upper) {
   sum.merge();
-  infeasible_ = !sum.add_row_to(program_, lower, upper) || infeasible_;
+  program_.add_sum(sum, lower, upper);
 }
 
 void StageModel::add_needs(std::int32_t stage) {

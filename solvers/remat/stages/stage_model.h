@@ -41,8 +41,7 @@ class StageModel {
   StageModel(const core::Graph& graph, const StageAim& aim, std::size_t most_terms, core::Stopwatch& watch);
 
   bool complete() const { return complete_; }
-  /// Returns whether some row cannot be met by any values of the variables. If so, no schedule is within the limits.
-  bool infeasible() const { return infeasible_; }
+  /// Returns the program. If it is infeasible(), no schedule is within the limits.
   const LinearModel& program() const { return program_; }
   /// Converts the objective of the program to the cost of a schedule or, if the peak is minimised, to its peak.
   std::int64_t objective(std::int64_t of_program) const { return fixed_ + unit_ * of_program; }
@@ -120,7 +119,7 @@ class StageModel {
   std::vector<Node> nodes_;
   LinearModel program_;
   Entry peak_ = kZero;
-  bool complete_ = false, infeasible_ = false;
+  bool complete_ = false;
   std::vector<Or> ors_;
   /// Entries for the stage that is being added. needed_[x][i] says whether value x is needed after its i-th last reader
   /// in the stage. needed_[x][0] says whether x is retained into the next stage. The last entry says whether the stage

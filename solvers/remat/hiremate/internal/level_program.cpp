@@ -277,22 +277,15 @@ Program::Variable Program::needed_from(std::int32_t t, std::size_t d, std::int32
   return kept(t + 1, d);
 }
 
-void Program::merge(std::vector<LinearTerm>& terms) {
-  std::sort(terms.begin(), terms.end(),
-            [](const LinearTerm& a, const LinearTerm& b) { return a.variable < b.variable; });
-  std::size_t kept = 0;
-  for (const LinearTerm& term : terms) {
-    if (kept > 0 && terms[kept - 1].variable == term.variable) {
-      terms[kept - 1].factor += term.factor;
-    } else {
-      terms[kept++] = term;
-    }
+void Program::add_saved(std::int32_t j, std::int32_t t, LinearSum& held) const {
+  for (std::size_t w = 0; w < model.nodes[j].ways.size(); ++w) {
+    const Variable variable = saved_[j][t][w];
+    if (variable != kAbsent && model.nodes[j].ways[w].saved > 0) held.add(variable, model.nodes[j].ways[w].saved);
   }
-  terms.resize(kept);
 }
 
-Program::Held Program::held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const {
-  Held held;
+LinearSum Program::held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const {
+  LinearSum held;
   for (std::size_t d = 0; d < model.data.size(); ++d) {
     const Datum& datum = model.data[d];
     if (datum.bytes == 0 || datum.maker > t) continue;
@@ -302,7 +295,7 @@ Program::Held Program::held_at(std::int32_t t, std::int32_t k, std::span<const W
       if (datum.maker == t || datum.maker == k) continue;  // an output is counted in the bytes of the way itself
       const std::int32_t last = datum.readers.empty() ? datum.maker : datum.readers.back();
       // The last reader can free the value during its run.
-      if (last > t || (last == t && (k != t || read))) held.certain += datum.bytes;
+      if (last > t || (last == t && (k != t || read))) held.fixed += datum.bytes;
       continue;
     }
     if (last_read_[d] < t) continue;
@@ -313,21 +306,16 @@ Program::Held Program::held_at(std::int32_t t, std::int32_t k, std::span<const W
     } else {
       variable = needed_from(t, d, k, !read);
     }
-    if (variable != kAbsent) held.terms.push_back({variable, datum.bytes});
+    if (variable != kAbsent) held.add(variable, datum.bytes);
   }
   for (std::int32_t j = 0; j <= std::min(t, model.size() - 1); ++j) {
     if (saved_[j].empty() || t > model.backward_of[model.nodes[j].part]) continue;
     // A backward half counts the values saved for itself as its own bytes.
     if (k == t && model.nodes[k].backward && model.nodes[k].part == model.nodes[j].part) continue;
     const std::int32_t phase = j < k ? t : t - 1;
-    if (phase < j) continue;
-    for (std::size_t w = 0; w < model.nodes[j].ways.size(); ++w) {
-      const Variable variable = saved_[j][phase][w];
-      if (variable != kAbsent && model.nodes[j].ways[w].saved > 0)
-        held.terms.push_back({variable, model.nodes[j].ways[w].saved});
-    }
+    if (phase >= j) add_saved(j, phase, held);
   }
-  merge(held.terms);
+  held.merge();
   return held;
 }
 
@@ -346,7 +334,7 @@ void Program::add_memory(std::int32_t t) {
     const ComputeNode& node = model.nodes[k];
     // Ways with the same terms share a row, because at most one of the ways is chosen.
     struct Row {
-      Held held;
+      LinearSum held;
       std::vector<LinearTerm> own;
     };
     std::vector<Row> rows;
@@ -357,7 +345,7 @@ void Program::add_memory(std::int32_t t) {
       const std::vector<Way::Piece> whole{{0, way.pieces.back().bytes}};
       for (const Way::Piece& piece : corrections_ ? way.pieces : whole) {
         if (!goes_on()) return;
-        Held held = held_at(t, k, std::span(way.reads).subspan(static_cast<std::size_t>(piece.from)));
+        LinearSum held = held_at(t, k, std::span(way.reads).subspan(static_cast<std::size_t>(piece.from)));
         auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& other) {
           return std::equal(held.terms.begin(), held.terms.end(), other.held.terms.begin(), other.held.terms.end(),
                             same);
@@ -367,7 +355,7 @@ void Program::add_memory(std::int32_t t) {
           rows.push_back({std::move(held), {}});
           row = rows.end() - 1;
         }
-        row->held.certain = std::max(row->held.certain, held.certain);
+        row->held.fixed = std::max(row->held.fixed, held.fixed);
         if (!row->own.empty() && row->own.back().variable == run) {
           row->own.back().factor = std::max(row->own.back().factor, piece.bytes);
         } else {
@@ -376,36 +364,28 @@ void Program::add_memory(std::int32_t t) {
       }
     }
     for (Row& row : rows) {
-      std::vector<LinearTerm>& terms = row.held.terms;
-      terms.insert(terms.end(), row.own.begin(), row.own.end());
-      merge(terms);
-      std::erase_if(terms, [](const LinearTerm& term) { return term.factor == 0; });
-      memory_.push_back({t, k, std::move(terms), budget_.peak - row.held.certain});
+      row.held.terms.insert(row.held.terms.end(), row.own.begin(), row.own.end());
+      row.held.merge();
+      memory_.push_back({t, k, std::move(row.held.terms), budget_.peak - row.held.fixed});
     }
   }
 }
 
 void Program::add_between() {
   if (!budget_.between || model.loss == kAbsent) return;
-  std::vector<LinearTerm> terms;
-  std::int64_t certain = 0;
+  LinearSum held;
   for (std::size_t d = 0; d < model.data.size(); ++d) {
     if (model.data[d].maker >= model.loss) continue;
     if (constant(model.data[d])) {
-      certain += model.data[d].bytes;
+      held.fixed += model.data[d].bytes;
     } else if (const Variable variable = kept(model.loss + 1, d); variable != kAbsent) {
-      terms.push_back({variable, model.data[d].bytes});
+      held.add(variable, model.data[d].bytes);
     }
   }
   for (std::int32_t j = 0; j < model.loss; ++j) {
-    if (saved_[j].empty()) continue;
-    for (std::size_t w = 0; w < model.nodes[j].ways.size(); ++w) {
-      const Variable variable = saved_[j][model.loss][w];
-      if (variable != kAbsent && model.nodes[j].ways[w].saved > 0)
-        terms.push_back({variable, model.nodes[j].ways[w].saved});
-    }
+    if (!saved_[j].empty()) add_saved(j, model.loss, held);
   }
-  linear.add_row(terms, -LinearModel::kInfinity, *budget_.between - certain);
+  linear.add_row(held.terms, -LinearModel::kInfinity, *budget_.between - held.fixed);
 }
 
 }  // namespace cairn::solvers::level

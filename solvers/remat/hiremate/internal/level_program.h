@@ -99,16 +99,12 @@ class Program {
   /// constant().
   Variable needed_from(std::int32_t t, std::size_t d, std::int32_t k, bool strictly) const;
 
-  /// A number of bytes in memory that depends on variables: `certain`, plus the sum of the terms.
-  struct Held {
-    std::int64_t certain = 0;
-    std::vector<LinearTerm> terms;  ///< bytes for each variable that is 1; each variable occurs once
-  };
-  static void merge(std::vector<LinearTerm>& terms);
+  /// Adds the bytes that forward half j has saved for its backward half by the end of phase t.
+  void add_saved(std::int32_t j, std::int32_t t, LinearSum& held) const;
 
   /// Computes the bytes in memory at one point of the run of compute node k in phase t, at which the reads `still` are
-  /// yet to come. Outputs and internal values of k are not counted.
-  Held held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const;
+  /// yet to come. Outputs and internal values of k are not counted. Each variable occurs once.
+  LinearSum held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const;
 
   bool goes_on();
 
