@@ -93,14 +93,11 @@ class OptionList {
 /// does not accept the graph.
 template <class Take>
 void by_others(const Graph& graph, std::int64_t budget, bool retain, const core::Limit& limit, const Take& take) {
-  TwRematOptions tw;
-  tw.budget = budget;
-  tw.limit = limit;
+  const SolveOptions options{.budget = budget, .limit = limit};
+  TwRematOptions tw{options};
   tw.retain = retain;
   take(tw_remat(graph, tw));
-  RotorOptions chain;
-  chain.budget = budget;
-  chain.limit = limit;
+  RotorOptions chain{options};
   chain.retain = retain;
   try {
     take(rotor(graph, chain));
@@ -188,7 +185,9 @@ class Hierarchy {
       for (Kind& kind : kinds_) {
         if (kind.depth == depth) level.push_back(&kind);
       }
-      in_parallel(level.size(), [&](std::size_t i) { solve_kind(*level[i], groups_watch); });
+      core::parallel_blocks(std::ssize(level), 1, threads(), [&](std::int64_t i, std::int64_t, int) {
+        solve_kind(*level[static_cast<std::size_t>(i)], groups_watch);
+      });
     }
     watch_.charge(work_);
     work_ = 0;
@@ -377,13 +376,6 @@ class Hierarchy {
   /// Returns the number of threads for the engine on the top level. CP-SAT runs a different search on each thread, so a
   /// few more threads than cores find better answers. If the user asks for one thread, the number is one.
   int engine_threads() const { return threads() == 1 ? 1 : std::max(threads(), 4); }
-
-  /// Calls body(i) for all i < n on several threads. Throws what a call throws.
-  template <class Body>
-  void in_parallel(std::size_t n, const Body& body) const {
-    core::parallel_blocks(static_cast<std::int64_t>(n), 1, threads(),
-                          [&](std::int64_t i, std::int64_t, int) { body(static_cast<std::size_t>(i)); });
-  }
 
   const Graph& graph_;
   const HirematOptions& options_;
