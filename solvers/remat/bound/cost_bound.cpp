@@ -69,13 +69,18 @@ class CostBounding {
     return {graph_.input_order().begin(), graph_.input_order().end()};
   }
   /// Builds the stages for the known cost. Leaves out nodes of the chain until there are at most `allowed` pairs (see
-  /// ChainStages::size()). Returns nothing if the watch expired.
+  /// ChainStages::size()). Returns nothing if the watch expired, or if the stages prove that no schedule is cheaper.
   std::optional<ChainStages> stages(std::int64_t known, std::int64_t allowed) {
     std::vector<core::NodeId> nodes = chain();
     while (!watch_.expired_now()) {
       ChainStages stages(graph_, nodes, options_.budget, known);
       const std::int64_t size = stages.size();
-      if (size <= allowed || nodes.empty()) return stages;
+      if (size <= allowed || nodes.empty()) {
+        watch_.charge(graph_.node_count() + size);
+        if (stages.fits()) return stages;
+        prove(known);
+        return std::nullopt;
+      }
       const auto part = static_cast<double>(allowed) / static_cast<double>(size);
       nodes = thin_chain(graph_, nodes, static_cast<std::size_t>(static_cast<double>(nodes.size()) * part * 0.9));
     }
@@ -110,11 +115,6 @@ class CostBounding {
         stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
     if (!found) return;
     const ChainStages& relaxation = *found;
-    watch_.charge(graph_.node_count() + relaxation.size());
-    if (!relaxation.fits()) {
-      prove(known);
-      return;
-    }
     if (finished() || watch_.rest().seconds < kLeastRounds * seconds_of_round(relaxation)) return;
     ChainPrices prices(relaxation);
     const std::int64_t unit = relaxation.cost_unit(), base = relaxation.base_cost();
@@ -161,11 +161,6 @@ class CostBounding {
     const std::optional<ChainStages> found = stages(known, options_.memory_bytes / kEngineBytesAPair);
     if (!found) return false;
     const ChainStages& relaxation = *found;
-    watch_.charge(graph_.node_count() + relaxation.size());
-    if (!relaxation.fits()) {
-      prove(known);
-      return false;
-    }
     std::optional<ChainPrices> prices;
     std::int64_t most_extra = 0;
     if (known != kUnknownCost) {
