@@ -103,8 +103,12 @@ class Placement {
     std::int64_t bottom = 0, top = 0;
 
     bool empty() const { return first == last; }
-    bool meets(const Place& other) const {
-      return first < other.last && other.first < last && bottom < other.top && other.bottom < top;
+    bool lives_with(const Place& other) const { return first < other.last && other.first < last; }
+    bool meets(const Place& other) const { return lives_with(other) && bottom < other.top && other.bottom < top; }
+    std::int64_t bytes() const { return top - bottom; }
+    void move_to(std::int64_t new_bottom) {
+      top += new_bottom - bottom;
+      bottom = new_bottom;
     }
   };
   struct Item {

@@ -38,12 +38,6 @@ constexpr std::int32_t lowest(Set128 set) {
   const auto low = static_cast<Set64>(set);
   return low != 0 ? std::countr_zero(low) : 64 + std::countr_zero(static_cast<Set64>(set >> 64));
 }
-/// Returns the highest number of a non-empty set.
-constexpr std::int32_t highest(Set64 set) { return 63 - std::countl_zero(set); }
-constexpr std::int32_t highest(Set128 set) {
-  const auto high = static_cast<Set64>(set >> 64);
-  return high != 0 ? 127 - std::countl_zero(high) : highest(static_cast<Set64>(set));
-}
 template <class Set, class Visit>
 void for_each_in(Set set, const Visit& visit) {
   for (; set != 0; set &= set - 1) visit(lowest(set));
