@@ -57,8 +57,7 @@ class Fitting {
     const bool better =
         !fit.plan || (fits ? !fit.fits() || solution.cost < fit.solution.cost : !fit.fits() && bytes < fit.plan->bytes);
     if (better) {
-      take(solution);
-      fit.plan = std::move(plan);
+      take(solution, std::move(plan));
     }
     return bytes;
   }
@@ -78,8 +77,7 @@ class Fitting {
       if (plan->bytes > fit.budget) return;
       known = evaluated(*options_.search.start);
     }
-    take(known);
-    fit.plan = std::move(plan);
+    take(known, std::move(plan));
   }
 
   solvers::Solution evaluated(const core::Schedule& schedule) const {
@@ -116,16 +114,14 @@ class Fitting {
   bool take_secured() {
     if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->memory() >= fit.plan->bytes))
       return false;
-    take(evaluated(fit.least->schedule));
-    fit.plan = fit.least->plan;
+    take(evaluated(fit.least->schedule), fit.least->plan);
     return fit.fits();
   }
 
   void take_fallback() {
     const PlannedSchedule* const known = options_.fallback;
     if (fit.fits() || known == nullptr || known->memory() > fit.budget) return;
-    take(evaluated(known->schedule));
-    fit.plan = known->plan;
+    take(evaluated(known->schedule), known->plan);
   }
 
   /// Searches for a schedule and its addresses together. Is called if the plan of the schedule `first` needs `planned`
@@ -211,8 +207,7 @@ class Fitting {
     if (!found || (fit.fits() && found->cost >= fit.solution.cost)) return;
     if (!solvers::can_be_planned(problem_.graph, found->schedule)) return;
     core::Plan plan = plan_of(problem_.graph, *found, planning(watch_.rest().seconds));
-    take(evaluated(found->schedule));
-    fit.plan = std::move(plan);
+    take(evaluated(found->schedule), std::move(plan));
   }
 
   /// Plans schedules of Solution::others, the cheapest first, until one of them fits. If the current answer fits, only
@@ -251,7 +246,8 @@ class Fitting {
     all.stop = solution.stop;
   }
 
-  void take(const solvers::Solution& solution) {
+  void take(const solvers::Solution& solution, std::optional<core::Plan> plan = std::nullopt) {
+    fit.plan = std::move(plan);
     fit.solution.schedule = solution.schedule;
     fit.solution.peak = solution.peak;
     fit.solution.cost = solution.cost;
