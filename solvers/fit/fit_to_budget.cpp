@@ -41,24 +41,16 @@ class Fitting {
     }
     // A plan gets at most a quarter of the remaining time, because further plans and searches can follow.
     const solvers::PlanOptions planning = this->planning(std::min(most_seconds, watch_.rest().seconds / 4));
-    core::Plan plan;
-    if (options_.search.scope.order == solvers::OrderRule::free) {
-      auto [schedule, found] = solvers::plan_some_order(problem_.graph, solution.schedule, planning);
-      if (schedule.steps != solution.schedule.steps) {
-        solution.schedule = std::move(schedule);
-        solution.peak = core::evaluate(rounded_.graph, solution.schedule).peak;
-      }
-      plan = std::move(found.plan);
-    } else {
-      plan = solvers::plan_memory(problem_.graph, solution.schedule, planning);
+    auto [schedule, planned] = plan_within(options_.search.scope, problem_.graph, solution.schedule, planning);
+    if (schedule != solution.schedule) {
+      solution.schedule = std::move(schedule);
+      solution.peak = core::evaluate(rounded_.graph, solution.schedule).peak;
     }
-    const std::int64_t bytes = plan.bytes;
+    const std::int64_t bytes = planned.plan.bytes;
     const bool fits = bytes <= fit.budget;
     const bool better =
         !fit.plan || (fits ? !fit.fits() || solution.cost < fit.solution.cost : !fit.fits() && bytes < fit.plan->bytes);
-    if (better) {
-      take(solution, std::move(plan));
-    }
+    if (better) take(solution, std::move(planned.plan));
     return bytes;
   }
 

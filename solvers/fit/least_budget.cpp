@@ -107,15 +107,10 @@ class LeastBudgetSearch {
       least_.lowest = one.schedule;
     }
     if (!options_.peak_only) {
-      const solvers::PlanOptions options = planning();
-      if (options_.search.scope.order == solvers::OrderRule::free) {
-        solvers::PlannedOrder planned = solvers::plan_some_order(problem_.graph, one.schedule, options);
-        if (planned.schedule != one.schedule)
-          one = PlannedSchedule(problem_.graph, std::move(planned.schedule), std::nullopt);
-        one.plan = std::move(planned.plan.plan);
-      } else {
-        one.plan = solvers::find_plan(solvers::plan_problem(problem_.graph, one.schedule), options).plan;
-      }
+      solvers::PlannedOrder planned = plan_within(options_.search.scope, problem_.graph, one.schedule, planning());
+      if (planned.schedule != one.schedule)
+        one = PlannedSchedule(problem_.graph, std::move(planned.schedule), std::nullopt);
+      one.plan = std::move(planned.plan.plan);
       if (peak <= lowest_.first) {
         latest_planned_ = one.schedule;
         latest_plan_ = one.plan;

@@ -19,6 +19,10 @@ solvers::PlacedSchedule placed_as(const core::Schedule& schedule, const core::Pl
 /// if there are none, or if the offsets are not valid for this graph and alignment.
 std::optional<core::Plan> plan_of_start(const core::Graph& graph, const solvers::SolveOptions& options,
                                         std::int64_t alignment);
+/// Plans a schedule. If the scope allows any order, also plans other orders of the same steps, as
+/// solvers::plan_some_order() does.
+solvers::PlannedOrder plan_within(const solvers::Scope& scope, const core::Graph& graph, const core::Schedule& schedule,
+                                  const solvers::PlanOptions& options);
 /// Makes the plan and checks it. Throws InputError if the offsets are not valid addresses for the schedule's buffers,
 /// and DefectError if the plan is wrong.
 core::Plan plan_of(const core::Graph& graph, const solvers::PlacedSchedule& placed,

@@ -187,7 +187,6 @@ class LiveSetSearch {
   static std::uint64_t hash_of(Set set);
   static std::uint64_t hash_of(const State& state) { return hash_of(state.memory) * 31 ^ hash_of(~state.ran); }
 
-  Result search(const LiveSetProblem<Set>& problem, const LiveSetLimits& limits, core::Stopwatch& watch);
   bool next_entry(Entry& entry);
   void prepare(const LiveSetProblem<Set>& problem, const LiveSetLimits& limits);
   std::int64_t cost_of(std::int32_t v) const { return limits_.free_of_cost ? 0 : problem_->nodes[v].cost; }

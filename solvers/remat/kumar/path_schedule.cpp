@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "cairn/core/support/random.h"
 #include "cairn/core/support/saturating.h"
 
 namespace cairn::solvers {
@@ -19,12 +20,6 @@ using core::ValueId;
 constexpr std::int64_t kMostLength = std::int64_t{1} << 61;
 /// An index after all nodes. The item with this index is not a node, but stands for the end of an interleaved schedule.
 constexpr std::int32_t kAfterAll = std::numeric_limits<std::int32_t>::max();
-
-std::uint64_t mixed(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 
@@ -175,8 +170,8 @@ std::int32_t PathScheduler::compute(const std::vector<std::int32_t>& targets) {
   // Equal calls share a list. A call's steps depend only on its targets and on the nodes that it has to run.
   Key key{nodes.size(), targets.size()};
   const auto add = [&](std::uint64_t number, std::uint64_t salt) {
-    key.a += mixed(number * 2 + salt + 0x9e3779b97f4a7c15ULL);
-    key.b += mixed(~(number * 2 + salt) * 0xd1342543de82ef95ULL);
+    key.a += core::Random(number * 2 + salt).next();
+    key.b += core::Random(~(number * 2 + salt) * 0xd1342543de82ef95ULL).next();
   };
   for (const std::int32_t v : nodes) add(static_cast<std::uint64_t>(v), 0);
   for (const std::int32_t v : targets) add(static_cast<std::uint64_t>(v), 1);

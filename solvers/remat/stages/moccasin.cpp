@@ -127,10 +127,11 @@ class RetentionModel {
   }
 
   core::Schedule schedule(const EngineAnswer& answer) const {
+    const auto whole = [&](Variable variable) { return answer.whole(variable); };
     std::vector<std::pair<std::int64_t, NodeId>> order;
     for (const Run& run : runs_) {
       const bool active = run.first || answer.whole(run.active) != 0;
-      if (active) order.emplace_back(value(run.at, answer), node(run.rank));
+      if (active) order.emplace_back(value(run.at, whole), node(run.rank));
     }
     std::sort(order.begin(), order.end());
     core::Schedule schedule;
@@ -158,8 +159,9 @@ class RetentionModel {
   std::int64_t places() const { return staged_ ? n_ : first_run_[n_]; }
   std::int64_t horizon() const { return staged_ ? std::int64_t{n_} * n_ : first_run_[n_]; }
 
-  static std::int64_t value(const Affine& affine, const EngineAnswer& answer) {
-    return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * answer.whole(affine.variable));
+  template <class ValueOf>
+  static std::int64_t value(const Affine& affine, const ValueOf& value_of) {
+    return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * value_of(affine.variable));
   }
 
   /// Counts for each node the runs that can be useful, at most `c`. A node that is not kept and has no readers needs no
@@ -366,19 +368,16 @@ class RetentionModel {
     std::vector<std::int64_t> at(runs_.size(), -1);  // time of each run; -1: the run does not take place
     std::vector<std::int32_t> runs(static_cast<std::size_t>(n_), 0);
     std::vector<std::int32_t> run_of_step;
-    std::int64_t stage = 0, step = 0;
+    std::int64_t stage = 0;
     for (const NodeId v : schedule.steps) {
       const std::int32_t r = rank_[v], k = first_run_[r] + runs[r]++;
+      const auto step = static_cast<std::int64_t>(run_of_step.size());
       run_of_step.push_back(k < first_run_[r + 1] ? k : kNoRun);
-      if (k >= first_run_[r + 1]) {  // the model has no variable for this run, because the run is useless
-        ++step;
-        continue;
-      }
+      if (run_of_step.back() == kNoRun) continue;  // the model has no variable for this run, because the run is useless
       at[k] = staged_ ? stage * n_ + r : step;
       if (runs_[k].place != Affine::kNone) values[runs_[k].place] = staged_ ? stage : step;
       if (!runs_[k].first) values[runs_[k].active] = 1;
       if (runs[r] == 1) ++stage;
-      ++step;
     }
     for (std::size_t k = 0; k < runs_.size(); ++k) {
       if (at[k] >= 0 || runs_[k].first) continue;
@@ -392,11 +391,9 @@ class RetentionModel {
       const std::int32_t reader = to_end ? k : run_of_step[static_cast<std::size_t>(life.last)];
       values[ends_[k][life.output]] = to_end ? horizon() : at[reader == kNoRun ? k : reader] + 1;
     }
-    const auto value_of = [&](const Affine& affine) {
-      return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * values[affine.variable]);
-    };
+    const auto whole = [&](Variable variable) { return values[variable]; };
     for (const auto& [start, end, size] : sizes_)
-      values[size] = std::max<std::int64_t>(value_of(end) - value_of(start), 0);
+      values[size] = std::max<std::int64_t>(value(end, whole) - value(start, whole), 0);
     for (const auto& [literal, u, w, threshold] : literals_) {
       if (at[u] < 0) continue;
       values[literal] = threshold >= 0 ? values[runs_[u].place] <= threshold : at[w] >= 0 && at[u] < at[w];
