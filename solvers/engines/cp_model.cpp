@@ -1,7 +1,5 @@
 #include "cairn/solvers/engines/cp_model.h"
 
-#include <stdexcept>
-
 #include "cairn/solvers/engines/wire_format.h"
 
 namespace cairn::solvers {
@@ -189,21 +187,6 @@ std::string CpModel::serialize(std::span<const std::int64_t> hint) const {
     tail.message(model_field::kHint, assignment);
   }
   return variable_protos_ + constraint_protos_ + tail.str();
-}
-
-CpModel cp_model_of(const LinearModel& model) {
-  CpModel cp;
-  std::vector<LinearTerm> objective;
-  for (const LinearModel::Column& column : model.columns()) {
-    if (column.lower <= -LinearModel::kInfinity || column.upper >= LinearModel::kInfinity)
-      throw std::logic_error("a variable without a bound in a constraint program");
-    const CpModel::Variable variable = cp.add_variable(column.lower, column.upper);
-    if (column.cost != 0) objective.push_back({variable, column.cost});
-  }
-  for (std::size_t row = 0; row < model.rows().size(); ++row)
-    cp.add_linear(model.terms(row), model.rows()[row].lower, model.rows()[row].upper);
-  cp.minimize(objective);
-  return cp;
 }
 
 }  // namespace cairn::solvers

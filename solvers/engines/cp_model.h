@@ -80,8 +80,4 @@ class CpModel {
   std::int32_t variables_ = 0, constraints_ = 0;
 };
 
-/// Converts a linear program to a constraint program with the same variables. Throws std::logic_error if a variable has
-/// an infinite bound.
-CpModel cp_model_of(const LinearModel& model);
-
 }  // namespace cairn::solvers

@@ -164,7 +164,18 @@ EngineAnswer solve_cp(const CpModel& model, const EngineOptions& options) {
 }
 
 EngineAnswer solve_cp(const LinearModel& model, const EngineOptions& options) {
-  return solve_cp(cp_model_of(model), options);
+  CpModel cp;
+  std::vector<LinearTerm> objective;
+  for (const LinearModel::Column& column : model.columns()) {
+    if (column.lower <= -LinearModel::kInfinity || column.upper >= LinearModel::kInfinity)
+      throw std::logic_error("a variable without a bound in a constraint program");
+    const CpModel::Variable variable = cp.add_variable(column.lower, column.upper);
+    if (column.cost != 0) objective.push_back({variable, column.cost});
+  }
+  for (std::size_t row = 0; row < model.rows().size(); ++row)
+    cp.add_linear(model.terms(row), model.rows()[row].lower, model.rows()[row].upper);
+  cp.minimize(objective);
+  return solve_cp(cp, options);
 }
 
 std::int64_t EngineAnswer::whole(std::int32_t variable) const { return std::llround(values[variable]); }

@@ -69,8 +69,8 @@ EngineAnswer solve_relaxation(const LinearModel& model, const EngineOptions& opt
 /// Solves a constraint program with CP-SAT. Throws InputError if CP-SAT is missing or the program is too large for it,
 /// and std::runtime_error if the engine's answer is malformed.
 EngineAnswer solve_cp(const CpModel& model, const EngineOptions& options);
-/// Solves a linear program with CP-SAT, which treats every variable as whole. All variables must have finite bounds.
-/// Throws as solve_cp() for a constraint program does.
+/// Solves a linear program with CP-SAT, which treats every variable as whole. Throws as solve_cp() for a constraint
+/// program does, and std::logic_error if a variable has an infinite bound.
 EngineAnswer solve_cp(const LinearModel& model, const EngineOptions& options);
 
 }  // namespace cairn::solvers

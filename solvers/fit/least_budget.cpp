@@ -257,18 +257,14 @@ class LeastBudgetSearch {
     plan_met();
   }
 
+  /// Plans the schedule of lowest peak without reordering its steps, if this can give a lower plan than the lowest
+  /// known.
   void plan_again(std::int64_t part) {
     // Plan work per unit of solver work. With this factor, the plan takes about as long as a call of the solver.
     constexpr std::int64_t kWorkOfPart = 400;
-    if (!options_.peak_only && !done()) plan_lowest(kWorkOfPart * part);
-  }
-
-  /// Plans the schedule of lowest peak without reordering its steps, if this can give a lower plan than the lowest
-  /// known.
-  void plan_lowest(std::int64_t work) {
-    if (least_.memory() <= lowest_.first) return;
+    if (options_.peak_only || done() || least_.memory() <= lowest_.first) return;
     solvers::PlanOptions options = planning();
-    options.limit.work = std::min(options_.plan.limit.work, work);
+    options.limit.work = std::min(options_.plan.limit.work, kWorkOfPart * part);
     solvers::PlanSolution planned = solvers::find_plan(solvers::plan_problem(problem_.graph, least_.lowest), options);
     keep(PlannedSchedule(problem_.graph, least_.lowest, std::move(planned.plan)), solver_.name);
   }

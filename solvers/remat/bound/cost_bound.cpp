@@ -38,13 +38,13 @@ class CostBounding {
     raise(cost_of(graph_, graph_.input_order()));
     answer_.infeasible = core::peak_lower_bound(graph_) > options_.budget;
     const bool with_engine = options_.engine && highs_missing().empty();
-    while (!finished() && !done_) {
-      done_ = true;
+    bool again = true;
+    while (again && !finished()) {
       const std::int64_t known = known_cost();
       raise_by_prices(known, with_engine);
       if (!finished() && with_engine && !solve_with_engine()) break;
       // With a lower known cost, the relaxation can be smaller and its bound higher. So everything is tried again.
-      if (known_cost() < known) done_ = false;
+      again = known_cost() < known;
     }
     answer_.work = watch_.work();
     return answer_;
@@ -230,7 +230,6 @@ class CostBounding {
   core::Stopwatch watch_;
   core::Evaluator evaluator_;
   CostBound answer_;
-  bool done_ = false;
 };
 
 }  // namespace

@@ -298,14 +298,12 @@ class RetentionModel {
   /// place.
   Literal before(std::int32_t u, std::int32_t w) {
     const Run &earlier = runs_[u], &later = runs_[w];
-    if (staged_ && earlier.first) return true_;
-    if (!staged_ && earlier.first && later.first) {
-      add_order(earlier.at, later.at, 1, {});
+    if (earlier.first) {
+      // Run u is the first run of its node. So it is before the first run of every reader, and before all other runs of
+      // the readers.
+      if (!staged_ && later.first) add_order(earlier.at, later.at, 1, {});
       return true_;
     }
-    // Run u is the first run of its node. So it is before the first run of every reader, and before all other runs of
-    // the readers.
-    if (!staged_ && earlier.first) return true_;
     if (staged_ && later.first) {
       const auto [known, is_new] = thresholds_.try_emplace({u, later.rank}, 0);
       if (!is_new) return known->second;

@@ -102,10 +102,8 @@ std::vector<bool> Program::broken_by(const EngineAnswer& engine) const {
 
 std::vector<std::int32_t> Program::steps_of(std::int32_t t) const {
   std::vector<std::int32_t> steps;
-  if (t >= model.first_again) {
-    for (std::int32_t k = 0; k < t; ++k) {
-      if (can_run_again(t, k)) steps.push_back(k);
-    }
+  for (std::int32_t k = 0; k < t; ++k) {
+    if (can_run_again(t, k)) steps.push_back(k);
   }
   steps.push_back(t);
   return steps;
@@ -113,7 +111,7 @@ std::vector<std::int32_t> Program::steps_of(std::int32_t t) const {
 
 bool Program::can_run_again(std::int32_t t, std::int32_t k) const {
   const ComputeNode& node = model.nodes[k];
-  return again_ && t >= model.first_again && k < t && !node.backward && k != model.loss && t <= last_use_[k] &&
+  return again_ && t >= model.first_again && !node.backward && k != model.loss && t <= last_use_[k] &&
          std::any_of(node.ways.begin(), node.ways.end(), [](const Way& way) { return way.again; });
 }
 
@@ -216,14 +214,6 @@ std::vector<Program::Variable> Program::readings(std::int32_t t, std::int32_t k,
   return runs;
 }
 
-std::vector<std::int32_t> Program::readers_among(const std::vector<std::int32_t>& steps, std::size_t d) const {
-  std::vector<std::int32_t> readers;
-  for (const std::int32_t k : steps) {
-    if (std::binary_search(model.data[d].readers.begin(), model.data[d].readers.end(), k)) readers.push_back(k);
-  }
-  return readers;
-}
-
 void Program::add_values(std::int32_t t) {
   if (kept_.empty()) {
     kept_.assign(model.nodes.size() + 1, std::vector<Variable>(model.data.size(), kAbsent));
@@ -245,8 +235,8 @@ void Program::add_values(std::int32_t t) {
     // Go through the readers from the last to the first, because each variable depends on the next one.
     Variable later = kept(t + 1, d);
     std::vector<std::pair<std::int32_t, Variable>>& needed = needed_[t][d];
-    std::vector<std::int32_t> readers = readers_among(steps, d);
-    for (auto reader = readers.rbegin(); reader != readers.rend(); ++reader) {
+    for (auto reader = steps.rbegin(); reader != steps.rend(); ++reader) {
+      if (!std::binary_search(datum.readers.begin(), datum.readers.end(), *reader)) continue;
       const Variable now = linear.add_binary();
       if (later != kAbsent) linear.add_row({{{now, 1}, {later, -1}}}, 0, LinearModel::kInfinity);
       std::vector<LinearTerm> reads{{now, 1}};

@@ -86,9 +86,6 @@ class Program {
   /// Returns the variables that say whether compute node k runs in phase t in a way that reads datum d.
   std::vector<Variable> readings(std::int32_t t, std::int32_t k, std::size_t d) const;
 
-  /// Returns those of the given compute nodes that read datum d.
-  std::vector<std::int32_t> readers_among(const std::vector<std::int32_t>& steps, std::size_t d) const;
-
   /// Adds the variables kept_[t][d], which say whether datum d is in memory before phase t. Adds one variable to
   /// needed_[t][d] for each reader of d. It says whether this reader or a later one needs d in phase t, or d is in
   /// memory after the phase.
