@@ -28,8 +28,7 @@ void LinearModel::add_sum(const LinearSum& sum, std::int64_t lower, std::int64_t
 }
 
 void LinearSum::merge() {
-  std::sort(terms.begin(), terms.end(),
-            [](const LinearTerm& a, const LinearTerm& b) { return a.variable < b.variable; });
+  std::ranges::sort(terms, {}, &LinearTerm::variable);
   std::size_t size = 0;
   for (std::size_t i = 0; i < terms.size();) {
     LinearTerm merged{terms[i].variable, 0};

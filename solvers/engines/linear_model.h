@@ -10,6 +10,7 @@ namespace cairn::solvers {
 struct LinearTerm {
   std::int32_t variable = 0;
   std::int64_t factor = 1;
+  bool operator==(const LinearTerm&) const = default;
 };
 
 /// A sum of terms and a constant. A model can use kZero and kOne instead of a variable whose value is known to be 0 or

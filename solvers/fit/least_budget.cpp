@@ -137,9 +137,7 @@ class LeastBudgetSearch {
       const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
       if (found.valid()) lowest.emplace_back(found, &schedule);
     }
-    std::stable_sort(lowest.begin(), lowest.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.first.peak, a.first.cost) < std::pair(b.first.peak, b.first.cost);
-    });
+    std::ranges::stable_sort(lowest, {}, [](const auto& one) { return std::pair(one.first.peak, one.first.cost); });
     int planned = 0;
     for (auto& [found, schedule] : lowest) {
       if (planned == kMost || found.peak - rounded_.plan_slack >= least_.memory() || is_enough()) break;

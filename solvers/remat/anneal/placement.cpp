@@ -396,9 +396,8 @@ bool Placement::straighten(bool from_top) {
   if (from_top) {
     for (Item& item : line_) item.place.move_to(capacity_ - item.place.top);
   }
-  std::sort(line_.begin(), line_.end(), [](const Item& a, const Item& b) {
-    return std::tuple(a.place.bottom, a.place.top, a.rect) < std::tuple(b.place.bottom, b.place.top, b.rect);
-  });
+  std::ranges::sort(line_, {},
+                    [](const Item& item) { return std::tuple(item.place.bottom, item.place.top, item.rect); });
   for (std::size_t i = 0; i < line_.size(); ++i) {
     Place& p = line_[i].place;
     std::int64_t bottom = 0;

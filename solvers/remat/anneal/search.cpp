@@ -283,8 +283,7 @@ class Search {
   }
 
   bool runs_ended() const {
-    return std::all_of(islands_.begin(), islands_.end(),
-                       [&](const auto& island) { return island->ended_runs() > aimed_runs_; });
+    return std::ranges::all_of(islands_, [&](const auto& island) { return island->ended_runs() > aimed_runs_; });
   }
 
   /// Returns whether the part of the limit that is meant for lowering the peak is used up. The rest of the limit is for

@@ -56,9 +56,8 @@ std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core:
   for (std::size_t part = 0; part < most; ++part) {
     const auto begin = chain.begin() + static_cast<std::ptrdiff_t>(part * chain.size() / most);
     const auto end = chain.begin() + static_cast<std::ptrdiff_t>((part + 1) * chain.size() / most);
-    thinned.push_back(*std::max_element(begin, end, [&](core::NodeId a, core::NodeId b) {
-      return bytes_while_running(graph, a) < bytes_while_running(graph, b);
-    }));
+    const auto bytes = [&](core::NodeId v) { return bytes_while_running(graph, v); };
+    thinned.push_back(*std::ranges::max_element(begin, end, {}, bytes));
   }
   return thinned;
 }

@@ -226,8 +226,7 @@ Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
 
 template <class Set>
 Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
-  const auto end = std::upper_bound(by_cost_.begin(), by_cost_.end(), cost,
-                                    [](std::int64_t most, const auto& entry) { return most < entry.first; });
+  const auto end = std::ranges::upper_bound(by_cost_, cost, {}, &std::pair<std::int64_t, Set>::first);
   return end == by_cost_.begin() ? 0 : (end - 1)->second;
 }
 

@@ -42,15 +42,13 @@ class OptionList {
     const auto covers = [](const OptionNeeds& a, const OptionNeeds& b) {
       return a.cost <= b.cost && a.peak <= b.peak && a.between <= b.between;
     };
-    if (std::any_of(needs_.begin(), needs_.end(), [&](const OptionNeeds& known) { return covers(known, needs); }))
-      return;
+    if (std::ranges::any_of(needs_, [&](const OptionNeeds& known) { return covers(known, needs); })) return;
     for (std::size_t i = needs_.size(); i-- > 0;) {
       if (!covers(needs, needs_[i])) continue;
       needs_.erase(needs_.begin() + static_cast<std::ptrdiff_t>(i));
       options_.erase(options_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    const auto place = std::upper_bound(needs_.begin(), needs_.end(), needs,
-                                        [](const OptionNeeds& a, const OptionNeeds& b) { return a.cost < b.cost; });
+    const auto place = std::ranges::upper_bound(needs_, needs.cost, {}, &OptionNeeds::cost);
     options_.insert(options_.begin() + (place - needs_.begin()), std::move(option));
     needs_.insert(place, needs);
   }
@@ -239,10 +237,9 @@ class Hierarchy {
         }
         add(graph_.output_count(v));
         for (const ValueId x : graph_.outputs(v)) {
-          const auto readers = graph_.readers(x);
           add(graph_.value_size(x));
           add(graph_.value_kept(x));
-          add(std::any_of(readers.begin(), readers.end(), [&](NodeId reader) { return !place.contains(reader); }));
+          add(std::ranges::any_of(graph_.readers(x), [&](NodeId reader) { return !place.contains(reader); }));
         }
       }
     }

@@ -155,8 +155,7 @@ std::int64_t PathScheduler::bytes_in_order(const std::vector<std::int32_t>& node
 
 std::vector<std::int32_t> PathScheduler::at(const std::vector<std::int32_t>& nodes, std::int32_t bag) const {
   std::vector<std::int32_t> held;
-  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(held),
-               [&](std::int32_t v) { return intervals_[v].contains(bag); });
+  std::ranges::copy_if(nodes, std::back_inserter(held), [&](std::int32_t v) { return intervals_[v].contains(bag); });
   return held;
 }
 
@@ -225,19 +224,17 @@ PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, cons
   for (const Item& item : items) {
     if (item.node != kAfterAll && intervals_[item.node].contains(middle)) halves.outer.push_back({item.node, {}});
   }
-  const auto by_node = [](const Item& a, const Item& b) { return a.node < b.node; };
-  std::sort(halves.outer.begin(), halves.outer.end(), by_node);
+  std::ranges::sort(halves.outer, {}, &Item::node);
   const std::int32_t last = halves.outer.empty() ? -1 : halves.outer.back().node;
   // The paper's u_1, u_2, ... are the nodes `in_middle`, and the items up to the last node of X_m.
   for (const std::int32_t v : in_middle) halves.before.push_back({v, {}});
   for (const Item& item : items) (item.node > last ? halves.lower : halves.before).push_back({item.node, {}});
-  std::sort(halves.before.begin(), halves.before.end(), by_node);
+  std::ranges::sort(halves.before, {}, &Item::node);
   halves.outer.push_back({kAfterAll, {}});
   // A node that must be in memory although no item reads it is computed as early as possible: before the first item
   // that comes after it.
   const auto after = [](std::vector<Item>& list, std::int32_t v) {
-    return std::upper_bound(list.begin(), list.end(), v,
-                            [](std::int32_t value, const Item& item) { return value < item.node; });
+    return std::ranges::upper_bound(list, v, {}, &Item::node);
   };
   for (const Item& item : items) {
     for (const std::int32_t v : item.also) {

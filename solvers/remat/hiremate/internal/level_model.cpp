@@ -125,9 +125,7 @@ Way Model::measured(std::int32_t k, std::vector<NodeId> steps, std::span<const V
     way.reads.push_back({datum, last});
     data[datum].readers.push_back(k);
   }
-  std::sort(way.reads.begin(), way.reads.end(), [](const Way::Read& a, const Way::Read& b) {
-    return std::pair(a.last, a.datum) < std::pair(b.last, b.datum);
-  });
+  std::ranges::sort(way.reads, {}, [](const Way::Read& read) { return std::pair(read.last, read.datum); });
   const auto stays = [&](ValueId x) {
     const std::int32_t datum = datum_of(x);
     return (datum != kAbsent && data[datum].maker == k) || std::binary_search(saved.begin(), saved.end(), x);

@@ -7,6 +7,14 @@
 #include <algorithm>
 
 namespace cairn::solvers::level {
+namespace {
+
+/// Returns whether one of the reads is a read of datum d.
+bool contain(std::span<const Way::Read> reads, std::size_t d) {
+  return std::ranges::find(reads, static_cast<std::int32_t>(d), &Way::Read::datum) != reads.end();
+}
+
+}  // namespace
 
 Program::Program(const Model& level, const LevelBudget& budget, const LevelSearch& search)
     : model(level),
@@ -204,12 +212,8 @@ std::vector<Program::Variable> Program::readings(std::int32_t t, std::int32_t k,
   std::vector<Variable> runs;
   const ComputeNode& node = model.nodes[k];
   for (std::size_t w = 0; w < node.ways.size(); ++w) {
-    const auto& reads = node.ways[w].reads;
     const Variable run = node.backward ? runs_backward(k, w) : run_[t][k][w];
-    if (run != kAbsent && std::any_of(reads.begin(), reads.end(), [&](const Way::Read& read) {
-          return read.datum == static_cast<std::int32_t>(d);
-        }))
-      runs.push_back(run);
+    if (run != kAbsent && contain(node.ways[w].reads, d)) runs.push_back(run);
   }
   return runs;
 }
@@ -279,8 +283,7 @@ LinearSum Program::held_at(std::int32_t t, std::int32_t k, std::span<const Way::
   for (std::size_t d = 0; d < model.data.size(); ++d) {
     const Datum& datum = model.data[d];
     if (datum.bytes == 0 || datum.maker > t) continue;
-    const bool read = std::any_of(still.begin(), still.end(),
-                                  [&](const Way::Read& r) { return r.datum == static_cast<std::int32_t>(d); });
+    const bool read = contain(still, d);
     if (constant(datum)) {
       if (datum.maker == t || datum.maker == k) continue;  // an output is counted in the bytes of the way itself
       const std::int32_t last = datum.readers.empty() ? datum.maker : datum.readers.back();
@@ -316,9 +319,6 @@ bool Program::goes_on() {
 }
 
 void Program::add_memory(std::int32_t t) {
-  const auto same = [](const LinearTerm& a, const LinearTerm& b) {
-    return a.variable == b.variable && a.factor == b.factor;
-  };
   for (const std::int32_t k : steps_of(t)) {
     if (k == model.loss) continue;
     const ComputeNode& node = model.nodes[k];
@@ -336,10 +336,7 @@ void Program::add_memory(std::int32_t t) {
       for (const Way::Piece& piece : corrections_ ? way.pieces : whole) {
         if (!goes_on()) return;
         LinearSum held = held_at(t, k, std::span(way.reads).subspan(static_cast<std::size_t>(piece.from)));
-        auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& other) {
-          return std::equal(held.terms.begin(), held.terms.end(), other.held.terms.begin(), other.held.terms.end(),
-                            same);
-        });
+        auto row = std::ranges::find_if(rows, [&](const Row& other) { return other.held.terms == held.terms; });
         if (row == rows.end()) {
           memory_terms_ += held.terms.size();
           rows.push_back({std::move(held), {}});
