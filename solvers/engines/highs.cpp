@@ -178,7 +178,7 @@ class Run {
       std::vector<int> variables;
       std::vector<double> hint;
       for (std::size_t j = 0; j < options_.hint.size(); ++j) {
-        if (options_.hint[j] == EngineOptions::kNoHint) continue;
+        if (options_.hint[j] == CpModel::kNoHint) continue;
         variables.push_back(static_cast<int>(j));
         hint.push_back(static_cast<double>(options_.hint[j]) / scales_.column[j]);
       }

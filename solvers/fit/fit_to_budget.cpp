@@ -179,7 +179,7 @@ class Fitting {
       const bool known = fit.plan && schedule.steps == fit.solution.schedule.steps;
       const core::Plan plan =
           known ? *fit.plan : solvers::plan_memory(problem_.graph, schedule, planning(watch_.rest().seconds / 8));
-      starts.push_back(placed_as(schedule, plan));
+      starts.push_back({schedule, core::offsets_of(plan), 0});
     }
     solvers::PlacedSearchOptions search{.budget = fit.budget / options_.plan.alignment * options_.plan.alignment,
                                         .scope = options_.search.scope,

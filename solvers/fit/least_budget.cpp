@@ -283,8 +283,8 @@ class LeastBudgetSearch {
     for (int i = 0; i < kTries && may_call(part) && least_.schedule.length() <= kLongest; ++i) {
       const std::int64_t budget = (low + (least_.memory() - low) / 2) / unit * unit;
       if (budget < low || budget >= least_.memory()) return;
-      std::vector<solvers::PlacedSchedule> starts{placed_as(least_.schedule, *least_.plan)};
-      if (latest_plan_) starts.push_back(placed_as(latest_planned_, *latest_plan_));
+      std::vector<solvers::PlacedSchedule> starts{{least_.schedule, core::offsets_of(*least_.plan), 0}};
+      if (latest_plan_) starts.push_back({latest_planned_, core::offsets_of(*latest_plan_), 0});
       const solvers::PlacedSolution found =
           solvers::search_placed(rounded_.graph, starts,
                                  {.budget = budget,

@@ -10,11 +10,10 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/remat/anneal/placed_search.h"
 
-/// Conversions between core::Plan and solvers::PlacedSchedule (a schedule with its addresses), which
-/// solvers::search_placed() takes and returns.
+/// Plans of schedules whose addresses are known, for example of a solvers::PlacedSchedule that solvers::search_placed()
+/// returns.
 namespace cairn::fit {
 
-solvers::PlacedSchedule placed_as(const core::Schedule& schedule, const core::Plan& plan);
 /// Returns the plan of the schedule options.search.start with the offsets options.search.start_offsets. Returns nothing
 /// if there are none, or if the offsets are not valid for this graph and alignment.
 std::optional<core::Plan> plan_of_start(const core::Graph& graph, const solvers::SolveOptions& options,

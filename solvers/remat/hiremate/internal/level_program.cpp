@@ -54,7 +54,7 @@ LevelAnswer Program::read(const EngineAnswer& engine) const {
 }
 
 std::vector<std::int64_t> Program::values_of(const std::vector<LevelAnswer::Run>& runs) const {
-  std::vector<std::int64_t> values(linear.columns().size(), EngineOptions::kNoHint);
+  std::vector<std::int64_t> values(linear.columns().size(), CpModel::kNoHint);
   for (const auto& of_phase : run_) {
     for (const auto& of_node : of_phase) {
       for (const Variable run : of_node) {
@@ -72,7 +72,7 @@ std::vector<std::int64_t> Program::values_of(const std::vector<LevelAnswer::Run>
     for (std::size_t t = 0; t < saved_[k].size(); ++t) {
       for (std::size_t w = 0; w < saved_[k][t].size(); ++w) {
         const Variable variable = saved_[k][t][w];
-        if (variable == kAbsent || values[variable] != EngineOptions::kNoHint) continue;
+        if (variable == kAbsent || values[variable] != CpModel::kNoHint) continue;
         const Variable run = run_[t][k].empty() ? kAbsent : run_[t][k][w];
         const Variable before = saved_[k][t - 1].empty() ? kAbsent : saved_[k][t - 1][w];
         values[variable] = (run == kAbsent ? 0 : values[run]) + (before == kAbsent ? 0 : values[before]);
