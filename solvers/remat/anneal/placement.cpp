@@ -14,16 +14,6 @@ namespace cairn::solvers {
 using core::EditableSchedule;
 using core::NodeId;
 
-bool Placement::takes(const core::Graph& graph) {
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.scratch(v) < 0) return false;
-    for (std::int32_t k = 0; k < graph.output_count(v); ++k) {
-      if (graph.inplace(graph.value({v, k})) != core::kNoValue) return false;
-    }
-  }
-  return true;
-}
-
 Placement::Placement(const core::Graph& graph, std::int64_t capacity, std::uint64_t seed)
     : graph_(graph), capacity_(capacity), random_(seed) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {

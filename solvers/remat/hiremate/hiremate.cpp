@@ -42,26 +42,21 @@ class OptionList {
     const auto covers = [](const OptionNeeds& a, const OptionNeeds& b) {
       return a.cost <= b.cost && a.peak <= b.peak && a.between <= b.between;
     };
-    if (std::ranges::any_of(needs_, [&](const OptionNeeds& known) { return covers(known, needs); })) return;
-    for (std::size_t i = needs_.size(); i-- > 0;) {
-      if (!covers(needs, needs_[i])) continue;
-      needs_.erase(needs_.begin() + static_cast<std::ptrdiff_t>(i));
-      options_.erase(options_.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-    const auto place = std::ranges::upper_bound(needs_, needs.cost, {}, &OptionNeeds::cost);
-    options_.insert(options_.begin() + (place - needs_.begin()), std::move(option));
-    needs_.insert(place, needs);
+    if (std::ranges::any_of(entries_, [&](const Entry& known) { return covers(known.needs, needs); })) return;
+    std::erase_if(entries_, [&](const Entry& known) { return covers(needs, known.needs); });
+    const auto cost = [](const Entry& known) { return known.needs.cost; };
+    entries_.insert(std::ranges::upper_bound(entries_, needs.cost, {}, cost), {needs, std::move(option)});
   }
 
   /// Selects at most `most` options: the cheapest one, the one of least memory, and then repeatedly the one whose
   /// memory differs most from that of all selected ones. Returns them by ascending cost.
   std::vector<LayerOption> spread(std::size_t most) const {
     std::vector<std::int64_t> memory;
-    for (const OptionNeeds& needs : needs_) memory.push_back(needs.between + needs.peak);
+    for (const Entry& entry : entries_) memory.push_back(entry.needs.between + entry.needs.peak);
     std::vector<std::size_t> chosen{0};
-    if (needs_.size() > 1 && most > 1)
+    if (entries_.size() > 1 && most > 1)
       chosen.push_back(static_cast<std::size_t>(std::min_element(memory.begin() + 1, memory.end()) - memory.begin()));
-    while (chosen.size() < std::min(most, needs_.size())) {
+    while (chosen.size() < std::min(most, entries_.size())) {
       std::size_t best = 0;
       std::int64_t best_distance = -1;
       for (std::size_t i = 0; i < memory.size(); ++i) {
@@ -77,14 +72,16 @@ class OptionList {
     }
     std::sort(chosen.begin(), chosen.end());
     std::vector<LayerOption> options;
-    for (const std::size_t i : chosen) options.push_back(options_[i]);
+    for (const std::size_t i : chosen) options.push_back(entries_[i].option);
     return options;
   }
-  std::size_t size() const { return options_.size(); }
 
  private:
-  std::vector<LayerOption> options_;
-  std::vector<OptionNeeds> needs_;
+  struct Entry {
+    OptionNeeds needs;
+    LayerOption option;
+  };
+  std::vector<Entry> entries_;
 };
 
 /// Runs TWRemat and RK-ROTOR on a graph within a budget. Calls take(solution) for each solution. Skips RK-ROTOR if it

@@ -52,7 +52,9 @@ class StageSearch {
                core::Stopwatch& watch) {
     assign(start.steps);
     evict_until_it_fits(anchored_, work_, evict_to, noise, watch);
-    retain(assign(in_stages(schedule().steps, ranks_)), goal, noise);
+    const std::int64_t peak = assign(in_stages(schedule().steps, ranks_));
+    retain_where_it_fits(anchored_, work_, std::max(goal, peak), noise);
+    incumbent_.offer(schedule());
   }
 
   /// Calls improve() for the baseline and for the best known schedule, with changing noise. Ends when `rounds`
@@ -86,7 +88,6 @@ class StageSearch {
     builder.set_order(std::move(order));
     return builder.build();
   }
-  bool is_anchor(core::NodeId v) const { return v >= graph_.node_count(); }
 
   /// Makes `steps` the current schedule, with the anchor after each first run and without unneeded steps. Offers this
   /// schedule, and returns its peak.
@@ -105,12 +106,8 @@ class StageSearch {
   }
   core::Schedule schedule() const {
     std::vector<core::NodeId> steps = work_.steps();
-    std::erase_if(steps, [&](core::NodeId v) { return is_anchor(v); });
+    std::erase_if(steps, [&](core::NodeId v) { return v >= graph_.node_count(); });  // these are anchors
     return {std::move(steps)};
-  }
-  void retain(std::int64_t peak, std::int64_t goal, std::uint64_t noise) {
-    retain_where_it_fits(anchored_, work_, std::max(goal, peak), noise);
-    incumbent_.offer(schedule());
   }
 
   const core::Graph& graph_;

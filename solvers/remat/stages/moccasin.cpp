@@ -31,12 +31,6 @@ using Variable = CpModel::Variable;
 using Literal = CpModel::Literal;
 using Affine = CpModel::Affine;
 
-/// Sorts the schedule into stages and drops repeated runs whose values are not read. Keeps the order of first runs.
-core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> steps,
-                                const std::vector<std::int32_t>& rank) {
-  return core::drop_unread(graph, {in_stages(std::move(steps), rank)}, true);
-}
-
 /// Adds an edge from each node to the next node of the input order. So in every schedule of the resulting graph, the
 /// first runs are in the input order.
 core::Graph in_input_order(const core::Graph& graph) {
@@ -69,8 +63,9 @@ void search_stages(const core::Graph& graph, const SolveOptions& options, Incumb
   while (const std::optional<RuinRound> round = rounds.next(watch, graph.node_count())) {
     const bool afresh = round->from_baseline || !first_runs_in_order(incumbent.schedule().steps, rank);
     work.assign(afresh ? baseline.steps : incumbent.schedule().steps);
+    // Repeated runs whose values are not read are dropped, but no first runs, so that the order of first runs stays.
     ruin_and_recreate(ordered, *round, incumbent.scope().max_occurrences, work, watch,
-                      [&] { incumbent.offer(useful_in_stages(graph, work.steps(), rank)); });
+                      [&] { incumbent.offer(core::drop_unread(graph, {in_stages(work.steps(), rank)}, true)); });
   }
 }
 
