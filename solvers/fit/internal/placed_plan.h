@@ -10,8 +10,7 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/remat/anneal/placed_search.h"
 
-/// Plans of schedules whose addresses are known, for example of a solvers::PlacedSchedule that solvers::search_placed()
-/// returns.
+/// Plans of schedules, also of those whose addresses are known, such as a solvers::PlacedSchedule.
 namespace cairn::fit {
 
 /// Returns the plan of the schedule options.search.start with the offsets options.search.start_offsets. Returns nothing
