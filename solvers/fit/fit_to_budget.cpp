@@ -76,11 +76,7 @@ class Fitting {
     return evaluated(schedule, core::evaluate(rounded_.graph, schedule));
   }
   static solvers::Solution evaluated(const core::Schedule& schedule, const core::Evaluation& evaluation) {
-    solvers::Solution solution;
-    solution.schedule = schedule;
-    solution.peak = evaluation.peak;
-    solution.cost = evaluation.cost;
-    return solution;
+    return {.schedule = schedule, .peak = evaluation.peak, .cost = evaluation.cost};
   }
 
   /// Calls find_least_budget() if no schedule fits yet, at most once. take_secured() makes its result, fit.least, the

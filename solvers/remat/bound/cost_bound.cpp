@@ -176,9 +176,8 @@ class CostBounding {
       return false;
     }
     if (finished()) return false;
-    EngineOptions engine;
-    engine.limit = watch_.share(0.93);  // less than all, because the engine does not check the time often
-    engine.threads = 1;
+    // The limit is less than all that is left, because the engine does not check the time often.
+    EngineOptions engine{.limit = watch_.share(0.93), .threads = 1};
     bool again = false;
     engine.incumbent = [&](const std::vector<double>& values, double) { offer(program.schedule(values)); };
     engine.progress = [&](std::int64_t whole_bound) {

@@ -353,11 +353,7 @@ class Hierarchy {
     return answer;
   }
   LevelSearch search_of(const core::Limit& limit) const {
-    LevelSearch search;
-    search.limit = limit;
-    search.seed = options_.seed;
-    search.highs = highs_;
-    return search;
+    return {.limit = limit, .seed = options_.seed, .highs = highs_};
   }
 
   static core::Schedule schedule_of(const LevelAnswer& answer) {

@@ -70,9 +70,7 @@ LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) c
   level::Program program(*model_, budget, search);
   if (!program.complete()) return {};
   core::Stopwatch watch(search.limit);
-  EngineOptions options;
-  options.threads = search.threads;
-  options.seed = search.seed;
+  EngineOptions options{.threads = search.threads, .seed = search.seed};
   if (search.hint != nullptr) options.hint = program.values_of(*search.hint);
   EngineAnswer engine;
   double bound = -std::numeric_limits<double>::infinity();

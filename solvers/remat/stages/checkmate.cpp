@@ -79,10 +79,8 @@ class StageSearch {
     for (const core::NodeId v : graph.input_order()) {
       builder.node(v).op.reset();    // an op would not have the output that the anchor reads
       builder.node(v).name.clear();  // the name could equal the name that an anchor gets
-      core::Node anchor;
-      anchor.pinned = true;
       order.push_back(v);
-      order.push_back(builder.add(std::move(anchor)));
+      order.push_back(builder.add({.pinned = true}));
       builder.add_control_input(order.back(), v);
     }
     builder.set_order(std::move(order));
@@ -167,18 +165,13 @@ class Checkmate {
   }
 
   EngineOptions engine_options() const {
-    EngineOptions engine;
-    engine.limit = watch_.rest();
-    engine.threads = options_.threads;
-    engine.seed = options_.seed;
-    return engine;
+    return {.limit = watch_.rest(), .threads = options_.threads, .seed = options_.seed};
   }
   bool with_highs() const { return options_.engine == 0 ? highs_missing().empty() : options_.engine == 1; }
 
   template <class Solve>
   EngineAnswer answer_of(const StageModel& stages, const EngineOptions& engine, const Solve& solve) {
-    EngineAnswer answer;
-    answer.status = EngineStatus::infeasible;
+    EngineAnswer answer{.status = EngineStatus::infeasible};
     if (!stages.program().infeasible()) answer = solve(stages.program(), engine);
     watch_.charge(answer.work);
     return answer;

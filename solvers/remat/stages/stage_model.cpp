@@ -55,16 +55,11 @@ void StageModel::describe_graph() {
   const std::vector<std::int32_t> ranks = input_ranks(graph_);
   std::vector<std::int32_t> index(static_cast<std::size_t>(graph_.value_count()), -1);
   for (const core::NodeId v : graph_.input_order()) {
-    Node node;
-    node.scratch = graph_.scratch(v) / memory_unit_;
-    node.value_begin = static_cast<std::int32_t>(values_.size());
+    Node node{.scratch = graph_.scratch(v) / memory_unit_, .value_begin = static_cast<std::int32_t>(values_.size())};
     for (const core::ValueId x : graph_.outputs(v)) {
       if (graph_.value_size(x) == 0) continue;  // a value of 0 bytes always stays in memory
       index[x] = static_cast<std::int32_t>(values_.size());
-      Value value;
-      value.id = x;
-      value.size = graph_.value_size(x) / memory_unit_;
-      value.producer = ranks[v];
+      Value value{.id = x, .size = graph_.value_size(x) / memory_unit_, .producer = ranks[v]};
       for (const core::NodeId reader : graph_.readers(x)) value.readers.push_back(ranks[reader]);
       std::sort(value.readers.begin(), value.readers.end());
       values_.push_back(std::move(value));
