@@ -122,8 +122,7 @@ PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& lay
       for (const NodeId v : *nodes) layer_of[v] = static_cast<std::int32_t>(j);
     }
   }
-  PartitionGraph parts;
-  parts.items = static_cast<std::int32_t>(layers.size());
+  PartitionGraph parts{.items = static_cast<std::int32_t>(layers.size())};
   for (ValueId x = 0; x < graph.value_count(); ++x) {
     const NodeId maker = graph.producer(x);
     PartitionGraph::Value value{graph.value_size(x), layer_of[maker], {}};
@@ -281,8 +280,7 @@ class Hierarchy {
   }
 
   LevelProblem level_of(const std::vector<std::int32_t>& members, bool inner) const {
-    LevelProblem problem;
-    problem.inner = inner;
+    LevelProblem problem{.inner = inner};
     std::size_t nodes = 0;
     for (const std::int32_t member : members) nodes += groups_[member].layer.forward.size();
     for (const std::int32_t member : members) {
