@@ -30,8 +30,8 @@ fit::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArgu
     return device ? pipeline::share_device(one, *device).arena() : core::parse_budget(text, 0);
   };
   options.alignment = alignment.given;
-  options.least.search = search.options();
-  options.least.search.limit = limit;
+  options.search = search.options();
+  options.search.limit = limit;
   ProgressLine line(console);
   options.progress = [&](std::int64_t batch) { line.show(fmt::format("looking for the largest batch: {}", batch)); };
   if (!objective.max_cost.empty())

@@ -316,9 +316,7 @@ void AutoRemat::refine_and_bound() {
 
 Stop AutoRemat::search_schedules() {
   const auto between = [&] { return bound_ && bound_->exchange(incumbent_, watch_); };
-  const auto search_in = [&](core::Stopwatch& part) {
-    return search(graph_, inner_, {.between = between}, incumbent_, part);
-  };
+  const auto search_in = [&](core::Stopwatch& part) { return search(graph_, inner_, between, incumbent_, part); };
   const bool at_once = options_.budget || options_.peak_alone;
   Stop stop = at_once ? search_in(watch_) : core::within(watch_, kLowering, search_in);
   credit("auto");

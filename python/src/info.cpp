@@ -45,8 +45,8 @@ fit::LargestBatch find_largest_batch(nb::handle build, const pipeline::Request& 
                           : core::parse_budget(request.budget, 0);
   };
   options.alignment = request.alignment;
-  options.least.search = search.options();
-  options.least.search.limit = limit;
+  options.search = search.options();
+  options.search.limit = limit;
   const auto graph_of = [&](std::int64_t batch) {
     core::Graph graph;
     call.ask_python([&] {

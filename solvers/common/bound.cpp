@@ -3,38 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 namespace cairn::solvers {
 
 std::string_view to_string(Stop stop) {
-  switch (stop) {
-    case Stop::ended:
-      return "ended";
-    case Stop::proved:
-      return "proved";
-    case Stop::stagnated:
-      return "stagnated";
-    case Stop::limit:
-      return "limit";
-    case Stop::interrupted:
-      return "interrupted";
-  }
-  return "unknown";
+  static constexpr std::array<std::string_view, 5> kNames{"ended", "proved", "stagnated", "limit", "interrupted"};
+  return kNames[static_cast<std::size_t>(stop)];
 }
 
 std::string_view to_string(Status status) {
-  switch (status) {
-    case Status::optimal:
-      return "optimal";
-    case Status::feasible:
-      return "feasible";
-    case Status::infeasible:
-      return "infeasible";
-    case Status::not_found:
-      return "not_found";
-  }
-  return "unknown";
+  static constexpr std::array<std::string_view, 4> kNames{"optimal", "feasible", "infeasible", "not_found"};
+  return kNames[static_cast<std::size_t>(status)];
 }
 
 bool Scope::contains(const Scope& inner) const {

@@ -1,7 +1,5 @@
 #include "cairn/solvers/engines/cp_model.h"
 
-#include <stdexcept>
-
 #include "cairn/solvers/engines/wire_format.h"
 
 namespace cairn::solvers {
@@ -42,28 +40,35 @@ void write_terms(MessageWriter& message, std::span<const LinearTerm> terms, int 
   message.list<std::int64_t>(factors, values);
 }
 
-/// `kind` is the number of the field that holds this kind of constraint.
-void write_constraint(std::string& all, int kind, const MessageWriter& constraint,
-                      std::span<const CpModel::Literal> if_all = {}) {
-  MessageWriter message, entry;
-  message.list<std::int32_t>(model_field::kEnforcement, if_all);
-  message.message(kind, constraint);
-  entry.message(model_field::kConstraints, message);
-  all += entry.str();
+MessageWriter list_of(std::span<const std::int32_t> entries) {
+  MessageWriter list;
+  list.list<std::int32_t>(model_field::kFirst, entries);
+  return list;
 }
 
 }  // namespace
 
-CpModel::Variable CpModel::add_variable(std::int64_t lower, std::int64_t upper) {
+CpModel::Variable CpModel::add_domain(std::span<const std::int64_t> ends) {
   MessageWriter variable, entry;
-  variable.list<std::int64_t>(model_field::kVariableDomain, {{lower, upper}});
+  variable.list<std::int64_t>(model_field::kVariableDomain, ends);
   entry.message(model_field::kVariables, variable);
   variable_protos_ += entry.str();
   return variables_++;
 }
 
+std::int32_t CpModel::add_constraint(int kind, const MessageWriter& constraint, std::span<const Literal> if_all) {
+  MessageWriter message, entry;
+  message.list<std::int32_t>(model_field::kEnforcement, if_all);
+  message.message(kind, constraint);
+  entry.message(model_field::kConstraints, message);
+  constraint_protos_ += entry.str();
+  return constraints_++;
+}
+
+CpModel::Variable CpModel::add_variable(std::int64_t lower, std::int64_t upper) { return add_domain({{lower, upper}}); }
+
 CpModel::Variable CpModel::add_variable(std::span<const std::int64_t> values) {
-  std::vector<std::int64_t> domain;  // pairs of ends of closed ranges of values
+  std::vector<std::int64_t> domain;
   for (const std::int64_t value : values) {
     if (!domain.empty() && domain.back() + 1 == value) {
       domain.back() = value;
@@ -71,11 +76,7 @@ CpModel::Variable CpModel::add_variable(std::span<const std::int64_t> values) {
       domain.insert(domain.end(), {value, value});
     }
   }
-  MessageWriter variable, entry;
-  variable.list<std::int64_t>(model_field::kVariableDomain, domain);
-  entry.message(model_field::kVariables, variable);
-  variable_protos_ += entry.str();
-  return variables_++;
+  return add_domain(domain);
 }
 
 void CpModel::add_linear(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper,
@@ -86,29 +87,21 @@ void CpModel::add_linear(std::span<const LinearTerm> terms, std::int64_t lower, 
   write_terms(linear, terms, model_field::kTermFactors);
   linear.list<std::int64_t>(model_field::kLinearDomain, {{lower <= -LinearModel::kInfinity ? kLeast : lower,
                                                           upper >= LinearModel::kInfinity ? kMost : upper}});
-  write_constraint(constraint_protos_, model_field::kLinear, linear, if_all);
-  ++constraints_;
+  add_constraint(model_field::kLinear, linear, if_all);
 }
 
 void CpModel::add_or(std::span<const Literal> literals, std::span<const Literal> if_all) {
-  MessageWriter list;
-  list.list<std::int32_t>(model_field::kFirst, literals);
-  write_constraint(constraint_protos_, model_field::kOr, list, if_all);
-  ++constraints_;
+  add_constraint(model_field::kOr, list_of(literals), if_all);
 }
 
 void CpModel::add_at_most_one(std::span<const Literal> literals) {
-  MessageWriter list;
-  list.list<std::int32_t>(model_field::kFirst, literals);
-  write_constraint(constraint_protos_, model_field::kAtMostOne, list);
-  ++constraints_;
+  add_constraint(model_field::kAtMostOne, list_of(literals));
 }
 
 void CpModel::add_all_different(std::span<const Affine> values) {
   MessageWriter list;
   for (const Affine& value : values) list.message(model_field::kFirst, affine_message(value));
-  write_constraint(constraint_protos_, model_field::kAllDifferent, list);
-  ++constraints_;
+  add_constraint(model_field::kAllDifferent, list);
 }
 
 CpModel::Interval CpModel::add_interval(Affine start, Affine size, Affine end, std::span<const Literal> present) {
@@ -137,8 +130,7 @@ CpModel::Interval CpModel::add_interval(Affine start, Affine size, Affine end, s
   if (!terms.empty() || right != 0) add_linear(terms, right, right, present);
   if (size.variable != Affine::kNone)
     add_linear({{{size.variable, size.factor}}}, -size.offset, LinearModel::kInfinity, present);
-  write_constraint(constraint_protos_, model_field::kInterval, interval, present);
-  return constraints_++;
+  return add_constraint(model_field::kInterval, interval, present);
 }
 
 void CpModel::add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands,
@@ -148,15 +140,11 @@ void CpModel::add_cumulative(std::span<const Interval> intervals, std::span<cons
   cumulative.list<std::int32_t>(model_field::kIntervals, intervals);
   for (const std::int64_t demand : demands)
     cumulative.message(model_field::kDemands, affine_message(Affine::constant(demand)));
-  write_constraint(constraint_protos_, model_field::kCumulative, cumulative);
-  ++constraints_;
+  add_constraint(model_field::kCumulative, cumulative);
 }
 
 void CpModel::add_no_overlap(std::span<const Interval> intervals) {
-  MessageWriter list;
-  list.list<std::int32_t>(model_field::kFirst, intervals);
-  write_constraint(constraint_protos_, model_field::kNoOverlap, list);
-  ++constraints_;
+  add_constraint(model_field::kNoOverlap, list_of(intervals));
 }
 
 void CpModel::add_reservoir(std::span<const Change> changes, std::int64_t least) {
@@ -173,8 +161,7 @@ void CpModel::add_reservoir(std::span<const Change> changes, std::int64_t least)
   reservoir.list<std::int32_t>(model_field::kActive, active);
   for (const Change& change : changes)
     reservoir.message(model_field::kChanges, affine_message(Affine::constant(change.by)));
-  write_constraint(constraint_protos_, model_field::kReservoir, reservoir);
-  ++constraints_;
+  add_constraint(model_field::kReservoir, reservoir);
 }
 
 void CpModel::minimize(std::span<const LinearTerm> terms) {
@@ -200,21 +187,6 @@ std::string CpModel::serialize(std::span<const std::int64_t> hint) const {
     tail.message(model_field::kHint, assignment);
   }
   return variable_protos_ + constraint_protos_ + tail.str();
-}
-
-CpModel cp_model_of(const LinearModel& model) {
-  CpModel cp;
-  std::vector<LinearTerm> objective;
-  for (const LinearModel::Column& column : model.columns()) {
-    if (column.lower <= -LinearModel::kInfinity || column.upper >= LinearModel::kInfinity)
-      throw std::logic_error("a variable without a bound in a constraint program");
-    const CpModel::Variable variable = cp.add_variable(column.lower, column.upper);
-    if (column.cost != 0) objective.push_back({variable, column.cost});
-  }
-  for (std::size_t row = 0; row < model.rows().size(); ++row)
-    cp.add_linear(model.terms(row), model.rows()[row].lower, model.rows()[row].upper);
-  cp.minimize(objective);
-  return cp;
 }
 
 }  // namespace cairn::solvers

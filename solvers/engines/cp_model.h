@@ -10,6 +10,8 @@
 
 namespace cairn::solvers {
 
+class MessageWriter;
+
 /// A constraint program over whole numbers, to be minimised by CP-SAT. Variables and constraints are stored in the
 /// engine's format as they are added. A literal is a variable with the domain 0..1 or its negation, not_(). The literal
 /// holds if its value is 1.
@@ -69,12 +71,13 @@ class CpModel {
   std::string serialize(std::span<const std::int64_t> hint = {}) const;
 
  private:
+  /// Adds a variable whose domain is a union of closed ranges. `ends` has the two ends of each range, ascending.
+  Variable add_domain(std::span<const std::int64_t> ends);
+  /// Adds a constraint and returns its number. `kind` is the number of the field that holds this kind of constraint.
+  std::int32_t add_constraint(int kind, const MessageWriter& constraint, std::span<const Literal> if_all = {});
+
   std::string variable_protos_, constraint_protos_, objective_proto_;
   std::int32_t variables_ = 0, constraints_ = 0;
 };
-
-/// Converts a linear program to a constraint program with the same variables. Throws std::logic_error if a variable has
-/// an infinite bound.
-CpModel cp_model_of(const LinearModel& model);
 
 }  // namespace cairn::solvers

@@ -7,6 +7,7 @@
 #include <limits>
 #include <mutex>
 #include <stdexcept>
+#include <stop_token>
 #include <string_view>
 #include <thread>
 
@@ -29,17 +30,10 @@ enum ResponseStatus { kUnknown = 0, kInvalid = 1, kFeasible = 2, kInfeasible = 3
 
 struct CpSat {
   Library library{"OR-Tools (CP-SAT)", {"libortools.so.9", "libortools.so"}};
-  void* (*create)();
-  void (*destroy)(void*);
-  void (*stop)(void*);
-  void (*solve)(void*, const void*, int, const void*, int, void**, int*);
-
-  CpSat() {
-    library.load(create, "SolveCpNewEnv");
-    library.load(destroy, "SolveCpDestroyEnv");
-    library.load(stop, "SolveCpStopSearch");
-    library.load(solve, "SolveCpInterruptible");
-  }
+  void* (*create)() = library.find("SolveCpNewEnv");
+  void (*destroy)(void*) = library.find("SolveCpDestroyEnv");
+  void (*stop)(void*) = library.find("SolveCpStopSearch");
+  void (*solve)(void*, const void*, int, const void*, int, void**, int*) = library.find("SolveCpInterruptible");
 };
 
 CpSat& cp_sat() {
@@ -47,38 +41,20 @@ CpSat& cp_sat() {
   return opened;
 }
 
-/// Stops a search when the limit's stop flag is set. A thread polls the flag, because CP-SAT does not know it.
-class Watcher {
- public:
-  Watcher(const core::Limit& limit, void* search) : watch_(limit) {
-    if (limit.stop == nullptr) return;
-    thread_ = std::thread([this, search] {
-      std::unique_lock lock(mutex_);
-      while (!done_) {
-        if (watch_.interrupted()) cp_sat().stop(search);
-        wake_.wait_for(lock, std::chrono::milliseconds(20));
-      }
-    });
-  }
-  ~Watcher() {
-    if (!thread_.joinable()) return;
-    {
-      const std::lock_guard lock(mutex_);
-      done_ = true;
+/// Returns a thread that stops a search when the limit's stop flag is set. It polls the flag, because CP-SAT does not
+/// know it.
+std::jthread watcher(const core::Limit& limit, void* search) {
+  if (limit.stop == nullptr) return {};
+  return std::jthread([limit, search](const std::stop_token& done) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any wake;
+    while (!done.stop_requested()) {
+      if (limit.interrupted()) cp_sat().stop(search);
+      wake.wait_for(lock, done, std::chrono::milliseconds(20), [] { return false; });
     }
-    wake_.notify_one();
-    thread_.join();
-  }
-  Watcher(const Watcher&) = delete;
-  Watcher& operator=(const Watcher&) = delete;
-
- private:
-  core::Stopwatch watch_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool done_ = false;
-  std::thread thread_;
-};
+  });
+}
 
 /// Returns the time in seconds of the last solution in the engine's log, or 0 if there is none. The line of a solution
 /// looks like "#3 0.52s best:12 next:[..]".
@@ -174,7 +150,7 @@ EngineAnswer solve_cp(const CpModel& model, const EngineOptions& options) {
   void* response = nullptr;
   int length = 0;
   {
-    const Watcher watcher(options.limit, search);
+    const std::jthread watching = watcher(options.limit, search);
     engine.solve(search, request.data(), static_cast<int>(request.size()), parameters.data(),
                  static_cast<int>(parameters.size()), &response, &length);
   }
@@ -182,13 +158,24 @@ EngineAnswer solve_cp(const CpModel& model, const EngineOptions& options) {
   const std::string bytes(static_cast<const char*>(response), static_cast<std::size_t>(length));
   std::free(response);
   EngineAnswer answer = read_response(bytes);
-  answer.interrupted = core::Stopwatch(options.limit).interrupted();
+  answer.interrupted = options.limit.interrupted();
   if (answer.solved() && options.incumbent) options.incumbent(answer.values, answer.objective);
   return answer;
 }
 
 EngineAnswer solve_cp(const LinearModel& model, const EngineOptions& options) {
-  return solve_cp(cp_model_of(model), options);
+  CpModel cp;
+  std::vector<LinearTerm> objective;
+  for (const LinearModel::Column& column : model.columns()) {
+    if (column.lower <= -LinearModel::kInfinity || column.upper >= LinearModel::kInfinity)
+      throw std::logic_error("a variable without a bound in a constraint program");
+    const CpModel::Variable variable = cp.add_variable(column.lower, column.upper);
+    if (column.cost != 0) objective.push_back({variable, column.cost});
+  }
+  for (std::size_t row = 0; row < model.rows().size(); ++row)
+    cp.add_linear(model.terms(row), model.rows()[row].lower, model.rows()[row].upper);
+  cp.minimize(objective);
+  return solve_cp(cp, options);
 }
 
 std::int64_t EngineAnswer::whole(std::int32_t variable) const { return std::llround(values[variable]); }

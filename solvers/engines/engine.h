@@ -23,9 +23,8 @@ struct EngineOptions {
   core::Limit limit;
   int threads = 0;  ///< 0: one per core
   std::uint64_t seed = 0;
-  /// First solution to try: empty, or for each variable a value or kNoHint. It need not be feasible.
+  /// First solution to try: empty, or for each variable a value or CpModel::kNoHint. It need not be feasible.
   std::vector<std::int64_t> hint;
-  static constexpr std::int64_t kNoHint = CpModel::kNoHint;
   /// Called with each solution that is better than the previous ones. HiGHS calls it during the search, on the caller's
   /// thread. CP-SAT calls it only at the end, because its C interface reports no solution earlier.
   std::function<void(const std::vector<double>& values, double objective)> incumbent;
@@ -51,11 +50,9 @@ struct EngineAnswer {
   std::int64_t whole_bound() const;
 };
 
-/// Returns one line that names the missing library and the command that installs it, or an empty text if HiGHS can be
-/// used.
+/// Returns one line that names the missing library and the command that installs it, or an empty text if the engine can
+/// be used.
 std::string highs_missing();
-/// Returns one line that names the missing library and the command that installs it, or an empty text if CP-SAT can be
-/// used.
 std::string cp_sat_missing();
 
 /// Solves an integer program with HiGHS. A solution can violate a row by about 1e-7 of the row's largest term, which is
@@ -69,8 +66,8 @@ EngineAnswer solve_relaxation(const LinearModel& model, const EngineOptions& opt
 /// Solves a constraint program with CP-SAT. Throws InputError if CP-SAT is missing or the program is too large for it,
 /// and std::runtime_error if the engine's answer is malformed.
 EngineAnswer solve_cp(const CpModel& model, const EngineOptions& options);
-/// Solves a linear program with CP-SAT, which treats every variable as whole. All variables must have finite bounds.
-/// Throws as solve_cp() for a constraint program does.
+/// Solves a linear program with CP-SAT, which treats every variable as whole. Throws as solve_cp() for a constraint
+/// program does, and std::logic_error if a variable has an infinite bound.
 EngineAnswer solve_cp(const LinearModel& model, const EngineOptions& options);
 
 }  // namespace cairn::solvers

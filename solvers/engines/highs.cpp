@@ -28,42 +28,23 @@ struct Highs {
   using CallbackFunction = void (*)(int, const char*, const DataOut*, DataIn*, void*);
 
   Library library{"HiGHS", {"libhighs.so.1", "libhighs.so"}};
-  void* (*create)();
-  void (*destroy)(void*);
-  int (*size_of_int)(const void*);
-  int (*set_bool)(void*, const char*, int);
-  int (*set_int)(void*, const char*, int);
-  int (*set_double)(void*, const char*, double);
+  void* (*create)() = library.find("Highs_create");
+  void (*destroy)(void*) = library.find("Highs_destroy");
+  int (*size_of_int)(const void*) = library.find("Highs_getSizeofHighsInt");
+  int (*set_bool)(void*, const char*, int) = library.find("Highs_setBoolOptionValue");
+  int (*set_int)(void*, const char*, int) = library.find("Highs_setIntOptionValue");
+  int (*set_double)(void*, const char*, double) = library.find("Highs_setDoubleOptionValue");
   int (*pass)(void*, int, int, int, int, int, double, const double*, const double*, const double*, const double*,
-              const double*, const int*, const int*, const double*, const int*);
-  int (*set_solution)(void*, int, const int*, const double*);
-  int (*set_callback)(void*, CallbackFunction, void*);
-  int (*start_callback)(void*, int);
-  const void* (*data_out_item)(const DataOut*, const char*);
-  int (*run)(void*);
-  int (*model_status)(const void*);
-  int (*info_double)(const void*, const char*, double*);
-  int (*info_int)(const void*, const char*, int*);
-  int (*solution)(const void*, double*, double*, double*, double*);
-
-  Highs() {
-    library.load(create, "Highs_create");
-    library.load(destroy, "Highs_destroy");
-    library.load(size_of_int, "Highs_getSizeofHighsInt");
-    library.load(set_bool, "Highs_setBoolOptionValue");
-    library.load(set_int, "Highs_setIntOptionValue");
-    library.load(set_double, "Highs_setDoubleOptionValue");
-    library.load(pass, "Highs_passMip");
-    library.load(set_solution, "Highs_setSparseSolution");
-    library.load(set_callback, "Highs_setCallback");
-    library.load(start_callback, "Highs_startCallback");
-    library.load(data_out_item, "Highs_getCallbackDataOutItem");
-    library.load(run, "Highs_run");
-    library.load(model_status, "Highs_getModelStatus");
-    library.load(info_double, "Highs_getDoubleInfoValue");
-    library.load(info_int, "Highs_getIntInfoValue");
-    library.load(solution, "Highs_getSolution");
-  }
+              const double*, const int*, const int*, const double*, const int*) = library.find("Highs_passMip");
+  int (*set_solution)(void*, int, const int*, const double*) = library.find("Highs_setSparseSolution");
+  int (*set_callback)(void*, CallbackFunction, void*) = library.find("Highs_setCallback");
+  int (*start_callback)(void*, int) = library.find("Highs_startCallback");
+  const void* (*data_out_item)(const DataOut*, const char*) = library.find("Highs_getCallbackDataOutItem");
+  int (*run)(void*) = library.find("Highs_run");
+  int (*model_status)(const void*) = library.find("Highs_getModelStatus");
+  int (*info_double)(const void*, const char*, double*) = library.find("Highs_getDoubleInfoValue");
+  int (*info_int)(const void*, const char*, int*) = library.find("Highs_getIntInfoValue");
+  int (*solution)(const void*, double*, double*, double*, double*) = library.find("Highs_getSolution");
 };
 
 Highs& highs() {
@@ -197,7 +178,7 @@ class Run {
       std::vector<int> variables;
       std::vector<double> hint;
       for (std::size_t j = 0; j < options_.hint.size(); ++j) {
-        if (options_.hint[j] == EngineOptions::kNoHint) continue;
+        if (options_.hint[j] == CpModel::kNoHint) continue;
         variables.push_back(static_cast<int>(j));
         hint.push_back(static_cast<double>(options_.hint[j]) / scales_.column[j]);
       }

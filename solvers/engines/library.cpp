@@ -57,12 +57,12 @@ Library::Library(std::string engine, const std::vector<std::string>& names) : en
   missing_ = fmt::format("{} is not installed{}; scripts/install_engines.sh installs it", engine_, why);
 }
 
-void* Library::find(const char* function) {
+Library::Symbol Library::find(const char* function) {
   void* found = handle_ == nullptr ? nullptr : dlsym(handle_, function);
   if (found == nullptr && missing_.empty())
     missing_ =
         fmt::format("the installed {} has no {}; scripts/install_engines.sh installs one that has", engine_, function);
-  return found;
+  return {found};
 }
 
 }  // namespace cairn::solvers

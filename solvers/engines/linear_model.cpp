@@ -17,9 +17,18 @@ void LinearModel::add_row(std::span<const LinearTerm> terms, std::int64_t lower,
   terms_.insert(terms_.end(), terms.begin(), terms.end());
 }
 
+void LinearModel::add_sum(const LinearSum& sum, std::int64_t lower, std::int64_t upper) {
+  if (lower > -kInfinity) lower -= sum.fixed;
+  if (upper < kInfinity) upper -= sum.fixed;
+  if (sum.terms.empty()) {
+    infeasible_ = infeasible_ || lower > 0 || upper < 0;
+  } else {
+    add_row(sum.terms, lower, upper);
+  }
+}
+
 void LinearSum::merge() {
-  std::sort(terms.begin(), terms.end(),
-            [](const LinearTerm& a, const LinearTerm& b) { return a.variable < b.variable; });
+  std::ranges::sort(terms, {}, &LinearTerm::variable);
   std::size_t size = 0;
   for (std::size_t i = 0; i < terms.size();) {
     LinearTerm merged{terms[i].variable, 0};
@@ -27,14 +36,6 @@ void LinearSum::merge() {
     if (merged.factor != 0) terms[size++] = merged;
   }
   terms.resize(size);
-}
-
-bool LinearSum::add_row_to(LinearModel& model, std::int64_t lower, std::int64_t upper) const {
-  if (lower > -LinearModel::kInfinity) lower -= fixed;
-  if (upper < LinearModel::kInfinity) upper -= fixed;
-  if (terms.empty()) return lower <= 0 && upper >= 0;
-  model.add_row(terms, lower, upper);
-  return true;
 }
 
 }  // namespace cairn::solvers

@@ -10,6 +10,23 @@ namespace cairn::solvers {
 struct LinearTerm {
   std::int32_t variable = 0;
   std::int64_t factor = 1;
+  bool operator==(const LinearTerm&) const = default;
+};
+
+/// A sum of terms and a constant. A model can use kZero and kOne instead of a variable whose value is known to be 0 or
+/// 1.
+struct LinearSum {
+  static constexpr std::int32_t kZero = -2, kOne = -1;
+
+  std::vector<LinearTerm> terms;
+  std::int64_t fixed = 0;
+
+  void add(std::int32_t entry, std::int64_t factor) {
+    if (entry == kOne) fixed += factor;
+    if (entry >= 0) terms.push_back({entry, factor});
+  }
+  /// Sorts the terms by variable, adds up the terms of each variable, and drops those that cancel out.
+  void merge();
 };
 
 /// A linear program with whole coefficients, to be minimised. Variables with Column::whole must take whole values.
@@ -33,6 +50,12 @@ class LinearModel {
   /// Requires lower <= sum of terms <= upper. No variable may occur in two terms. -kInfinity and kInfinity mean that
   /// there is no bound on that side.
   void add_row(std::span<const LinearTerm> terms, std::int64_t lower, std::int64_t upper);
+  /// Requires lower <= sum <= upper. Each variable must have at most one term. If the sum has no terms, adds no row,
+  /// and infeasible() becomes true if the constant is not between the bounds.
+  void add_sum(const LinearSum& sum, std::int64_t lower, std::int64_t upper);
+  /// Returns whether some sum without terms is not between its bounds. If so, no values of the variables are a
+  /// solution.
+  bool infeasible() const { return infeasible_; }
   void fix(Variable variable, std::int64_t value) { columns_[variable].lower = columns_[variable].upper = value; }
   Column& column(Variable variable) { return columns_[variable]; }
 
@@ -48,24 +71,7 @@ class LinearModel {
   std::vector<Column> columns_;
   std::vector<Row> rows_;
   std::vector<LinearTerm> terms_;
-};
-
-/// A sum of terms and a constant. A model can use kZero and kOne instead of a variable whose value is known to be 0 or
-/// 1.
-struct LinearSum {
-  static constexpr LinearModel::Variable kZero = -2, kOne = -1;
-
-  std::vector<LinearTerm> terms;
-  std::int64_t fixed = 0;
-
-  void add(LinearModel::Variable entry, std::int64_t factor) {
-    if (entry == kOne) fixed += factor;
-    if (entry >= 0) terms.push_back({entry, factor});
-  }
-  void merge();
-  /// Adds the row lower <= sum <= upper to the model. Each variable must have at most one term. If the sum has no
-  /// terms, adds nothing and returns whether the constant is between the bounds. Otherwise returns true.
-  bool add_row_to(LinearModel& model, std::int64_t lower, std::int64_t upper) const;
+  bool infeasible_ = false;
 };
 
 }  // namespace cairn::solvers

@@ -124,7 +124,7 @@ class CurveSearch {
     search.limit = part_of_rest(share);
     solvers::Solution found = solver_.solve(rounded_.graph, search);
     watch_.charge(found.work);
-    note(found);
+    note(found.tradeoffs, found.peak_bound);
     end_stop_ = found.stop;
     if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
   }
@@ -138,8 +138,7 @@ class CurveSearch {
         find_least_budget(problem_, rounded_, solver_,
                           {.search = std::move(search), .plan = planning(), .peak_only = options_.peak_only});
     watch_.charge(found.work);
-    curve_.met.insert(curve_.met.end(), found.tradeoffs.begin(), found.tradeoffs.end());
-    if (found.bound.value > curve_.peak_bound.value && is_about_all(found.bound)) curve_.peak_bound = found.bound;
+    note(found.tradeoffs, found.bound);
     end_stop_ = found.stop;
     offer(std::move(found.schedule), std::move(found.plan));
   }
@@ -180,10 +179,9 @@ class CurveSearch {
     return bound.scope.contains(solvers::intersection(options_.fit.search.scope, solver_.scope));
   }
 
-  void note(const solvers::Solution& solution) {
-    curve_.met.insert(curve_.met.end(), solution.tradeoffs.begin(), solution.tradeoffs.end());
-    if (solution.peak_bound.value > curve_.peak_bound.value && is_about_all(solution.peak_bound))
-      curve_.peak_bound = solution.peak_bound;
+  void note(const std::vector<solvers::Tradeoff>& met, const solvers::Bound& peak_bound) {
+    curve_.met.insert(curve_.met.end(), met.begin(), met.end());
+    if (peak_bound.value > curve_.peak_bound.value && is_about_all(peak_bound)) curve_.peak_bound = peak_bound;
   }
 
   bool closed(std::size_t i) const {
@@ -207,14 +205,14 @@ class CurveSearch {
       options.search.budget = budget;
       solvers::Solution found = solver_.solve(rounded_.graph, options.search);
       watch_.charge(found.work);
-      note(found);
+      note(found.tradeoffs, found.peak_bound);
       const bool better = meets(found, budget) && offer(found.schedule);
       return {std::move(found), better};
     }
     problem_.budget = budget;
     Fit found = fit_to_budget(problem_, rounded_, solver_, options);
     watch_.charge(found.solution.work);
-    note(found.solution);
+    note(found.solution.tradeoffs, found.solution.peak_bound);
     const bool better = found.plan && offer(found.solution.schedule, found.plan);
     return {std::move(found.solution), better};
   }

@@ -41,25 +41,16 @@ class Fitting {
     }
     // A plan gets at most a quarter of the remaining time, because further plans and searches can follow.
     const solvers::PlanOptions planning = this->planning(std::min(most_seconds, watch_.rest().seconds / 4));
-    core::Plan plan;
-    if (options_.search.scope.order == solvers::OrderRule::free) {
-      auto [schedule, found] = solvers::plan_some_order(problem_.graph, solution.schedule, planning);
-      if (schedule.steps != solution.schedule.steps) {
-        solution.schedule = std::move(schedule);
-        solution.peak = core::evaluate(rounded_.graph, solution.schedule).peak;
-      }
-      plan = std::move(found.plan);
-    } else {
-      plan = solvers::plan_memory(problem_.graph, solution.schedule, planning);
+    auto [schedule, planned] = plan_within(options_.search.scope, problem_.graph, solution.schedule, planning);
+    if (schedule != solution.schedule) {
+      solution.schedule = std::move(schedule);
+      solution.peak = core::evaluate(rounded_.graph, solution.schedule).peak;
     }
-    const std::int64_t bytes = plan.bytes;
+    const std::int64_t bytes = planned.plan.bytes;
     const bool fits = bytes <= fit.budget;
     const bool better =
         !fit.plan || (fits ? !fit.fits() || solution.cost < fit.solution.cost : !fit.fits() && bytes < fit.plan->bytes);
-    if (better) {
-      take(solution);
-      fit.plan = std::move(plan);
-    }
+    if (better) take(solution, std::move(planned.plan));
     return bytes;
   }
 
@@ -78,19 +69,14 @@ class Fitting {
       if (plan->bytes > fit.budget) return;
       known = evaluated(*options_.search.start);
     }
-    take(known);
-    fit.plan = std::move(plan);
+    take(known, std::move(plan));
   }
 
   solvers::Solution evaluated(const core::Schedule& schedule) const {
     return evaluated(schedule, core::evaluate(rounded_.graph, schedule));
   }
   static solvers::Solution evaluated(const core::Schedule& schedule, const core::Evaluation& evaluation) {
-    solvers::Solution solution;
-    solution.schedule = schedule;
-    solution.peak = evaluation.peak;
-    solution.cost = evaluation.cost;
-    return solution;
+    return {.schedule = schedule, .peak = evaluation.peak, .cost = evaluation.cost};
   }
 
   /// Calls find_least_budget() if no schedule fits yet, at most once. take_secured() makes its result, fit.least, the
@@ -116,16 +102,14 @@ class Fitting {
   bool take_secured() {
     if (fit.fits() || !fit.least || !fit.least->plan || (fit.plan && fit.least->memory() >= fit.plan->bytes))
       return false;
-    take(evaluated(fit.least->schedule));
-    fit.plan = fit.least->plan;
+    take(evaluated(fit.least->schedule), fit.least->plan);
     return fit.fits();
   }
 
   void take_fallback() {
     const PlannedSchedule* const known = options_.fallback;
     if (fit.fits() || known == nullptr || known->memory() > fit.budget) return;
-    take(evaluated(known->schedule));
-    fit.plan = known->plan;
+    take(evaluated(known->schedule), known->plan);
   }
 
   /// Searches for a schedule and its addresses together. Is called if the plan of the schedule `first` needs `planned`
@@ -191,7 +175,7 @@ class Fitting {
       const bool known = fit.plan && schedule.steps == fit.solution.schedule.steps;
       const core::Plan plan =
           known ? *fit.plan : solvers::plan_memory(problem_.graph, schedule, planning(watch_.rest().seconds / 8));
-      starts.push_back(placed_as(schedule, plan));
+      starts.push_back({schedule, core::offsets_of(plan), 0});
     }
     solvers::PlacedSearchOptions search{.budget = fit.budget / options_.plan.alignment * options_.plan.alignment,
                                         .scope = options_.search.scope,
@@ -211,8 +195,7 @@ class Fitting {
     if (!found || (fit.fits() && found->cost >= fit.solution.cost)) return;
     if (!solvers::can_be_planned(problem_.graph, found->schedule)) return;
     core::Plan plan = plan_of(problem_.graph, *found, planning(watch_.rest().seconds));
-    take(evaluated(found->schedule));
-    fit.plan = std::move(plan);
+    take(evaluated(found->schedule), std::move(plan));
   }
 
   /// Plans schedules of Solution::others, the cheapest first, until one of them fits. If the current answer fits, only
@@ -251,7 +234,8 @@ class Fitting {
     all.stop = solution.stop;
   }
 
-  void take(const solvers::Solution& solution) {
+  void take(const solvers::Solution& solution, std::optional<core::Plan> plan = std::nullopt) {
+    fit.plan = std::move(plan);
     fit.solution.schedule = solution.schedule;
     fit.solution.peak = solution.peak;
     fit.solution.cost = solution.cost;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cairn/core/limit.h"
+#include "cairn/solvers/fit/least_budget.h"
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/plan/planner.h"
@@ -19,11 +20,12 @@ class BatchSearch {
  public:
   BatchSearch(const std::function<core::Graph(std::int64_t)>& build, const solvers::SolverInfo& solver,
               const LargestBatchOptions& options)
-      : build_(build), solver_(solver), options_(options), watch_(options.least.search.limit) {}
+      : build_(build), solver_(solver), options_(options), watch_(options.search.limit) {}
 
   LargestBatch run() {
+    constexpr std::int64_t kMost = 1 << 20;
     std::int64_t low = 0, high = 1;
-    while (high <= options_.most && try_batch(high)) {
+    while (high <= kMost && try_batch(high)) {
       low = high;
       high *= 2;
     }
@@ -79,9 +81,7 @@ class BatchSearch {
   }
 
   bool baseline_fits(const Problem& problem, const Problem& rounded, std::int64_t budget) const {
-    solvers::PlanOptions plan = options_.least.plan;
-    plan.alignment = alignment_of(problem.graph);
-    return baseline_within(problem, rounded, budget, plan).has_value();
+    return baseline_within(problem, rounded, budget, {.alignment = alignment_of(problem.graph)}).has_value();
   }
 
   Verdict ask(std::int64_t batch) {
@@ -94,12 +94,10 @@ class BatchSearch {
     if (rounded.plan_bound() > budget) return Verdict::proved_not;
     const std::int64_t most = options_.max_cost ? options_.max_cost(problem) : std::numeric_limits<std::int64_t>::max();
     if (problem.baseline.cost > most) return Verdict::proved_not;
-    LeastBudgetOptions least = options_.least;
-    least.plan.alignment = alignment;
-    least.enough = budget;
     if (baseline_fits(problem, rounded, budget)) return Verdict::as_it_is;
     // Although about ten batches are tried, each search may take a quarter of the remaining limit: half of the searches
     // end at once.
+    LeastBudgetOptions least{.search = options_.search, .plan = {.alignment = alignment}, .enough = budget};
     least.search.limit = watch_.share(0.25);
     const LeastBudget found = find_least_budget(problem, rounded, solver_, least);
     if (found.memory() <= budget) return found.evaluation.cost <= most ? Verdict::fits : ask_cost(problem, found, most);
@@ -110,7 +108,7 @@ class BatchSearch {
   /// Searches for a schedule within the budget that costs at most `most`. The schedule `known` costs more.
   Verdict ask_cost(const Problem& problem, const LeastBudget& known, std::int64_t most) {
     const Task task{problem, Objective::within_budget, alignment_of(problem.graph), {}};
-    solvers::SolveOptions cheaper = options_.least.search;
+    solvers::SolveOptions cheaper = options_.search;
     cheaper.limit = watch_.share(0.25);
     const solvers::Solution found = search(task, solver_, cheaper, {}, {.just_found = &known}).found.solution;
     const bool met = found.status == solvers::Status::optimal || found.status == solvers::Status::feasible;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
-#include "cairn/solvers/fit/least_budget.h"
+#include "cairn/solvers/common/solution.h"
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"
 
@@ -31,16 +31,16 @@ struct LargestBatchOptions {
   /// Returns the largest cost allowed for a schedule of the problem's graph. Empty: there is no limit.
   std::function<std::int64_t(const Problem&)> max_cost;
   std::int64_t alignment = 0;  ///< alignment of plans in bytes; 0: default_alignment() of the graph
-  /// Options of the search for one batch. The limit is for all batches together; each batch gets a part of it.
-  LeastBudgetOptions least;
-  std::int64_t most = 1 << 20;                       ///< largest batch to try
+  /// Options of the solver; budget and max_cost are not read. The limit is for all batches together; each batch gets a
+  /// part of it.
+  solvers::SolveOptions search;
   std::function<void(std::int64_t batch)> progress;  ///< called before each batch is tried
 };
 
-/// Finds the largest batch that fits. Doubles the batch until it does not fit. Afterwards repeatedly tries the middle
-/// between the largest batch that fits and the smallest that does not. This takes O(log batch) calls of
-/// find_least_budget(). Most of them end early, because a schedule fits or a lower bound proves that none does. `build`
-/// makes the graph of a batch; exceptions that it throws are passed on.
+/// Finds the largest batch that fits. Doubles the batch until it does not fit or exceeds 2^20. Afterwards repeatedly
+/// tries the middle between the largest batch that fits and the smallest that does not. This takes O(log batch) calls
+/// of find_least_budget(). Most of them end early, because a schedule fits or a lower bound proves that none does.
+/// `build` makes the graph of a batch; exceptions that it throws are passed on.
 LargestBatch find_largest_batch(const std::function<core::Graph(std::int64_t batch)>& build,
                                 const solvers::SolverInfo& solver, const LargestBatchOptions& options);
 

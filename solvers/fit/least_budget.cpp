@@ -107,15 +107,10 @@ class LeastBudgetSearch {
       least_.lowest = one.schedule;
     }
     if (!options_.peak_only) {
-      const solvers::PlanOptions options = planning();
-      if (options_.search.scope.order == solvers::OrderRule::free) {
-        solvers::PlannedOrder planned = solvers::plan_some_order(problem_.graph, one.schedule, options);
-        if (planned.schedule != one.schedule)
-          one = PlannedSchedule(problem_.graph, std::move(planned.schedule), std::nullopt);
-        one.plan = std::move(planned.plan.plan);
-      } else {
-        one.plan = solvers::find_plan(solvers::plan_problem(problem_.graph, one.schedule), options).plan;
-      }
+      solvers::PlannedOrder planned = plan_within(options_.search.scope, problem_.graph, one.schedule, planning());
+      if (planned.schedule != one.schedule)
+        one = PlannedSchedule(problem_.graph, std::move(planned.schedule), std::nullopt);
+      one.plan = std::move(planned.plan.plan);
       if (peak <= lowest_.first) {
         latest_planned_ = one.schedule;
         latest_plan_ = one.plan;
@@ -142,9 +137,7 @@ class LeastBudgetSearch {
       const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
       if (found.valid()) lowest.emplace_back(found, &schedule);
     }
-    std::stable_sort(lowest.begin(), lowest.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.first.peak, a.first.cost) < std::pair(b.first.peak, b.first.cost);
-    });
+    std::ranges::stable_sort(lowest, {}, [](const auto& one) { return std::pair(one.first.peak, one.first.cost); });
     int planned = 0;
     for (auto& [found, schedule] : lowest) {
       if (planned == kMost || found.peak - rounded_.plan_slack >= least_.memory() || is_enough()) break;
@@ -262,18 +255,14 @@ class LeastBudgetSearch {
     plan_met();
   }
 
+  /// Plans the schedule of lowest peak without reordering its steps, if this can give a lower plan than the lowest
+  /// known.
   void plan_again(std::int64_t part) {
     // Plan work per unit of solver work. With this factor, the plan takes about as long as a call of the solver.
     constexpr std::int64_t kWorkOfPart = 400;
-    if (!options_.peak_only && !done()) plan_lowest(kWorkOfPart * part);
-  }
-
-  /// Plans the schedule of lowest peak without reordering its steps, if this can give a lower plan than the lowest
-  /// known.
-  void plan_lowest(std::int64_t work) {
-    if (least_.memory() <= lowest_.first) return;
+    if (options_.peak_only || done() || least_.memory() <= lowest_.first) return;
     solvers::PlanOptions options = planning();
-    options.limit.work = std::min(options_.plan.limit.work, work);
+    options.limit.work = std::min(options_.plan.limit.work, kWorkOfPart * part);
     solvers::PlanSolution planned = solvers::find_plan(solvers::plan_problem(problem_.graph, least_.lowest), options);
     keep(PlannedSchedule(problem_.graph, least_.lowest, std::move(planned.plan)), solver_.name);
   }
@@ -294,8 +283,8 @@ class LeastBudgetSearch {
     for (int i = 0; i < kTries && may_call(part) && least_.schedule.length() <= kLongest; ++i) {
       const std::int64_t budget = (low + (least_.memory() - low) / 2) / unit * unit;
       if (budget < low || budget >= least_.memory()) return;
-      std::vector<solvers::PlacedSchedule> starts{placed_as(least_.schedule, *least_.plan)};
-      if (latest_plan_) starts.push_back(placed_as(latest_planned_, *latest_plan_));
+      std::vector<solvers::PlacedSchedule> starts{{least_.schedule, core::offsets_of(*least_.plan), 0}};
+      if (latest_plan_) starts.push_back({latest_planned_, core::offsets_of(*latest_plan_), 0});
       const solvers::PlacedSolution found =
           solvers::search_placed(rounded_.graph, starts,
                                  {.budget = budget,

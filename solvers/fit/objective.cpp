@@ -190,11 +190,8 @@ Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, co
 
 Answer search_knee(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                    const std::function<void(const CurveProgress&)>& progress) {
-  CurveOptions options;
-  options.fit.search = search;
-  options.fit.plan.alignment = task.alignment;
-  options.points = 8;
-  options.progress = progress;
+  const CurveOptions options{
+      .fit = {.search = search, .plan = {.alignment = task.alignment}}, .points = 8, .progress = progress};
   Answer answer;
   answer.curve = pareto_curve(task.problem, solver, options);
   const Curve& curve = *answer.curve;
@@ -303,15 +300,14 @@ Gap gap_of(const Task& task, const Answer& answer) {
 std::optional<solvers::Bound> least_cost_bound(const Problem& problem, const solvers::SolveOptions& options,
                                                std::optional<std::int64_t> known_cost) {
   const std::atomic<std::int64_t> known = known_cost.value_or(solvers::CostBoundOptions::kNoneKnown);
-  solvers::CostBoundOptions asked;
-  asked.budget = problem.budget.value() + problem.plan_slack;
-  asked.order = options.scope.order;
-  asked.limit = options.limit;
-  asked.known_cost = &known;
-  asked.memory_bytes = options.memory_bytes;
-  const solvers::CostBound bound = solvers::cost_bound(problem.graph, asked);
+  const solvers::CostBound bound =
+      solvers::cost_bound(problem.graph, {.budget = problem.budget.value() + problem.plan_slack,
+                                          .order = options.scope.order,
+                                          .limit = options.limit,
+                                          .known_cost = &known,
+                                          .memory_bytes = options.memory_bytes});
   if (bound.infeasible) return std::nullopt;
-  return solvers::Bound{bound.value, {asked.order, 0}};
+  return solvers::Bound{bound.value, {options.scope.order, 0}};
 }
 
 }  // namespace cairn::fit

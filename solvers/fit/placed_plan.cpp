@@ -11,8 +11,10 @@
 
 namespace cairn::fit {
 
-solvers::PlacedSchedule placed_as(const core::Schedule& schedule, const core::Plan& plan) {
-  return {schedule, core::offsets_of(plan), 0};
+solvers::PlannedOrder plan_within(const solvers::Scope& scope, const core::Graph& graph, const core::Schedule& schedule,
+                                  const solvers::PlanOptions& options) {
+  if (scope.order == solvers::OrderRule::free) return solvers::plan_some_order(graph, schedule, options);
+  return {schedule, solvers::find_plan(solvers::plan_problem(graph, schedule), options)};
 }
 
 core::Plan plan_of(const core::Graph& graph, const solvers::PlacedSchedule& placed,

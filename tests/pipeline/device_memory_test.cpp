@@ -28,7 +28,7 @@ fit::LargestBatch largest(std::int64_t budget, const std::string& max_cost = "")
       return pipeline::parse_max_cost(max_cost, problem.baseline.cost);
     };
   options.budget = [budget](const core::Graph&) { return budget; };
-  options.least.search.limit.work = 50'000'000;
+  options.search.limit.work = 50'000'000;
   return fit::find_largest_batch(ffn_of, solvers::find_solver("auto"), options);
 }
 

@@ -10,15 +10,17 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/remat/anneal/placed_search.h"
 
-/// Conversions between core::Plan and solvers::PlacedSchedule (a schedule with its addresses), which
-/// solvers::search_placed() takes and returns.
+/// Plans of schedules, also of those whose addresses are known, such as a solvers::PlacedSchedule.
 namespace cairn::fit {
 
-solvers::PlacedSchedule placed_as(const core::Schedule& schedule, const core::Plan& plan);
 /// Returns the plan of the schedule options.search.start with the offsets options.search.start_offsets. Returns nothing
 /// if there are none, or if the offsets are not valid for this graph and alignment.
 std::optional<core::Plan> plan_of_start(const core::Graph& graph, const solvers::SolveOptions& options,
                                         std::int64_t alignment);
+/// Plans a schedule. If the scope allows any order, also plans other orders of the same steps, as
+/// solvers::plan_some_order() does.
+solvers::PlannedOrder plan_within(const solvers::Scope& scope, const core::Graph& graph, const core::Schedule& schedule,
+                                  const solvers::PlanOptions& options);
 /// Makes the plan and checks it. Throws InputError if the offsets are not valid addresses for the schedule's buffers,
 /// and DefectError if the plan is wrong.
 core::Plan plan_of(const core::Graph& graph, const solvers::PlacedSchedule& placed,

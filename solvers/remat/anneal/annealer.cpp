@@ -38,6 +38,7 @@ Annealer::Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t s
   price_ = excess_price_ = unit_cost_ / unit_size_;
 }
 
+/// Counts the steps from which a search starts, and forgets the best schedule before them.
 void Annealer::count(const std::vector<NodeId>& steps) {
   std::fill(count_.begin(), count_.end(), 0);
   cost_ = 0;
@@ -45,6 +46,8 @@ void Annealer::count(const std::vector<NodeId>& steps) {
     ++count_[v];
     cost_ += graph_.cost(v);
   }
+  best_cost_ = kNone;
+  keep_if_best();
 }
 
 void Annealer::start(const std::vector<NodeId>& steps, std::int64_t budget) {
@@ -52,8 +55,6 @@ void Annealer::start(const std::vector<NodeId>& steps, std::int64_t budget) {
   schedule_.assign(steps);
   schedule_.set_ceiling(budget, step_charge());
   count(steps);
-  best_cost_ = kNone;
-  keep_if_best();
 }
 
 void Annealer::start(const std::vector<NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets) {
@@ -64,8 +65,6 @@ void Annealer::start(const std::vector<NodeId>& steps, Placement& placement, std
   schedule_.set_ceiling(std::numeric_limits<std::int64_t>::max() / 4);
   placement.assign(schedule_, offsets);
   count(steps);
-  best_cost_ = kNone;
-  keep_if_best();
 }
 
 double Annealer::excess() const {
@@ -153,7 +152,7 @@ Annealer::Occurrence Annealer::step_from(Place place) const {
 // --- Moves.
 
 void Annealer::evict() {
-  constexpr int kTries = 12, kLongestChain = 32;
+  constexpr int kTries = 12;
   Occurrence across = EditableSchedule::kNone;
   if (schedule_.excess() > 0 && chance(0.7)) {
     across = schedule_.step_above_ceiling(static_cast<Place>(below(schedule_.place(schedule_.end()))));
@@ -164,17 +163,23 @@ void Annealer::evict() {
   const auto reach = std::min<Place>(at, static_cast<Place>(std::exp(random_.uniform() * std::log(at + 1.0))));
   Occurrence o = step_from(at - reach);
   for (int i = 0; i < kTries && o != EditableSchedule::kNone; ++i, o = schedule_.previous(o)) {
-    const NodeId v = schedule_.node(o);
-    if (o == across || schedule_.last_use(o) <= at || graph_.size(v) == 0 || !may_run_again(v)) continue;
-    Occurrence use = schedule_.first_reader(o, at);
-    if (use != EditableSchedule::kNone && schedule_.place(use) == at) continue;
-    if (use == EditableSchedule::kNone) use = schedule_.end();
-    allowed_ = 1;
-    while (allowed_ < kLongestChain && chance(0.8)) allowed_ *= 2;
-    recompute(v, use, at);
-    if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
-    return;
+    if (o != across && graph_.size(schedule_.node(o)) != 0 && evict_across(o, at)) return;
   }
+}
+
+/// Evicts the outputs of occurrence o at the position `at`. Returns false if this is not possible.
+bool Annealer::evict_across(Occurrence o, Place at) {
+  constexpr int kLongestChain = 32;
+  const NodeId v = schedule_.node(o);
+  if (schedule_.last_use(o) <= at || !may_run_again(v)) return false;
+  Occurrence use = schedule_.first_reader(o, at);
+  if (use != EditableSchedule::kNone && schedule_.place(use) == at) return false;
+  if (use == EditableSchedule::kNone) use = schedule_.end();
+  allowed_ = 1;
+  while (allowed_ < kLongestChain && chance(0.8)) allowed_ *= 2;
+  recompute(v, use, at);
+  if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
+  return true;
 }
 
 void Annealer::evict_conflict() {
@@ -184,16 +189,7 @@ void Annealer::evict_conflict() {
   if (other < 0) return;
   const Occurrence o = placement_->occurrence(chance(0.5) ? r : other);
   if (schedule_.place(o) < 0) return;
-  const Place at = std::max(schedule_.place(o) + 1, schedule_.place(placement_->meeting(r, other)));
-  const NodeId v = schedule_.node(o);
-  if (schedule_.last_use(o) <= at || !may_run_again(v)) return;
-  Occurrence use = schedule_.first_reader(o, at);
-  if (use != EditableSchedule::kNone && schedule_.place(use) == at) return;
-  if (use == EditableSchedule::kNone) use = schedule_.end();
-  allowed_ = 1;
-  while (allowed_ < 32 && chance(0.8)) allowed_ *= 2;
-  recompute(v, use, at);
-  if (!schedule_.needed(o) && may_go(o)) drop_unneeded(o);
+  evict_across(o, std::max(schedule_.place(o) + 1, schedule_.place(placement_->meeting(r, other))));
 }
 
 /// Runs v again right before `use`. An input of v that is not in memory at `use` is either computed again too or kept

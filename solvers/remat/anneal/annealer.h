@@ -102,6 +102,7 @@ class Annealer {
   bool may_run_again(core::NodeId v) const;
   bool may_go(Occurrence o) const;
   void evict();
+  bool evict_across(Occurrence o, Place at);
   void evict_conflict();
   void recompute(core::NodeId v, Occurrence use, Place across);
   void retain();

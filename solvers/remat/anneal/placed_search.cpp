@@ -151,7 +151,15 @@ class PlacedIsland {
 
 }  // namespace
 
-bool can_search_placed(const core::Graph& graph) { return Placement::takes(graph); }
+bool can_search_placed(const core::Graph& graph) {
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.scratch(v) < 0) return false;
+  }
+  for (core::ValueId x = 0; x < graph.value_count(); ++x) {
+    if (graph.inplace(x) != core::kNoValue) return false;
+  }
+  return true;
+}
 
 PlacedSolution search_placed(const core::Graph& graph, const std::vector<PlacedSchedule>& starts,
                              const PlacedSearchOptions& options) {

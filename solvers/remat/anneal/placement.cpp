@@ -14,16 +14,6 @@ namespace cairn::solvers {
 using core::EditableSchedule;
 using core::NodeId;
 
-bool Placement::takes(const core::Graph& graph) {
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.scratch(v) < 0) return false;
-    for (std::int32_t k = 0; k < graph.output_count(v); ++k) {
-      if (graph.inplace(graph.value({v, k})) != core::kNoValue) return false;
-    }
-  }
-  return true;
-}
-
 Placement::Placement(const core::Graph& graph, std::int64_t capacity, std::uint64_t seed)
     : graph_(graph), capacity_(capacity), random_(seed) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -150,7 +140,7 @@ void Placement::count() {
 /// sometimes a random one. If no gap is large enough, chooses one of the largest gaps: the one where the rectangle has
 /// the least overlap with other rectangles.
 std::int64_t Placement::room_for(Rect r, const Place& p) {
-  const std::int64_t bytes = p.top - p.bottom;
+  const std::int64_t bytes = p.bytes();
   work_ += 16;
   constexpr std::int64_t kShelves = 64;
   around_.clear();
@@ -161,8 +151,7 @@ std::int64_t Placement::room_for(Rect r, const Place& p) {
     const Shelf& shelf = shelves_[static_cast<std::size_t>(s)];
     const std::size_t begin = around_.size();
     for (const Item& item : shelf.items) {
-      if (item.place.first < p.last && p.first < item.place.last && item.rect != r)
-        around_.emplace_back(item.place.bottom, item.place.top);
+      if (item.place.lives_with(p) && item.rect != r) around_.emplace_back(item.place.bottom, item.place.top);
     }
     for (std::size_t i = begin + 1; i < around_.size(); ++i) {
       for (std::size_t k = i; k > begin && around_[k] < around_[k - 1]; --k) std::swap(around_[k], around_[k - 1]);
@@ -350,10 +339,7 @@ void Placement::settle(const EditableSchedule& schedule) {
           if (bytes == 0) continue;
           p.bottom = before.bottom;
           p.top = p.bottom + bytes;
-          if (fresh) {
-            p.bottom = room_for(r, p);
-            p.top = p.bottom + bytes;
-          }
+          if (fresh) p.move_to(room_for(r, p));
         }
         change(r, p);
       }
@@ -368,9 +354,7 @@ void Placement::repair(int tries) {
     if (other == kNoRect) continue;
     if (random_.uniform() < 0.5) r = other;
     Place p = at(r);
-    const std::int64_t bytes = p.top - p.bottom;
-    p.bottom = room_for(r, p);
-    p.top = p.bottom + bytes;
+    p.move_to(room_for(r, p));
     change(r, p);
   }
 }
@@ -379,21 +363,19 @@ void Placement::relocate(Rect r) {
   constexpr int kTries = 20;
   Place p = at(r);
   if (p.empty()) return;
-  const std::int64_t bytes = p.top - p.bottom;
   if (random_.uniform() < 0.3) {
-    p.bottom = room_for(r, p);
+    p.move_to(room_for(r, p));
   } else {
     Place other;
     for (int i = 0; i < kTries; ++i) {
       other = at(static_cast<Rect>(below(static_cast<std::int64_t>(owner_.size()))));
-      if (other.first < p.last && p.first < other.last) break;
+      if (other.lives_with(p)) break;
       other = {};
     }
     if (other.empty()) return;
-    p.bottom = random_.uniform() < 0.5 ? other.top : other.bottom - bytes;
-    if (p.bottom < 0 || p.bottom > capacity_ - bytes) return;
+    p.move_to(random_.uniform() < 0.5 ? other.top : other.bottom - p.bytes());
+    if (p.bottom < 0 || p.top > capacity_) return;
   }
-  p.top = p.bottom + bytes;
   change(r, p);
 }
 
@@ -402,34 +384,23 @@ bool Placement::straighten(bool from_top) {
   line_.clear();
   for (const Shelf& shelf : shelves_) line_.insert(line_.end(), shelf.items.begin(), shelf.items.end());
   if (from_top) {
-    for (Item& item : line_) {
-      const std::int64_t top = capacity_ - item.place.bottom;
-      item.place.bottom = capacity_ - item.place.top;
-      item.place.top = top;
-    }
+    for (Item& item : line_) item.place.move_to(capacity_ - item.place.top);
   }
-  std::sort(line_.begin(), line_.end(), [](const Item& a, const Item& b) {
-    return std::tuple(a.place.bottom, a.place.top, a.rect) < std::tuple(b.place.bottom, b.place.top, b.rect);
-  });
+  std::ranges::sort(line_, {},
+                    [](const Item& item) { return std::tuple(item.place.bottom, item.place.top, item.rect); });
   for (std::size_t i = 0; i < line_.size(); ++i) {
     Place& p = line_[i].place;
-    const std::int64_t bytes = p.top - p.bottom;
     std::int64_t bottom = 0;
     for (std::size_t k = 0; k < i; ++k) {
       const Place& below = line_[k].place;
-      if (below.first < p.last && p.first < below.last) bottom = std::max(bottom, below.top);
+      if (below.lives_with(p)) bottom = std::max(bottom, below.top);
     }
-    if (bottom > capacity_ - bytes) return false;
-    p.bottom = bottom;
-    p.top = bottom + bytes;
+    p.move_to(bottom);
+    if (p.top > capacity_) return false;
   }
   for (Item& item : line_) {
-    Place p = item.place;
-    if (from_top) {
-      p.bottom = capacity_ - item.place.top;
-      p.top = capacity_ - item.place.bottom;
-    }
-    put(item.rect, p);
+    if (from_top) item.place.move_to(capacity_ - item.place.top);
+    put(item.rect, item.place);
   }
   overlap_ = 0;
   conflicts_ = 0;

@@ -30,13 +30,10 @@ class Placement {
   using Rect = std::int32_t;
   static constexpr Rect kNoRect = -1;
 
-  /// Returns whether every value has an address of its own, as this class requires. A node's output that takes over the
-  /// storage of an input has none.
-  static bool takes(const core::Graph& graph);
-
-  /// Makes an empty arena of `capacity` bytes. No single value may be larger than the arena. A number that divides all
-  /// sizes, the capacity and the addresses given to assign() also divides all later addresses, so alignment is
-  /// preserved. The graph must outlive the object.
+  /// Makes an empty arena of `capacity` bytes. No node's output may take over the storage of an input, because every
+  /// value has an address of its own (can_search_placed()). No single value may be larger than the arena. A number that
+  /// divides all sizes, the capacity and the addresses given to assign() also divides all later addresses, so alignment
+  /// is preserved. The graph must outlive the object.
   Placement(const core::Graph& graph, std::int64_t capacity, std::uint64_t seed);
 
   /// Restarts with a schedule and addresses. For each step, `offsets` contains the addresses of its outputs of more
@@ -103,8 +100,12 @@ class Placement {
     std::int64_t bottom = 0, top = 0;
 
     bool empty() const { return first == last; }
-    bool meets(const Place& other) const {
-      return first < other.last && other.first < last && bottom < other.top && other.bottom < top;
+    bool lives_with(const Place& other) const { return first < other.last && other.first < last; }
+    bool meets(const Place& other) const { return lives_with(other) && bottom < other.top && other.bottom < top; }
+    std::int64_t bytes() const { return top - bottom; }
+    void move_to(std::int64_t new_bottom) {
+      top += new_bottom - bottom;
+      bottom = new_bottom;
     }
   };
   struct Item {

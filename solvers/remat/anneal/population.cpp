@@ -31,6 +31,16 @@ std::int64_t draw_below(Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
 
+template <class T>
+const T& draw(Random& random, const std::vector<T>& list) {
+  return list[static_cast<std::size_t>(draw_below(random, std::ssize(list)))];
+}
+
+/// Of two schedules, the one with the lower rank is better.
+auto rank_of(std::int64_t budget, std::int64_t peak, std::int64_t cost) {
+  return std::tuple(std::max<std::int64_t>(0, peak - budget), cost, peak);
+}
+
 /// A schedule that survived a generation. Also stores what each step reads and where random edits can be made.
 struct Parent {
   Individual own;
@@ -46,9 +56,7 @@ struct Parent {
   std::vector<std::pair<Step, Step>> evictable;
   std::vector<Step> recomputations;
 
-  auto key(std::int64_t budget) const {
-    return std::tuple(std::max<std::int64_t>(0, own.peak - budget), own.cost, own.peak);
-  }
+  auto key(std::int64_t budget) const { return rank_of(budget, own.peak, own.cost); }
   Step length() const { return static_cast<Step>(own.schedule.steps.size()); }
 };
 
@@ -149,9 +157,7 @@ class Editor {
 
   void evict(const Parent& parent, Random& random) {
     if (parent.evictable.empty() || scope_.max_occurrences == 1) return;
-    const auto& evictable = parent.evictable;
-    const auto pick = static_cast<std::size_t>(draw_below(random, static_cast<std::int64_t>(evictable.size())));
-    const auto [from, use] = evictable[pick];
+    const auto [from, use] = draw(random, parent.evictable);
     chain_.assign(1, from);
     for (std::size_t i = 0; i < chain_.size() && chain_.size() < kMostRecomputed; ++i) {
       for (std::int32_t k = parent.read_begin[chain_[i]]; k < parent.read_begin[chain_[i] + 1]; ++k) {
@@ -170,8 +176,7 @@ class Editor {
 
   void drop(const Parent& parent, Random& random) {
     if (parent.recomputations.empty()) return;
-    const auto pick = draw_below(random, static_cast<std::int64_t>(parent.recomputations.size()));
-    chain_.assign(1, parent.recomputations[static_cast<std::size_t>(pick)]);
+    chain_.assign(1, draw(random, parent.recomputations));
     lost_.clear();
     for (std::size_t i = 0; i < chain_.size(); ++i) {
       if (std::exchange(dropped_[chain_[i]], 1)) continue;
@@ -188,10 +193,7 @@ class Editor {
     const bool any = scope_.order == OrderRule::free;
     if (!any && parent.recomputations.empty()) return;
     Step s = static_cast<Step>(draw_below(random, parent.length()));
-    if (!any) {
-      const auto pick = draw_below(random, static_cast<std::int64_t>(parent.recomputations.size()));
-      s = parent.recomputations[static_cast<std::size_t>(pick)];
-    }
+    if (!any) s = draw(random, parent.recomputations);
     if (dropped_[s]) return;
     Step least = parent.before[s] + 1;
     for (std::int32_t k = parent.read_begin[s]; k < parent.read_begin[s + 1]; ++k)
@@ -298,12 +300,10 @@ class Population {
     Random random(seeds.next() + 0x9e6c63d0876a9a47ULL * static_cast<std::uint64_t>(c));
     Candidate& candidate = candidates_[c];
     candidate.island = c % islands_;
-    const auto pick = [&](const std::vector<Parent>& island) -> const Parent& {
-      return island[static_cast<std::size_t>(draw_below(random, static_cast<std::int64_t>(island.size())))];
-    };
-    const Parent& parent = pick(survivors_[candidate.island]);
+    const std::vector<Parent>& island = survivors_[candidate.island];
+    const Parent& parent = draw(random, island);
     if (draw_below(random, 16) == 0) {
-      candidate.steps = editor.crossed(parent, pick(survivors_[candidate.island]), random);
+      candidate.steps = editor.crossed(parent, draw(random, island), random);
     } else {
       candidate.steps = editor.edited(parent, random);
     }
@@ -331,9 +331,7 @@ class Population {
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
       if (outcomes_.valid[c]) order[candidates_[c].island].push_back(c);
     }
-    const auto key = [&](std::size_t c) {
-      return std::tuple(std::max<std::int64_t>(0, outcomes_.peak[c] - budget_), outcomes_.cost[c], outcomes_.peak[c]);
-    };
+    const auto key = [&](std::size_t c) { return rank_of(budget_, outcomes_.peak[c], outcomes_.cost[c]); };
     const auto most = static_cast<std::size_t>(options_.survivors);
     for (std::size_t i = 0; i < islands_; ++i) {
       auto& island = survivors_[i];
@@ -394,9 +392,9 @@ void offer_evolved(const core::Graph& graph, const SolveOptions& options, Incumb
     core::EditableSchedule work(graph);
     for (std::uint64_t i = 1; i < kStarts && incumbent.scope().max_occurrences == 0 && !part.expired_now(); ++i) {
       work.assign(incumbent.schedule().steps);
-      core::Stopwatch one(part.share(0.1));
-      evict_until_it_fits(graph, work, *options.budget, kStarts * options.seed + i, one);
-      part.charge(one.work());
+      core::within(part, 0.1, [&](core::Stopwatch& one) {
+        evict_until_it_fits(graph, work, *options.budget, kStarts * options.seed + i, one);
+      });
       core::Schedule start{work.steps()};
       if (incumbent.scope().contains(graph, start)) starts.push_back(std::move(start));
     }

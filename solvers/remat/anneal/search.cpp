@@ -15,6 +15,7 @@
 #include "cairn/core/machine/support/thread_pool.h"
 #include "cairn/core/support/random.h"
 #include "cairn/core/threads.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/remat/anneal/annealer.h"
 #include "cairn/solvers/remat/exact/live_set_search.h"
 #include "cairn/solvers/remat/exact/window.h"
@@ -143,8 +144,7 @@ class Island {
       if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;
       polish_left_ = 0;
     }
-    std::int64_t cost = 0;
-    for (const NodeId v : polished_) cost += graph_.cost(v);
+    const std::int64_t cost = cost_of(graph_, polished_);
     if (cost >= best_cost_) return;
     best_ = polished_;
     best_cost_ = cost;
@@ -170,10 +170,15 @@ class Island {
 
 class Search {
  public:
-  Search(const core::Graph& graph, const SolveOptions& options, const SearchOptions& search, Incumbent& incumbent,
-         core::Stopwatch& watch)
-      : graph_(graph), options_(options), search_(search), incumbent_(incumbent), watch_(watch), limit_(watch.rest()) {
-    const std::vector<std::uint64_t> seeds = island_seeds(search.islands, limit_, options.seed);
+  Search(const core::Graph& graph, const SolveOptions& options, const std::function<bool()>& between,
+         Incumbent& incumbent, core::Stopwatch& watch)
+      : graph_(graph),
+        options_(options),
+        between_(between),
+        incumbent_(incumbent),
+        watch_(watch),
+        limit_(watch.rest()) {
+    const std::vector<std::uint64_t> seeds = island_seeds(0, limit_, options.seed);
     const std::int64_t memory_bytes = options.memory_bytes / (2 * std::ssize(seeds));
     for (const std::uint64_t seed : seeds)
       islands_.push_back(std::make_unique<Island>(graph, options, incumbent.scope(), seed, memory_bytes));
@@ -196,7 +201,7 @@ class Search {
     lowering_ = true;
     aim();
     while (true) {
-      const bool waiting = search_.between && search_.between();
+      const bool waiting = between_ && between_();
       if (incumbent_.cannot_improve()) return Stop::proved;
       if (incumbent_.done()) return Stop::ended;
       if (watch_.interrupted()) return Stop::interrupted;
@@ -278,8 +283,7 @@ class Search {
   }
 
   bool runs_ended() const {
-    return std::all_of(islands_.begin(), islands_.end(),
-                       [&](const auto& island) { return island->ended_runs() > aimed_runs_; });
+    return std::ranges::all_of(islands_, [&](const auto& island) { return island->ended_runs() > aimed_runs_; });
   }
 
   /// Returns whether the part of the limit that is meant for lowering the peak is used up. The rest of the limit is for
@@ -330,16 +334,17 @@ class Search {
     // Without a limit, the search ends when it has made more moves since the last improvement than before it, plus
     // kLeastMoves for each node.
     constexpr std::int64_t kLeastMoves = 2000;
-    if (limit_.counts_work()) {
-      return static_cast<double>(watch_.work() - improved_work_) > search_.patience * static_cast<double>(limit_.work);
-    }
-    if (std::isfinite(limit_.seconds)) return watch_.seconds() - improved_seconds_ > search_.patience * limit_.seconds;
+    // Fraction of a limit that has to pass without an improvement.
+    constexpr double kPatience = 0.5;
+    if (limit_.counts_work())
+      return static_cast<double>(watch_.work() - improved_work_) > kPatience * static_cast<double>(limit_.work);
+    if (std::isfinite(limit_.seconds)) return watch_.seconds() - improved_seconds_ > kPatience * limit_.seconds;
     return moves() > 2 * improved_moves_ + kLeastMoves * (graph_.node_count() + 1);
   }
 
   const core::Graph& graph_;
   const SolveOptions& options_;
-  const SearchOptions& search_;
+  const std::function<bool()>& between_;
   Incumbent& incumbent_;
   core::Stopwatch& watch_;
   const core::Limit limit_;
@@ -358,13 +363,13 @@ class Search {
 
 }  // namespace
 
-Stop search(const core::Graph& graph, const SolveOptions& options, const SearchOptions& search_options,
+Stop search(const core::Graph& graph, const SolveOptions& options, const std::function<bool()>& between,
             Incumbent& incumbent, core::Stopwatch& watch) {
   if (incumbent.scope().order == OrderRule::stages)
     throw std::logic_error("the search does not keep schedules in stages");
   constexpr std::int64_t kMostCost = std::int64_t{1} << 61;  // highest cost for which sums of costs cannot overflow
   if (graph.node_count() == 0 || incumbent.cost() > kMostCost) return Stop::ended;
-  return Search(graph, options, search_options, incumbent, watch).run();
+  return Search(graph, options, between, incumbent, watch).run();
 }
 
 }  // namespace cairn::solvers

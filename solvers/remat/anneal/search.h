@@ -8,18 +8,8 @@
 
 namespace cairn::solvers {
 
-struct SearchOptions {
-  /// Number of parallel searches (islands), one thread each. 0: one for each core, or two under a work limit.
-  int islands = 0;
-  /// The search ends when this fraction of its limit of time or work has passed since the last improvement.
-  double patience = 0.5;
-  /// Called on the caller's thread, several times a second. While it returns true, the search ignores `patience`. A
-  /// caller that computes a proof of optimality at the same time returns true as long as the proof can still succeed.
-  std::function<bool()> between;
-};
-
 /// Improves the incumbent by a search over order and recomputation together. This is the main search of `auto`. Runs
-/// several searches (islands) in parallel:
+/// several searches (islands) in parallel, one for each core, or two under a work limit:
 /// - Each island anneals schedules (annealer.h) in runs. Later runs are longer and begin at a higher temperature.
 /// - After each run, exact searches improve windows of the schedule that the run found. A window is a range of
 ///   consecutive steps (window.h).
@@ -29,13 +19,15 @@ struct SearchOptions {
 /// among schedules that cost at most options.max_cost. To do so, it sets itself a budget slightly below the lowest
 /// known peak, again and again. Afterwards looks for the cheapest schedule with the lowest peak found.
 ///
-/// Ends at the limit, when the incumbent cannot be improved, or by SearchOptions::patience. If there is no limit, the
-/// search ends when more than `m + 2000 (n + 1)` moves were made since the last improvement, for n nodes and m moves
-/// before that improvement. The incumbent is valid at any time. For the same seed and work limit the answer is the same
-/// on every machine.
+/// Ends at the limit, when the incumbent cannot be improved, or when half of the limit of time or work has passed since
+/// the last improvement. If there is no limit, the search ends when more than `m + 2000 (n + 1)` moves were made since
+/// the last improvement, for n nodes and m moves before that improvement. `between` is called on the caller's thread,
+/// several times a second. While it returns true, the search goes on without improvements. A caller that computes a
+/// proof of optimality at the same time returns true as long as the proof can still succeed. The incumbent is valid at
+/// any time. For the same seed and work limit the answer is the same on every machine.
 ///
 /// Throws std::logic_error if the order rule of the scope is `stages`. Any Scope::max_occurrences is accepted.
-Stop search(const core::Graph& graph, const SolveOptions& options, const SearchOptions& search, Incumbent& incumbent,
-            core::Stopwatch& watch);
+Stop search(const core::Graph& graph, const SolveOptions& options, const std::function<bool()>& between,
+            Incumbent& incumbent, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers

@@ -128,17 +128,11 @@ std::int32_t ChainPrices::readers_again(std::int32_t t, core::ValueId x) const {
 }
 
 std::int32_t ChainPrices::next_use(std::int32_t t, core::ValueId x) const {
-  const auto begin = uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_[x]);
-  const auto end = uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_[static_cast<std::size_t>(x) + 1]);
-  const auto use = std::upper_bound(begin, end, t);
-  return use == end ? -1 : *use;
+  const auto use = std::ranges::upper_bound(uses(x), t);
+  return use == uses(x).end() ? -1 : *use;
 }
 
-bool ChainPrices::used(std::int32_t t, core::ValueId x) const {
-  const auto begin = uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_[x]);
-  const auto end = uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_[static_cast<std::size_t>(x) + 1]);
-  return std::binary_search(begin, end, t);
-}
+bool ChainPrices::used(std::int32_t t, core::ValueId x) const { return std::ranges::binary_search(uses(x), t); }
 
 std::int64_t ChainPrices::holding(std::int32_t t, std::int64_t bytes) const {
   // Rounding down lowers the price of holding a value, which can only lower the bound. So the bound stays valid.

@@ -85,6 +85,10 @@ class ChainPrices {
   double evaluate(std::vector<double>& gradient);
   /// Counts the nodes that read x and that can run again in stage t.
   std::int32_t readers_again(std::int32_t t, core::ValueId x) const;
+  /// Returns the stages in which every solution reads x, ascending.
+  std::span<const std::int32_t> uses(core::ValueId x) const {
+    return {uses_.data() + uses_begin_[x], uses_.data() + uses_begin_[x + 1]};
+  }
   /// Finds the first stage after t in which every solution reads x. Returns -1 if there is none.
   std::int32_t next_use(std::int32_t t, core::ValueId x) const;
   bool used(std::int32_t t, core::ValueId x) const;

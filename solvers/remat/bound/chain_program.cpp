@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/remat/bound/chain_prices.h"
 
 namespace cairn::solvers {
@@ -56,9 +56,8 @@ std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core:
   for (std::size_t part = 0; part < most; ++part) {
     const auto begin = chain.begin() + static_cast<std::ptrdiff_t>(part * chain.size() / most);
     const auto end = chain.begin() + static_cast<std::ptrdiff_t>((part + 1) * chain.size() / most);
-    thinned.push_back(*std::max_element(begin, end, [&](core::NodeId a, core::NodeId b) {
-      return bytes_while_running(graph, a) < bytes_while_running(graph, b);
-    }));
+    const auto bytes = [&](core::NodeId v) { return bytes_while_running(graph, v); };
+    thinned.push_back(*std::ranges::max_element(begin, end, {}, bytes));
   }
   return thinned;
 }
@@ -68,16 +67,13 @@ ChainStages::ChainStages(const core::Graph& graph, std::vector<core::NodeId> cha
     : graph_(graph),
       chain_(std::move(chain)),
       budget_(budget),
+      base_cost_(cost_of(graph, graph.input_order())),
+      cost_unit_(solvers::cost_unit(graph)),
       place_(static_cast<std::size_t>(graph.node_count()), -1),
       topological_(graph.input_order().begin(), graph.input_order().end()),
       nodes_(static_cast<std::size_t>(graph.node_count())),
       values_(static_cast<std::size_t>(graph.value_count())) {
   for (std::int32_t t = 0; t < chain_length(); ++t) place_[chain_[t]] = t;
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    base_cost_ += graph.cost(v);
-    cost_unit_ = std::gcd(cost_unit_, graph.cost(v));
-  }
-  cost_unit_ = std::max<std::int64_t>(cost_unit_, 1);
   find_first_runs();
   find_last_uses(known_cost);
 }
@@ -188,7 +184,7 @@ void ChainProgram::add_variables() {
       const Entry entry = model_.add_binary(node.once ? 0 : graph_.cost(v) / stages_.cost_unit());
       if (t <= node.due) runs.add(entry, 1);
     }
-    if (!fixed) add_row(runs, 1, node.once ? 1 : LinearModel::kInfinity);
+    if (!fixed) model_.add_sum(runs, 1, node.once ? 1 : LinearModel::kInfinity);
   }
   for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
     held_begin_.push_back(static_cast<Entry>(model_.columns().size()));
@@ -214,10 +210,6 @@ ChainProgram::Entry ChainProgram::held(std::int32_t stage, core::ValueId x) cons
   return held_begin_[x] + stage - value.from;
 }
 
-void ChainProgram::add_row(const Sum& sum, std::int64_t lower, std::int64_t upper) {
-  infeasible_ = !sum.add_row_to(model_, lower, upper) || infeasible_;
-}
-
 void ChainProgram::add_links() {
   const auto at_most_sources = [&](Entry used, std::int32_t stage, core::ValueId x) {
     const Entry made = run(stage, graph_.producer(x));
@@ -227,7 +219,7 @@ void ChainProgram::add_links() {
     sum.add(made, 1);
     sum.add(before, 1);
     sum.add(used, -1);
-    add_row(sum, 0, LinearModel::kInfinity);
+    model_.add_sum(sum, 0, LinearModel::kInfinity);
   };
   for (core::NodeId v = 0; v < graph_.node_count(); ++v) {
     for (std::int32_t t = stages_.node(v).first; t <= stages_.node(v).last; ++t) {
@@ -240,10 +232,7 @@ void ChainProgram::add_links() {
 }
 
 void ChainProgram::add_memory_rows() {
-  std::int64_t unit = 0;
-  for (core::ValueId x = 0; x < graph_.value_count(); ++x) unit = std::gcd(unit, graph_.value_size(x));
-  for (const core::NodeId v : graph_.input_order()) unit = std::gcd(unit, graph_.scratch(v));
-  unit = std::max<std::int64_t>(unit, 1);
+  const std::int64_t unit = size_unit(graph_);
   const std::int32_t end = stages_.chain_length();
   std::vector<Sum> bytes(static_cast<std::size_t>(end) + 1);
   for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
@@ -253,7 +242,7 @@ void ChainProgram::add_memory_rows() {
   }
   for (std::int32_t t = 0; t <= end; ++t) {
     if (t < end) bytes[t].add(kOne, graph_.scratch(stages_.chain(t)) / unit);
-    add_row(bytes[t], -LinearModel::kInfinity, stages_.budget() / unit);
+    model_.add_sum(bytes[t], -LinearModel::kInfinity, stages_.budget() / unit);
   }
 }
 

@@ -80,7 +80,7 @@ class ChainStages {
 
   const core::Graph& graph_;
   std::vector<core::NodeId> chain_;
-  std::int64_t budget_, base_cost_ = 0, cost_unit_ = 0;
+  const std::int64_t budget_, base_cost_, cost_unit_;
   std::vector<std::int32_t> place_;
   std::vector<core::NodeId> topological_;
   std::vector<Node> nodes_;
@@ -97,8 +97,7 @@ class ChainProgram {
   /// these schedules.
   explicit ChainProgram(const ChainStages& stages, const ChainPrices* prices = nullptr, std::int64_t most_extra = 0);
 
-  /// Returns whether some constraint cannot be met. If so, there is no schedule of the kind that ChainStages describes.
-  bool infeasible() const { return infeasible_; }
+  /// Returns the program. If it is infeasible(), there is no schedule of the kind that ChainStages describes.
   const LinearModel& model() const { return model_; }
   /// Converts the objective of the program to the cost of a schedule.
   std::int64_t cost(std::int64_t objective) const { return fixed_cost_ + stages_.cost_unit() * objective; }
@@ -117,7 +116,6 @@ class ChainProgram {
   void add_variables();
   void add_links();
   void add_memory_rows();
-  void add_row(const Sum& sum, std::int64_t lower, std::int64_t upper);
 
   const ChainStages& stages_;
   const ChainPrices* prices_;
@@ -127,7 +125,6 @@ class ChainProgram {
   std::int64_t fixed_cost_ = 0;
   // First variable of each node or value, that of its first stage. The variables of its other stages follow.
   std::vector<Entry> run_begin_, held_begin_;
-  bool infeasible_ = false;
 };
 
 }  // namespace cairn::solvers

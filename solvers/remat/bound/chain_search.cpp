@@ -82,9 +82,7 @@ class ChainSearch {
     answer.left_out = left_out_;
     const std::vector<StageStates::State>& last = layers_.back().states;
     if (last.empty()) return answer;
-    const auto best =
-        std::min_element(last.begin(), last.end(),
-                         [](const StageStates::State& a, const StageStates::State& b) { return a.extra < b.extra; });
+    const auto best = std::ranges::min_element(last, {}, &StageStates::State::extra);
     answer.extra = best->extra;
     answer.schedule = schedule(static_cast<std::int32_t>(best - last.begin()));
     return answer;
@@ -291,8 +289,7 @@ class ChainSearch {
     if (graph_.cost(v) != 0 || node.once || node.last <= stage_) return false;
     if (prices_.never_run(stage_ + 1, v, most_)) return false;
     const auto inputs = graph_.inputs(v);
-    return std::all_of(inputs.begin(), inputs.end(),
-                       [&](core::ValueId y) { return contains(kept_, y) || free_[y] != 0; });
+    return std::ranges::all_of(inputs, [&](core::ValueId y) { return contains(kept_, y) || free_[y] != 0; });
   }
   void drop_from(std::size_t i, std::int64_t excess, std::int64_t cost) {
     if (excess <= 0) {
@@ -408,11 +405,7 @@ class ChainSearch {
     StageStates& layer = next();
     std::vector<std::int32_t> order(layer.states.size());
     for (std::size_t s = 0; s < order.size(); ++s) order[s] = static_cast<std::int32_t>(s);
-    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-      const std::int64_t x = layer.states[static_cast<std::size_t>(a)].extra;
-      const std::int64_t y = layer.states[static_cast<std::size_t>(b)].extra;
-      return x != y ? x < y : a < b;
-    });
+    std::ranges::sort(order, {}, [&](std::int32_t s) { return std::pair(layer.states[s].extra, s); });
     StageStates kept;
     for (const std::int32_t s : order) {
       if (watch_.charge(static_cast<std::int64_t>(words_)).expired()) return false;

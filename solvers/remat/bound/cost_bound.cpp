@@ -10,6 +10,7 @@
 
 #include "cairn/core/profile.h"
 #include "cairn/core/support/editable_schedule.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/bound/chain_prices.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
@@ -33,19 +34,17 @@ class CostBounding {
       : graph_(graph), options_(options), watch_(options.limit), evaluator_(graph) {}
 
   CostBound run() {
-    std::int64_t once = 0;
-    for (core::NodeId v = 0; v < graph_.node_count(); ++v) once += graph_.cost(v);
     watch_.charge(graph_.node_count());
-    raise(once);
+    raise(cost_of(graph_, graph_.input_order()));
     answer_.infeasible = core::peak_lower_bound(graph_) > options_.budget;
     const bool with_engine = options_.engine && highs_missing().empty();
-    while (!finished() && !done_) {
-      done_ = true;
+    bool again = true;
+    while (again && !finished()) {
       const std::int64_t known = known_cost();
       raise_by_prices(known, with_engine);
       if (!finished() && with_engine && !solve_with_engine()) break;
       // With a lower known cost, the relaxation can be smaller and its bound higher. So everything is tried again.
-      if (known_cost() < known) done_ = false;
+      again = known_cost() < known;
     }
     answer_.work = watch_.work();
     return answer_;
@@ -70,13 +69,18 @@ class CostBounding {
     return {graph_.input_order().begin(), graph_.input_order().end()};
   }
   /// Builds the stages for the known cost. Leaves out nodes of the chain until there are at most `allowed` pairs (see
-  /// ChainStages::size()). Returns nothing if the watch expired.
+  /// ChainStages::size()). Returns nothing if the watch expired, or if the stages prove that no schedule is cheaper.
   std::optional<ChainStages> stages(std::int64_t known, std::int64_t allowed) {
     std::vector<core::NodeId> nodes = chain();
     while (!watch_.expired_now()) {
       ChainStages stages(graph_, nodes, options_.budget, known);
       const std::int64_t size = stages.size();
-      if (size <= allowed || nodes.empty()) return stages;
+      if (size <= allowed || nodes.empty()) {
+        watch_.charge(graph_.node_count() + size);
+        if (stages.fits()) return stages;
+        prove(known);
+        return std::nullopt;
+      }
       const auto part = static_cast<double>(allowed) / static_cast<double>(size);
       nodes = thin_chain(graph_, nodes, static_cast<std::size_t>(static_cast<double>(nodes.size()) * part * 0.9));
     }
@@ -111,11 +115,6 @@ class CostBounding {
         stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
     if (!found) return;
     const ChainStages& relaxation = *found;
-    watch_.charge(graph_.node_count() + relaxation.size());
-    if (!relaxation.fits()) {
-      prove(known);
-      return;
-    }
     if (finished() || watch_.rest().seconds < kLeastRounds * seconds_of_round(relaxation)) return;
     ChainPrices prices(relaxation);
     const std::int64_t unit = relaxation.cost_unit(), base = relaxation.base_cost();
@@ -162,11 +161,6 @@ class CostBounding {
     const std::optional<ChainStages> found = stages(known, options_.memory_bytes / kEngineBytesAPair);
     if (!found) return false;
     const ChainStages& relaxation = *found;
-    watch_.charge(graph_.node_count() + relaxation.size());
-    if (!relaxation.fits()) {
-      prove(known);
-      return false;
-    }
     std::optional<ChainPrices> prices;
     std::int64_t most_extra = 0;
     if (known != kUnknownCost) {
@@ -177,14 +171,13 @@ class CostBounding {
     }
     if (finished()) return false;
     const ChainProgram program(relaxation, prices ? &*prices : nullptr, most_extra);
-    if (program.infeasible()) {
+    if (program.model().infeasible()) {
       prove(known);
       return false;
     }
     if (finished()) return false;
-    EngineOptions engine;
-    engine.limit = watch_.share(0.93);  // less than all, because the engine does not check the time often
-    engine.threads = 1;
+    // The limit is less than all that is left, because the engine does not check the time often.
+    EngineOptions engine{.limit = watch_.share(0.93), .threads = 1};
     bool again = false;
     engine.incumbent = [&](const std::vector<double>& values, double) { offer(program.schedule(values)); };
     engine.progress = [&](std::int64_t whole_bound) {
@@ -236,7 +229,6 @@ class CostBounding {
   core::Stopwatch watch_;
   core::Evaluator evaluator_;
   CostBound answer_;
-  bool done_ = false;
 };
 
 }  // namespace

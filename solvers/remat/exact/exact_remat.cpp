@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <vector>
 
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
 #include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/remat/exact/live_set_search.h"
 
 namespace cairn::solvers {
@@ -25,8 +27,7 @@ struct WholeGraph {
   explicit WholeGraph(const core::Graph& graph) : nodes(graph.input_order().begin(), graph.input_order().end()) {
     std::vector<ValueId> values(static_cast<std::size_t>(graph.value_count()));
     std::iota(values.begin(), values.end(), 0);
-    std::stable_sort(values.begin(), values.end(),
-                     [&](ValueId a, ValueId b) { return graph.value_size(a) > graph.value_size(b); });
+    std::ranges::stable_sort(values, std::greater<>(), [&](ValueId x) { return graph.value_size(x); });
     std::vector<std::int32_t> number(values.size()), place(nodes.size());
     for (std::size_t i = 0; i < values.size(); ++i) number[values[i]] = static_cast<std::int32_t>(i);
     for (std::size_t i = 0; i < nodes.size(); ++i) place[nodes[i]] = static_cast<std::int32_t>(i);
@@ -59,10 +60,7 @@ using Search = LiveSetSearch<Set64>;
 /// the bisection early, the lower bound stays where it has been proved.
 void find_least_peak(const core::Graph& graph, const WholeGraph& whole, std::int64_t memory_bytes, Search& search,
                      Incumbent& incumbent, core::Stopwatch& watch) {
-  std::int64_t unit = 0;
-  for (NodeId v = 0; v < graph.node_count(); ++v) unit = std::gcd(unit, graph.scratch(v));
-  for (ValueId x = 0; x < graph.value_count(); ++x) unit = std::gcd(unit, graph.value_size(x));
-  unit = std::max<std::int64_t>(unit, 1);
+  const std::int64_t unit = size_unit(graph);
   while (incumbent.lower_bound() < incumbent.least_peak()) {
     const std::int64_t low = incumbent.lower_bound() / unit, high = incumbent.least_peak() / unit;
     const std::int64_t middle = (low + (high - 1 - low) / 2) * unit;
@@ -93,6 +91,12 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
   const WholeGraph whole(graph);
   Search search;
   std::int64_t budget = options.budget.value_or(0);
+  const auto attempt = [&](const LiveSetLimits& limits, core::Stopwatch& part) {
+    const Search::Result result = search.run(whole.problem, limits, part);
+    if (result.found) incumbent.offer(whole.schedule(result.steps));
+    if (options.budget && result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
+    return result;
+  };
   if (!options.budget) {
     find_least_peak(graph, whole, options.memory_bytes, search, incumbent, watch);
     budget = incumbent.least_peak();
@@ -100,18 +104,13 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
     // Look for any schedule within the budget first. The search for the cheapest one can take longer than the limit and
     // would then return no schedule.
     core::within(watch, 0.5, [&](core::Stopwatch& first) {
-      const Search::Result result = search.run(
-          whole.problem, {.budget = budget, .free_of_cost = true, .memory_bytes = options.memory_bytes}, first);
-      if (result.found) incumbent.offer(whole.schedule(result.steps));
-      if (result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
+      attempt({.budget = budget, .free_of_cost = true, .memory_bytes = options.memory_bytes}, first);
     });
   }
   if (!incumbent.proved_infeasible() && !watch.expired_now()) {
     LiveSetLimits limits{.budget = budget, .memory_bytes = options.memory_bytes};
     if (incumbent.fits(incumbent.peak())) limits.most_cost = incumbent.cost();
-    const Search::Result result = search.run(whole.problem, limits, watch);
-    if (result.found) incumbent.offer(whole.schedule(result.steps));
-    if (options.budget && result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
+    const Search::Result result = attempt(limits, watch);
     // If the user gave no budget, `budget` is the least peak. The bound on the cost does not hold for schedules of
     // higher peaks, so it is not reported.
     if (options.budget && (result.found || !result.proved))

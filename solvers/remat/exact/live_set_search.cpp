@@ -118,14 +118,6 @@ void LiveSetSearch<Set>::prepare(const LiveSetProblem<Set>& problem, const LiveS
 template <class Set>
 typename LiveSetSearch<Set>::Result LiveSetSearch<Set>::run(const LiveSetProblem<Set>& problem,
                                                             const LiveSetLimits& limits, core::Stopwatch& watch) {
-  Result result = search(problem, limits, watch);
-  result.states = static_cast<std::int64_t>(arrivals_.size());
-  return result;
-}
-
-template <class Set>
-typename LiveSetSearch<Set>::Result LiveSetSearch<Set>::search(const LiveSetProblem<Set>& problem,
-                                                               const LiveSetLimits& limits, core::Stopwatch& watch) {
   prepare(problem, limits);
   watch_ = &watch;
   Result result;
@@ -149,7 +141,7 @@ typename LiveSetSearch<Set>::Result LiveSetSearch<Set>::search(const LiveSetProb
       std::reverse(result.steps.begin(), result.steps.end());
       if (!limits_.anytime) {
         result.proved = true;
-        return result;
+        break;
       }
       limits_.most_cost = arrival.cost - 1;
       continue;
@@ -159,10 +151,13 @@ typename LiveSetSearch<Set>::Result LiveSetSearch<Set>::search(const LiveSetProb
       const std::int32_t index = without_useless_values(entry.arrival);
       if (index >= 0 && !dominated(arrivals_[index])) expand(index);
     }
-    if (stopped_) return result;
+    if (stopped_) break;
   }
-  result.proved = true;
-  result.cost_bound = limits_.most_cost == kAnyCost ? kAnyCost : limits_.most_cost + 1;
+  if (!stopped_ && !result.proved) {
+    result.proved = true;
+    result.cost_bound = limits_.most_cost == kAnyCost ? kAnyCost : limits_.most_cost + 1;
+  }
+  result.states = static_cast<std::int64_t>(arrivals_.size());
   return result;
 }
 
@@ -231,8 +226,7 @@ Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
 
 template <class Set>
 Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
-  const auto end = std::upper_bound(by_cost_.begin(), by_cost_.end(), cost,
-                                    [](std::int64_t most, const auto& entry) { return most < entry.first; });
+  const auto end = std::ranges::upper_bound(by_cost_, cost, {}, &std::pair<std::int64_t, Set>::first);
   return end == by_cost_.begin() ? 0 : (end - 1)->second;
 }
 

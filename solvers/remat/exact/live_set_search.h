@@ -38,12 +38,6 @@ constexpr std::int32_t lowest(Set128 set) {
   const auto low = static_cast<Set64>(set);
   return low != 0 ? std::countr_zero(low) : 64 + std::countr_zero(static_cast<Set64>(set >> 64));
 }
-/// Returns the highest number of a non-empty set.
-constexpr std::int32_t highest(Set64 set) { return 63 - std::countl_zero(set); }
-constexpr std::int32_t highest(Set128 set) {
-  const auto high = static_cast<Set64>(set >> 64);
-  return high != 0 ? 127 - std::countl_zero(high) : highest(static_cast<Set64>(set));
-}
 template <class Set, class Visit>
 void for_each_in(Set set, const Visit& visit) {
   for (; set != 0; set &= set - 1) visit(lowest(set));
@@ -193,7 +187,6 @@ class LiveSetSearch {
   static std::uint64_t hash_of(Set set);
   static std::uint64_t hash_of(const State& state) { return hash_of(state.memory) * 31 ^ hash_of(~state.ran); }
 
-  Result search(const LiveSetProblem<Set>& problem, const LiveSetLimits& limits, core::Stopwatch& watch);
   bool next_entry(Entry& entry);
   void prepare(const LiveSetProblem<Set>& problem, const LiveSetLimits& limits);
   std::int64_t cost_of(std::int32_t v) const { return limits_.free_of_cost ? 0 : problem_->nodes[v].cost; }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cairn/core/support/saturating.h"
+#include "cairn/solvers/common/support/costs.h"
 
 namespace cairn::solvers {
 
@@ -92,7 +93,7 @@ void WindowSearch::find_ends(std::int32_t begin, std::int32_t end) {
       is_after_[life.value] = 1;
     }
   }
-  ends_.cost = cost_of(ends_.nodes);
+  ends_.cost = cost_of(graph_, ends_.nodes);
   for (const NodeId v : ends_.nodes) ++inside_[v];
   ends_.peak = *std::max_element(during_.begin() + begin, during_.begin() + end);
 }
@@ -313,12 +314,6 @@ void WindowSearch::replace(std::vector<NodeId>& steps) {
   steps = std::move(schedule.steps);
 }
 
-std::int64_t WindowSearch::cost_of(const std::vector<NodeId>& steps) const {
-  std::int64_t cost = 0;
-  for (const NodeId v : steps) cost = core::saturating_add(cost, graph_.cost(v));
-  return cost;
-}
-
 WindowSearch::Outcome WindowSearch::improve_window(std::vector<NodeId>& steps, std::size_t begin, std::size_t end,
                                                    std::int64_t most_states, core::Stopwatch& watch) {
   analyse(steps);
@@ -335,9 +330,9 @@ WindowSearch::Outcome WindowSearch::improve_window(std::vector<NodeId>& steps, s
   const bool cheaper = found_any_ && found_cost_ < ends_.cost;
   const bool other = found_any_ && found_.size() <= ends_.nodes.size() && found_ != ends_.nodes;
   if (!cheaper && !other) return proved_ || slack_ == 0 ? Outcome::proved : Outcome::cut_short;
-  const std::int64_t before = cost_of(steps);
+  const std::int64_t before = cost_of(graph_, steps);
   replace(steps);
-  return cost_of(steps) < before ? Outcome::improved : Outcome::moved;
+  return cost_of(graph_, steps) < before ? Outcome::improved : Outcome::moved;
 }
 
 /// Improves a window that exceeds the budget. Looks for steps within the budget. If there are none, tries a few higher

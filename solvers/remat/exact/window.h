@@ -89,7 +89,6 @@ class WindowSearch {
   void solve(Engine<Set>& engine, const LiveSetLimits& limits, core::Stopwatch& watch);
   void solve(std::int64_t budget, std::int64_t most_cost, std::int64_t most_states, core::Stopwatch& watch);
   Outcome lower_window(std::vector<core::NodeId>& steps, std::int64_t most_states, core::Stopwatch& watch);
-  std::int64_t cost_of(const std::vector<core::NodeId>& steps) const;
   void replace(std::vector<core::NodeId>& steps);
   std::pair<std::size_t, std::size_t> pick();
 

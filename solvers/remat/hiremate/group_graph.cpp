@@ -18,8 +18,7 @@ GroupGraph::GroupGraph(const Graph& whole, const Layer& layer) {
   core::GraphBuilder builder(part.graph);
   // A node without a name is called by its index, which must not equal another node's name. So all names are cleared.
   for (NodeId v = 0; v < part.graph.node_count(); ++v) builder.node(v).name.clear();
-  core::Node rest;
-  rest.pinned = true;
+  core::Node rest{.pinned = true};
   for (const ValueId x : part.leaving) {
     const core::OutputRef ref = whole.output_ref(x);
     const NodeId own = part.own_id[ref.node];

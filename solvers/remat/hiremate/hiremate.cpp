@@ -42,28 +42,21 @@ class OptionList {
     const auto covers = [](const OptionNeeds& a, const OptionNeeds& b) {
       return a.cost <= b.cost && a.peak <= b.peak && a.between <= b.between;
     };
-    if (std::any_of(needs_.begin(), needs_.end(), [&](const OptionNeeds& known) { return covers(known, needs); }))
-      return;
-    for (std::size_t i = needs_.size(); i-- > 0;) {
-      if (!covers(needs, needs_[i])) continue;
-      needs_.erase(needs_.begin() + static_cast<std::ptrdiff_t>(i));
-      options_.erase(options_.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-    const auto place = std::upper_bound(needs_.begin(), needs_.end(), needs,
-                                        [](const OptionNeeds& a, const OptionNeeds& b) { return a.cost < b.cost; });
-    options_.insert(options_.begin() + (place - needs_.begin()), std::move(option));
-    needs_.insert(place, needs);
+    if (std::ranges::any_of(entries_, [&](const Entry& known) { return covers(known.needs, needs); })) return;
+    std::erase_if(entries_, [&](const Entry& known) { return covers(needs, known.needs); });
+    const auto cost = [](const Entry& known) { return known.needs.cost; };
+    entries_.insert(std::ranges::upper_bound(entries_, needs.cost, {}, cost), {needs, std::move(option)});
   }
 
   /// Selects at most `most` options: the cheapest one, the one of least memory, and then repeatedly the one whose
   /// memory differs most from that of all selected ones. Returns them by ascending cost.
   std::vector<LayerOption> spread(std::size_t most) const {
     std::vector<std::int64_t> memory;
-    for (const OptionNeeds& needs : needs_) memory.push_back(needs.between + needs.peak);
+    for (const Entry& entry : entries_) memory.push_back(entry.needs.between + entry.needs.peak);
     std::vector<std::size_t> chosen{0};
-    if (needs_.size() > 1 && most > 1)
+    if (entries_.size() > 1 && most > 1)
       chosen.push_back(static_cast<std::size_t>(std::min_element(memory.begin() + 1, memory.end()) - memory.begin()));
-    while (chosen.size() < std::min(most, needs_.size())) {
+    while (chosen.size() < std::min(most, entries_.size())) {
       std::size_t best = 0;
       std::int64_t best_distance = -1;
       for (std::size_t i = 0; i < memory.size(); ++i) {
@@ -79,28 +72,27 @@ class OptionList {
     }
     std::sort(chosen.begin(), chosen.end());
     std::vector<LayerOption> options;
-    for (const std::size_t i : chosen) options.push_back(options_[i]);
+    for (const std::size_t i : chosen) options.push_back(entries_[i].option);
     return options;
   }
-  std::size_t size() const { return options_.size(); }
 
  private:
-  std::vector<LayerOption> options_;
-  std::vector<OptionNeeds> needs_;
+  struct Entry {
+    OptionNeeds needs;
+    LayerOption option;
+  };
+  std::vector<Entry> entries_;
 };
 
 /// Runs TWRemat and RK-ROTOR on a graph within a budget. Calls take(solution) for each solution. Skips RK-ROTOR if it
 /// does not accept the graph.
 template <class Take>
 void by_others(const Graph& graph, std::int64_t budget, bool retain, const core::Limit& limit, const Take& take) {
-  TwRematOptions tw;
-  tw.budget = budget;
-  tw.limit = limit;
+  const SolveOptions options{.budget = budget, .limit = limit};
+  TwRematOptions tw{options};
   tw.retain = retain;
   take(tw_remat(graph, tw));
-  RotorOptions chain;
-  chain.budget = budget;
-  chain.limit = limit;
+  RotorOptions chain{options};
   chain.retain = retain;
   try {
     take(rotor(graph, chain));
@@ -130,8 +122,7 @@ PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& lay
       for (const NodeId v : *nodes) layer_of[v] = static_cast<std::int32_t>(j);
     }
   }
-  PartitionGraph parts;
-  parts.items = static_cast<std::int32_t>(layers.size());
+  PartitionGraph parts{.items = static_cast<std::int32_t>(layers.size())};
   for (ValueId x = 0; x < graph.value_count(); ++x) {
     const NodeId maker = graph.producer(x);
     PartitionGraph::Value value{graph.value_size(x), layer_of[maker], {}};
@@ -188,7 +179,9 @@ class Hierarchy {
       for (Kind& kind : kinds_) {
         if (kind.depth == depth) level.push_back(&kind);
       }
-      in_parallel(level.size(), [&](std::size_t i) { solve_kind(*level[i], groups_watch); });
+      core::parallel_blocks(std::ssize(level), 1, threads(), [&](std::int64_t i, std::int64_t, int) {
+        solve_kind(*level[static_cast<std::size_t>(i)], groups_watch);
+      });
     }
     watch_.charge(work_);
     work_ = 0;
@@ -240,10 +233,9 @@ class Hierarchy {
         }
         add(graph_.output_count(v));
         for (const ValueId x : graph_.outputs(v)) {
-          const auto readers = graph_.readers(x);
           add(graph_.value_size(x));
           add(graph_.value_kept(x));
-          add(std::any_of(readers.begin(), readers.end(), [&](NodeId reader) { return !place.contains(reader); }));
+          add(std::ranges::any_of(graph_.readers(x), [&](NodeId reader) { return !place.contains(reader); }));
         }
       }
     }
@@ -288,8 +280,7 @@ class Hierarchy {
   }
 
   LevelProblem level_of(const std::vector<std::int32_t>& members, bool inner) const {
-    LevelProblem problem;
-    problem.inner = inner;
+    LevelProblem problem{.inner = inner};
     std::size_t nodes = 0;
     for (const std::int32_t member : members) nodes += groups_[member].layer.forward.size();
     for (const std::int32_t member : members) {
@@ -360,11 +351,7 @@ class Hierarchy {
     return answer;
   }
   LevelSearch search_of(const core::Limit& limit) const {
-    LevelSearch search;
-    search.limit = limit;
-    search.seed = options_.seed;
-    search.highs = highs_;
-    return search;
+    return {.limit = limit, .seed = options_.seed, .highs = highs_};
   }
 
   static core::Schedule schedule_of(const LevelAnswer& answer) {
@@ -377,13 +364,6 @@ class Hierarchy {
   /// Returns the number of threads for the engine on the top level. CP-SAT runs a different search on each thread, so a
   /// few more threads than cores find better answers. If the user asks for one thread, the number is one.
   int engine_threads() const { return threads() == 1 ? 1 : std::max(threads(), 4); }
-
-  /// Calls body(i) for all i < n on several threads. Throws what a call throws.
-  template <class Body>
-  void in_parallel(std::size_t n, const Body& body) const {
-    core::parallel_blocks(static_cast<std::int64_t>(n), 1, threads(),
-                          [&](std::int64_t i, std::int64_t, int) { body(static_cast<std::size_t>(i)); });
-  }
 
   const Graph& graph_;
   const HirematOptions& options_;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/remat/hiremate/internal/level_model.h"
 #include "cairn/solvers/remat/hiremate/internal/level_program.h"
 
@@ -19,7 +20,6 @@ using core::NodeId;
 using core::ValueId;
 
 OptionNeeds needs_of(const Graph& graph, const Layer& layer, const LayerOption& option) {
-  const level::Measure measure(graph);
   std::unordered_map<NodeId, char> inside;
   for (const auto* nodes : {&layer.forward, &layer.backward}) {
     for (const NodeId v : *nodes) inside.emplace(v, 0);
@@ -29,17 +29,18 @@ OptionNeeds needs_of(const Graph& graph, const Layer& layer, const LayerOption& 
            std::any_of(graph.readers(x).begin(), graph.readers(x).end(), [&](NodeId v) { return !inside.contains(v); });
   };
   std::vector<ValueId> saved;
-  for (const auto& [x, last] : measure.external_reads(option.backward)) {
+  for (const auto& [x, last] : level::external_reads(graph, option.backward)) {
     if (inside.contains(graph.producer(x)) && !graph.backward(graph.producer(x))) saved.push_back(x);
   }
   std::sort(saved.begin(), saved.end());
   OptionNeeds needs;
-  needs.cost = measure.cost(option.forward) + measure.cost(option.backward);
+  needs.cost = cost_of(graph, option.forward) + cost_of(graph, option.backward);
   for (const ValueId x : saved) needs.between += graph.value_size(x);
   const auto stays = [&](ValueId x) { return leaves(x) || std::binary_search(saved.begin(), saved.end(), x); };
-  for (const std::int64_t bytes : measure.profile(option.forward, {}, stays)) needs.peak = std::max(needs.peak, bytes);
+  for (const std::int64_t bytes : level::profile(graph, option.forward, {}, stays))
+    needs.peak = std::max(needs.peak, bytes);
   const auto stays_after = [&](ValueId x) { return graph.backward(graph.producer(x)) && leaves(x); };
-  for (const std::int64_t bytes : measure.profile(option.backward, saved, stays_after))
+  for (const std::int64_t bytes : level::profile(graph, option.backward, saved, stays_after))
     needs.peak = std::max(needs.peak, bytes);
   return needs;
 }
@@ -49,14 +50,9 @@ Level::Level(const Graph& graph, LevelProblem problem)
 Level::~Level() = default;
 
 LayerOption Level::cheapest() const {
-  LayerOption all;
-  const auto& parts = model_->problem.parts;
-  for (const auto& part : parts)
-    all.forward.insert(all.forward.end(), part.options.front().forward.begin(), part.options.front().forward.end());
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part)
-    all.backward.insert(all.backward.end(), part->options.front().backward.begin(),
-                        part->options.front().backward.end());
-  return all;
+  std::vector<const LayerOption*> options;
+  for (const LevelProblem::Part& part : model_->problem.parts) options.push_back(&part.options.front());
+  return join(options);
 }
 
 LayerOption Level::again() const {
@@ -74,9 +70,7 @@ LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) c
   level::Program program(*model_, budget, search);
   if (!program.complete()) return {};
   core::Stopwatch watch(search.limit);
-  EngineOptions options;
-  options.threads = search.threads;
-  options.seed = search.seed;
+  EngineOptions options{.threads = search.threads, .seed = search.seed};
   if (search.hint != nullptr) options.hint = program.values_of(*search.hint);
   EngineAnswer engine;
   double bound = -std::numeric_limits<double>::infinity();

@@ -347,10 +347,13 @@ PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks
     for (const Item x : blocks[b]) block[x] = b;
   }
   auto& values = level.graph.values;
-  for (auto& value : values) {
-    value.maker = block[value.maker];
-    for (Item& reader : value.readers) reader = block[reader];
+  const auto renumber = [](PartitionGraph::Value& value, const Items& names) {
+    value.maker = names[value.maker];
+    for (Item& reader : value.readers) reader = names[reader];
     std::sort(value.readers.begin(), value.readers.end());
+  };
+  for (auto& value : values) {
+    renumber(value, block);
     value.readers.erase(std::unique(value.readers.begin(), value.readers.end()), value.readers.end());
     std::erase(value.readers, value.maker);
     for (const Item reader : value.readers) ++waits_for[reader];
@@ -383,11 +386,7 @@ PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks
       }
     }
   }
-  for (auto& value : values) {
-    value.maker = number[value.maker];
-    for (Item& reader : value.readers) reader = number[reader];
-    std::sort(value.readers.begin(), value.readers.end());
-  }
+  for (auto& value : values) renumber(value, number);
   next.graph.values = std::move(values);
   return next;
 }

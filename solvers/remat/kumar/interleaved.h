@@ -30,8 +30,7 @@ inline void unite(InterleavedSchedule& schedule, InterleavedSchedule other) {
 
 /// Merges the tuples of each node into one tuple (Merge), and sorts the tuples by node. O(l log l) for l entries.
 inline InterleavedSchedule merge(InterleavedSchedule schedule) {
-  std::stable_sort(schedule.begin(), schedule.end(),
-                   [](const InterleavedTuple& a, const InterleavedTuple& b) { return a.node < b.node; });
+  std::ranges::stable_sort(schedule, {}, &InterleavedTuple::node);
   InterleavedSchedule merged;
   for (InterleavedTuple& tuple : schedule) {
     if (merged.empty() || merged.back().node != tuple.node) {

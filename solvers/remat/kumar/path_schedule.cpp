@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "cairn/core/support/random.h"
 #include "cairn/core/support/saturating.h"
 
 namespace cairn::solvers {
@@ -19,12 +20,6 @@ using core::ValueId;
 constexpr std::int64_t kMostLength = std::int64_t{1} << 61;
 /// An index after all nodes. The item with this index is not a node, but stands for the end of an interleaved schedule.
 constexpr std::int32_t kAfterAll = std::numeric_limits<std::int32_t>::max();
-
-std::uint64_t mixed(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 
@@ -160,8 +155,7 @@ std::int64_t PathScheduler::bytes_in_order(const std::vector<std::int32_t>& node
 
 std::vector<std::int32_t> PathScheduler::at(const std::vector<std::int32_t>& nodes, std::int32_t bag) const {
   std::vector<std::int32_t> held;
-  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(held),
-               [&](std::int32_t v) { return intervals_[v].contains(bag); });
+  std::ranges::copy_if(nodes, std::back_inserter(held), [&](std::int32_t v) { return intervals_[v].contains(bag); });
   return held;
 }
 
@@ -175,8 +169,8 @@ std::int32_t PathScheduler::compute(const std::vector<std::int32_t>& targets) {
   // Equal calls share a list. A call's steps depend only on its targets and on the nodes that it has to run.
   Key key{nodes.size(), targets.size()};
   const auto add = [&](std::uint64_t number, std::uint64_t salt) {
-    key.a += mixed(number * 2 + salt + 0x9e3779b97f4a7c15ULL);
-    key.b += mixed(~(number * 2 + salt) * 0xd1342543de82ef95ULL);
+    key.a += core::Random(number * 2 + salt).next();
+    key.b += core::Random(~(number * 2 + salt) * 0xd1342543de82ef95ULL).next();
   };
   for (const std::int32_t v : nodes) add(static_cast<std::uint64_t>(v), 0);
   for (const std::int32_t v : targets) add(static_cast<std::uint64_t>(v), 1);
@@ -230,19 +224,17 @@ PathScheduler::Halves PathScheduler::divide(const std::vector<Item>& items, cons
   for (const Item& item : items) {
     if (item.node != kAfterAll && intervals_[item.node].contains(middle)) halves.outer.push_back({item.node, {}});
   }
-  const auto by_node = [](const Item& a, const Item& b) { return a.node < b.node; };
-  std::sort(halves.outer.begin(), halves.outer.end(), by_node);
+  std::ranges::sort(halves.outer, {}, &Item::node);
   const std::int32_t last = halves.outer.empty() ? -1 : halves.outer.back().node;
   // The paper's u_1, u_2, ... are the nodes `in_middle` and those items that are not above `last`, in ascending order.
   for (const std::int32_t v : in_middle) halves.before.push_back({v, {}});
   for (const Item& item : items) (item.node > last ? halves.lower : halves.before).push_back({item.node, {}});
-  std::sort(halves.before.begin(), halves.before.end(), by_node);
+  std::ranges::sort(halves.before, {}, &Item::node);
   halves.outer.push_back({kAfterAll, {}});
   // A node that must be in memory although no item reads it is computed as early as possible: before the first item
   // that comes after it.
   const auto after = [](std::vector<Item>& list, std::int32_t v) {
-    return std::upper_bound(list.begin(), list.end(), v,
-                            [](std::int32_t value, const Item& item) { return value < item.node; });
+    return std::ranges::upper_bound(list, v, {}, &Item::node);
   };
   for (const Item& item : items) {
     for (const std::int32_t v : item.also) {

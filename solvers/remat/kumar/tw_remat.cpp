@@ -13,8 +13,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/support/editable_schedule.h"
-#include "cairn/core/support/saturating.h"
 #include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 #include "cairn/solvers/remat/kumar/tw_program.h"
 #include "cairn/solvers/remat/repair/evict.h"
@@ -32,19 +32,15 @@ constexpr std::int64_t kMostLookedAt = 50'000'000;
 // Largest number of steps of a streamed schedule, for which one bit per step is stored.
 constexpr std::int64_t kMostStreamed = std::int64_t{1} << 36;
 
-/// Calls use() with the given decomposition or, if there is none, with the min-fill decomposition.
-template <class Use>
-auto with_decomposition(const core::Graph& graph, const TwRematOptions& options, core::Stopwatch& watch,
-                        const Use& use) {
-  if (options.decomposition != nullptr) return use(merge_nested_bags(*options.decomposition));
-  return use(core::within(
-      watch, 0.3, [&](core::Stopwatch& share) { return min_fill_decomposition(graph, kDefaultCoreDegree, &share); }));
+/// Returns the given decomposition or, if there is none, the min-fill decomposition.
+TreeDecomposition decomposition_for(const core::Graph& graph, const TwRematOptions& options, core::Stopwatch& watch) {
+  if (options.decomposition != nullptr) return merge_nested_bags(*options.decomposition);
+  return core::within(
+      watch, 0.3, [&](core::Stopwatch& share) { return min_fill_decomposition(graph, kDefaultCoreDegree, &share); });
 }
 
 SeparatorTree separators_of(const core::Graph& graph, const TwRematOptions& options, core::Stopwatch& watch) {
-  return with_decomposition(graph, options, watch, [&](const TreeDecomposition& decomposition) {
-    return separator_tree(decomposition, graph.node_count());
-  });
+  return separator_tree(decomposition_for(graph, options, watch), graph.node_count());
 }
 
 /// Returns the values of k that lead to different schedules, ascending. These are 1 and, for each part of the separator
@@ -98,20 +94,8 @@ class TwSearch {
         work_(graph),
         most_steps_(options.most_steps > 0 ? options.most_steps : 64 * std::int64_t{graph.node_count()} + 4096) {}
 
-  void run() {
-    if (options_.budget) {
-      within_budget(*options_.budget);
-    } else {
-      least_peak();
-    }
-  }
-  void run_by_bytes() {
-    if (options_.budget) {
-      by_bytes(*options_.budget);
-    } else {
-      least_peak_by_bytes();
-    }
-  }
+  void run() { options_.budget ? within_budget(*options_.budget) : least_peak(); }
+  void run_by_bytes() { options_.budget ? by_bytes(*options_.budget) : least_peak_by_bytes(); }
 
  private:
   enum class Outcome { fits, exceeds, too_long };
@@ -251,18 +235,17 @@ TwRematOptions tw_options(const SolveOptions& options) {
 Solution tw_remat(const core::Graph& graph, const TwRematOptions& options) {
   core::Stopwatch watch(options.limit);
   Incumbent incumbent(graph, options, watch);
-  if (options.k == 0) incumbent.offer(core::baseline_schedule(graph));
-  if (incumbent.proved_infeasible() && options.k == 0) return infeasible_with_least_peak(tw_remat, graph, options);
-  if (options.k == 0 && incumbent.cannot_improve()) return incumbent.finish(false);
-
   if (options.k == 0) {
-    with_decomposition(graph, options, watch, [&](const TreeDecomposition& decomposition) {
-      const SeparatorTree by_bags = separator_tree(decomposition, graph, Balance::bags);
-      TwSearch(graph, options, by_bags, incumbent, watch).run();
-      if (watch.expired_now() || incumbent.cannot_improve()) return;
+    incumbent.offer(core::baseline_schedule(graph));
+    if (incumbent.proved_infeasible()) return infeasible_with_least_peak(tw_remat, graph, options);
+    if (incumbent.cannot_improve()) return incumbent.finish(false);
+    const TreeDecomposition decomposition = decomposition_for(graph, options, watch);
+    const SeparatorTree by_bags = separator_tree(decomposition, graph, Balance::bags);
+    TwSearch(graph, options, by_bags, incumbent, watch).run();
+    if (!watch.expired_now() && !incumbent.cannot_improve()) {
       const SeparatorTree by_bytes = separator_tree(decomposition, graph, Balance::bytes);
       TwSearch(graph, options, by_bytes, incumbent, watch).run_by_bytes();
-    });
+    }
     return incumbent.finish(watch.expired_now());
   }
   const SeparatorTree separators = separators_of(graph, options, watch);
@@ -308,8 +291,7 @@ std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& op
         if (!watch.expired_now()) {
           const std::vector<NodeId> retained = work.steps();
           point.retained_steps = static_cast<std::int64_t>(retained.size());
-          for (const NodeId v : retained)
-            point.retained_cost = core::saturating_add(point.retained_cost, graph.cost(v));
+          point.retained_cost = cost_of(graph, retained);
         }
       }
     }

@@ -157,9 +157,7 @@ class Evictor {
 
   /// Inserts the nodes that run again, each at most once before the same next use. Drops steps that become unneeded.
   void apply(std::vector<const Eviction*> chosen) {
-    std::stable_sort(chosen.begin(), chosen.end(), [&](const Eviction* a, const Eviction* b) {
-      return schedule_.place(a->use) < schedule_.place(b->use);
-    });
+    std::ranges::stable_sort(chosen, {}, [&](const Eviction* eviction) { return schedule_.place(eviction->use); });
     std::vector<Occurrence> unneeded;
     std::vector<NodeId> again;
     for (auto next = chosen.begin(); next != chosen.end();) {

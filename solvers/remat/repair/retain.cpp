@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <queue>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/support/editable_schedule.h"
@@ -85,24 +88,22 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
     const auto saved = static_cast<double>(noise_seed == 0 ? savings.of(o) : graph.cost(v));
     return (saved + 1e-3) / area * noise;
   };
-  std::vector<Candidate> heap;
   bool changed = true;
   for (int round = 0; round < kMostRounds && changed; ++round) {
     schedule.close_gaps();
-    heap.clear();
+    std::vector<Candidate> candidates;
     for (auto o = schedule.first(); o != schedule.end(); o = schedule.next(o)) {
       if (schedule.previous_of_node(o) == EditableSchedule::kNone) continue;
       if (expired(1)) return;
       const double noise = noise_seed == 0 ? 1.0 : 0.25 + 1.5 * random.uniform();
-      heap.push_back({worth(o, noise), schedule.place(o), o, noise});
+      candidates.push_back({worth(o, noise), schedule.place(o), o, noise});
     }
-    std::make_heap(heap.begin(), heap.end());
+    std::priority_queue queue(std::less<Candidate>(), std::move(candidates));
     changed = false;
-    while (!heap.empty()) {
-      std::pop_heap(heap.begin(), heap.end());
+    while (!queue.empty()) {
       if (expired(1)) return;
-      Candidate best = heap.back();
-      heap.pop_back();
+      Candidate best = queue.top();
+      queue.pop();
       const Occurrence o = best.recomputation;
       if (schedule.place(o) < 0) continue;
       const Occurrence before = schedule.previous_of_node(o);
@@ -110,9 +111,8 @@ void retain_where_it_fits(const core::Graph& graph, EditableSchedule& schedule, 
       // Recomputations dropped since the entry was made can have lowered its worth. Sort it in again if it is no longer
       // best.
       best.worth = worth(o, best.noise);
-      if (!heap.empty() && best < heap.front()) {
-        heap.push_back(best);
-        std::push_heap(heap.begin(), heap.end());
+      if (!queue.empty() && best < queue.top()) {
+        queue.push(best);
         continue;
       }
       // Without the recomputation o, those of its outputs that are read later must stay in memory from their last use

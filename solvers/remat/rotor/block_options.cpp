@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "cairn/core/support/random.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 
 namespace cairn::solvers {
@@ -47,9 +48,7 @@ class Piece {
   bool needed(ValueId x) const { return needed_[x] != 0; }
   std::vector<ValueId> all_needed() const {
     std::vector<ValueId> values;
-    for (const ValueId x : touched_) {
-      if (needed_[x] != 0) values.push_back(x);
-    }
+    std::ranges::copy_if(touched_, std::back_inserter(values), [&](ValueId x) { return needed(x); });
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
     return values;
@@ -69,10 +68,7 @@ class Piece {
     peak_ = std::max(peak_, bytes_ + made + graph_.scratch(v));
   }
   bool makes_needed(NodeId v) const {
-    for (const ValueId x : graph_.outputs(v)) {
-      if (needed_[x] != 0) return true;
-    }
-    return false;
+    return std::ranges::any_of(graph_.outputs(v), [&](ValueId x) { return needed(x); });
   }
   /// Goes back over the given steps. Leaves out each step that makes no needed value, unless stays(v) holds for its
   /// node v. Returns the remaining steps.
@@ -95,12 +91,6 @@ class Piece {
   std::vector<ValueId> touched_;
   std::int64_t bytes_ = 0, peak_ = 0;
 };
-
-std::int64_t cost_of(const core::Graph& graph, const std::vector<NodeId>& steps) {
-  std::int64_t cost = 0;
-  for (const NodeId v : steps) cost += graph.cost(v);
-  return cost;
-}
 
 /// Adds the nodes `once` to the steps, each only once, and sorts all steps by the input order.
 void add_once(std::vector<NodeId>& steps, const std::vector<NodeId>& once, const std::vector<std::int32_t>& rank) {

@@ -117,13 +117,4 @@ std::vector<Layer> layers_of(const Graph& graph) {
   return layers;
 }
 
-Layer join(const std::vector<const Layer*>& layers) {
-  Layer joined;
-  for (const Layer* layer : layers)
-    joined.forward.insert(joined.forward.end(), layer->forward.begin(), layer->forward.end());
-  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer)
-    joined.backward.insert(joined.backward.end(), (*layer)->backward.begin(), (*layer)->backward.end());
-  return joined;
-}
-
 }  // namespace cairn::solvers

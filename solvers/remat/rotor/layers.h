@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ranges>
 #include <vector>
 
 #include "cairn/core/graph.h"
@@ -30,8 +31,16 @@ struct LayerOption {
 /// marks contradict the edges.
 std::vector<Layer> layers_of(const core::Graph& graph);
 
-/// Joins layers into one layer. Its forward part consists of all forward parts, in the given order. Its backward part
-/// consists of all backward parts, in reverse order.
-Layer join(const std::vector<const Layer*>& layers);
+/// Joins layers into one layer, or options of layers into one option. The forward part of the result consists of all
+/// forward parts, in the given order. Its backward part consists of all backward parts, in reverse order.
+template <class Part>
+Part join(const std::vector<const Part*>& parts) {
+  Part joined;
+  for (const Part* part : parts)
+    joined.forward.insert(joined.forward.end(), part->forward.begin(), part->forward.end());
+  for (const Part* part : std::views::reverse(parts))
+    joined.backward.insert(joined.backward.end(), part->backward.begin(), part->backward.end());
+  return joined;
+}
 
 }  // namespace cairn::solvers

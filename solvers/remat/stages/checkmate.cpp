@@ -52,7 +52,9 @@ class StageSearch {
                core::Stopwatch& watch) {
     assign(start.steps);
     evict_until_it_fits(anchored_, work_, evict_to, noise, watch);
-    retain(assign(in_stages(schedule().steps, ranks_)), goal, noise);
+    const std::int64_t peak = assign(in_stages(schedule().steps, ranks_));
+    retain_where_it_fits(anchored_, work_, std::max(goal, peak), noise);
+    incumbent_.offer(schedule());
   }
 
   /// Calls improve() for the baseline and for the best known schedule, with changing noise. Ends when `rounds`
@@ -77,16 +79,13 @@ class StageSearch {
     for (const core::NodeId v : graph.input_order()) {
       builder.node(v).op.reset();    // an op would not have the output that the anchor reads
       builder.node(v).name.clear();  // the name could equal the name that an anchor gets
-      core::Node anchor;
-      anchor.pinned = true;
       order.push_back(v);
-      order.push_back(builder.add(std::move(anchor)));
+      order.push_back(builder.add({.pinned = true}));
       builder.add_control_input(order.back(), v);
     }
     builder.set_order(std::move(order));
     return builder.build();
   }
-  bool is_anchor(core::NodeId v) const { return v >= graph_.node_count(); }
 
   /// Makes `steps` the current schedule, with the anchor after each first run and without unneeded steps. Offers this
   /// schedule, and returns its peak.
@@ -105,12 +104,8 @@ class StageSearch {
   }
   core::Schedule schedule() const {
     std::vector<core::NodeId> steps = work_.steps();
-    std::erase_if(steps, [&](core::NodeId v) { return is_anchor(v); });
+    std::erase_if(steps, [&](core::NodeId v) { return v >= graph_.node_count(); });  // these are anchors
     return {std::move(steps)};
-  }
-  void retain(std::int64_t peak, std::int64_t goal, std::uint64_t noise) {
-    retain_where_it_fits(anchored_, work_, std::max(goal, peak), noise);
-    incumbent_.offer(schedule());
   }
 
   const core::Graph& graph_;
@@ -170,19 +165,14 @@ class Checkmate {
   }
 
   EngineOptions engine_options() const {
-    EngineOptions engine;
-    engine.limit = watch_.rest();
-    engine.threads = options_.threads;
-    engine.seed = options_.seed;
-    return engine;
+    return {.limit = watch_.rest(), .threads = options_.threads, .seed = options_.seed};
   }
   bool with_highs() const { return options_.engine == 0 ? highs_missing().empty() : options_.engine == 1; }
 
   template <class Solve>
   EngineAnswer answer_of(const StageModel& stages, const EngineOptions& engine, const Solve& solve) {
-    EngineAnswer answer;
-    answer.status = EngineStatus::infeasible;
-    if (!stages.infeasible()) answer = solve(stages.program(), engine);
+    EngineAnswer answer{.status = EngineStatus::infeasible};
+    if (!stages.program().infeasible()) answer = solve(stages.program(), engine);
     watch_.charge(answer.work);
     return answer;
   }

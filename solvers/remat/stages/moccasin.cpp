@@ -17,6 +17,7 @@
 #include "cairn/core/support/editable_schedule.h"
 #include "cairn/core/support/random.h"
 #include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/engines/engine.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 #include "cairn/solvers/remat/repair/refine.h"
@@ -29,12 +30,6 @@ using core::ValueId;
 using Variable = CpModel::Variable;
 using Literal = CpModel::Literal;
 using Affine = CpModel::Affine;
-
-/// Sorts the schedule into stages and drops repeated runs whose values are not read. Keeps the order of first runs.
-core::Schedule useful_in_stages(const core::Graph& graph, std::vector<NodeId> steps,
-                                const std::vector<std::int32_t>& rank) {
-  return core::drop_unread(graph, {in_stages(std::move(steps), rank)}, true);
-}
 
 /// Adds an edge from each node to the next node of the input order. So in every schedule of the resulting graph, the
 /// first runs are in the input order.
@@ -68,8 +63,9 @@ void search_stages(const core::Graph& graph, const SolveOptions& options, Incumb
   while (const std::optional<RuinRound> round = rounds.next(watch, graph.node_count())) {
     const bool afresh = round->from_baseline || !first_runs_in_order(incumbent.schedule().steps, rank);
     work.assign(afresh ? baseline.steps : incumbent.schedule().steps);
+    // Repeated runs whose values are not read are dropped, but no first runs, so that the order of first runs stays.
     ruin_and_recreate(ordered, *round, incumbent.scope().max_occurrences, work, watch,
-                      [&] { incumbent.offer(useful_in_stages(graph, work.steps(), rank)); });
+                      [&] { incumbent.offer(core::drop_unread(graph, {in_stages(work.steps(), rank)}, true)); });
   }
 }
 
@@ -126,10 +122,11 @@ class RetentionModel {
   }
 
   core::Schedule schedule(const EngineAnswer& answer) const {
+    const auto whole = [&](Variable variable) { return answer.whole(variable); };
     std::vector<std::pair<std::int64_t, NodeId>> order;
     for (const Run& run : runs_) {
       const bool active = run.first || answer.whole(run.active) != 0;
-      if (active) order.emplace_back(value(run.at, answer), node(run.rank));
+      if (active) order.emplace_back(value(run.at, whole), node(run.rank));
     }
     std::sort(order.begin(), order.end());
     core::Schedule schedule;
@@ -157,8 +154,9 @@ class RetentionModel {
   std::int64_t places() const { return staged_ ? n_ : first_run_[n_]; }
   std::int64_t horizon() const { return staged_ ? std::int64_t{n_} * n_ : first_run_[n_]; }
 
-  static std::int64_t value(const Affine& affine, const EngineAnswer& answer) {
-    return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * answer.whole(affine.variable));
+  template <class ValueOf>
+  static std::int64_t value(const Affine& affine, const ValueOf& value_of) {
+    return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * value_of(affine.variable));
   }
 
   /// Counts for each node the runs that can be useful, at most `c`. A node that is not kept and has no readers needs no
@@ -181,14 +179,6 @@ class RetentionModel {
   }
 
   void add_runs() {
-    size_unit_ = cost_unit_ = 0;
-    for (ValueId x = 0; x < graph_.value_count(); ++x) size_unit_ = std::gcd(size_unit_, graph_.value_size(x));
-    for (NodeId v = 0; v < n_; ++v) {
-      size_unit_ = std::gcd(size_unit_, graph_.scratch(v));
-      cost_unit_ = std::gcd(cost_unit_, graph_.cost(v));
-    }
-    size_unit_ = std::max<std::int64_t>(size_unit_, 1);
-    cost_unit_ = std::max<std::int64_t>(cost_unit_, 1);
     true_ = model_.add_variable(1, 1);
     std::vector<Affine> events;
     for (std::int32_t r = 0; r < n_; ++r) {
@@ -303,14 +293,12 @@ class RetentionModel {
   /// place.
   Literal before(std::int32_t u, std::int32_t w) {
     const Run &earlier = runs_[u], &later = runs_[w];
-    if (staged_ && earlier.first) return true_;
-    if (!staged_ && earlier.first && later.first) {
-      add_order(earlier.at, later.at, 1, {});
+    if (earlier.first) {
+      // Run u is the first run of its node. So it is before the first run of every reader, and before all other runs of
+      // the readers.
+      if (!staged_ && later.first) add_order(earlier.at, later.at, 1, {});
       return true_;
     }
-    // Run u is the first run of its node. So it is before the first run of every reader, and before all other runs of
-    // the readers.
-    if (!staged_ && earlier.first) return true_;
     if (staged_ && later.first) {
       const auto [known, is_new] = thresholds_.try_emplace({u, later.rank}, 0);
       if (!is_new) return known->second;
@@ -373,19 +361,16 @@ class RetentionModel {
     std::vector<std::int64_t> at(runs_.size(), -1);  // time of each run; -1: the run does not take place
     std::vector<std::int32_t> runs(static_cast<std::size_t>(n_), 0);
     std::vector<std::int32_t> run_of_step;
-    std::int64_t stage = 0, step = 0;
+    std::int64_t stage = 0;
     for (const NodeId v : schedule.steps) {
       const std::int32_t r = rank_[v], k = first_run_[r] + runs[r]++;
+      const auto step = static_cast<std::int64_t>(run_of_step.size());
       run_of_step.push_back(k < first_run_[r + 1] ? k : kNoRun);
-      if (k >= first_run_[r + 1]) {  // the model has no variable for this run, because the run is useless
-        ++step;
-        continue;
-      }
+      if (run_of_step.back() == kNoRun) continue;  // the model has no variable for this run, because the run is useless
       at[k] = staged_ ? stage * n_ + r : step;
       if (runs_[k].place != Affine::kNone) values[runs_[k].place] = staged_ ? stage : step;
       if (!runs_[k].first) values[runs_[k].active] = 1;
       if (runs[r] == 1) ++stage;
-      ++step;
     }
     for (std::size_t k = 0; k < runs_.size(); ++k) {
       if (at[k] >= 0 || runs_[k].first) continue;
@@ -399,11 +384,9 @@ class RetentionModel {
       const std::int32_t reader = to_end ? k : run_of_step[static_cast<std::size_t>(life.last)];
       values[ends_[k][life.output]] = to_end ? horizon() : at[reader == kNoRun ? k : reader] + 1;
     }
-    const auto value_of = [&](const Affine& affine) {
-      return affine.offset + (affine.variable == Affine::kNone ? 0 : affine.factor * values[affine.variable]);
-    };
+    const auto whole = [&](Variable variable) { return values[variable]; };
     for (const auto& [start, end, size] : sizes_)
-      values[size] = std::max<std::int64_t>(value_of(end) - value_of(start), 0);
+      values[size] = std::max<std::int64_t>(value(end, whole) - value(start, whole), 0);
     for (const auto& [literal, u, w, threshold] : literals_) {
       if (at[u] < 0) continue;
       values[literal] = threshold >= 0 ? values[runs_[u].place] <= threshold : at[w] >= 0 && at[u] < at[w];
@@ -440,7 +423,7 @@ class RetentionModel {
   std::map<std::pair<std::int32_t, std::int32_t>, Literal> thresholds_, pairs_;
   Literal true_ = 0;
   Variable peak_ = Affine::kNone;
-  std::int64_t size_unit_ = 1, cost_unit_ = 1;
+  const std::int64_t size_unit_ = solvers::size_unit(graph_), cost_unit_ = solvers::cost_unit(graph_);
 };
 
 /// Makes neighbourhoods of a schedule in stages, for large neighbourhood search. A neighbourhood consists of the
@@ -570,8 +553,7 @@ class Moccasin {
     const RetentionModel model = within_memory();
     const EngineAnswer answer = run(model, limit);
     finished_ = answer.status == EngineStatus::optimal;
-    std::int64_t once = 0;
-    for (NodeId v = 0; v < graph_.node_count(); ++v) once += graph_.cost(v);
+    const std::int64_t once = cost_of(graph_, graph_.input_order());
     if (options_.budget && answer.bound > 0)
       incumbent_.raise_cost_bound({once + answer.whole_bound() * model.cost_unit(), incumbent_.scope()});
   }

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/text.h"
+#include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/remat/repair/input_ranks.h"
 
 namespace cairn::solvers {
@@ -51,20 +51,15 @@ StageModel::StageModel(const core::Graph& graph, const StageAim& aim, std::size_
 }
 
 void StageModel::describe_graph() {
+  memory_unit_ = size_unit(graph_);
   const std::vector<std::int32_t> ranks = input_ranks(graph_);
   std::vector<std::int32_t> index(static_cast<std::size_t>(graph_.value_count()), -1);
   for (const core::NodeId v : graph_.input_order()) {
-    memory_unit_ = std::gcd(memory_unit_, graph_.scratch(v));
-    Node node;
-    node.value_begin = static_cast<std::int32_t>(values_.size());
+    Node node{.scratch = graph_.scratch(v) / memory_unit_, .value_begin = static_cast<std::int32_t>(values_.size())};
     for (const core::ValueId x : graph_.outputs(v)) {
-      memory_unit_ = std::gcd(memory_unit_, graph_.value_size(x));
       if (graph_.value_size(x) == 0) continue;  // a value of 0 bytes always stays in memory
       index[x] = static_cast<std::int32_t>(values_.size());
-      Value value;
-      value.id = x;
-      value.size = graph_.value_size(x);
-      value.producer = ranks[v];
+      Value value{.id = x, .size = graph_.value_size(x) / memory_unit_, .producer = ranks[v]};
       for (const core::NodeId reader : graph_.readers(x)) value.readers.push_back(ranks[reader]);
       std::sort(value.readers.begin(), value.readers.end());
       values_.push_back(std::move(value));
@@ -75,9 +70,6 @@ void StageModel::describe_graph() {
     }
     nodes_.push_back(std::move(node));
   }
-  memory_unit_ = std::max<std::int64_t>(memory_unit_, 1);
-  for (Value& x : values_) x.size /= memory_unit_;
-  for (std::int32_t v = 0; v < n_; ++v) nodes_[v].scratch = graph_.scratch(graph_.input_order()[v]) / memory_unit_;
   capacity_ = aim_.budget.value_or(aim_.most_peak) / memory_unit_;
   floor_ = aim_.budget.value_or(aim_.least_peak) / memory_unit_;
 }
@@ -121,10 +113,8 @@ void StageModel::add_variables() {
     unit_ = memory_unit_;
     peak_ = program_.add({floor_, capacity_, 1, true});
   } else {
-    unit_ = 0;
-    for (const core::NodeId v : graph_.input_order()) unit_ = std::gcd(unit_, graph_.cost(v));
-    unit_ = std::max<std::int64_t>(unit_, 1);
-    for (const core::NodeId v : graph_.input_order()) fixed_ += graph_.cost(v);
+    unit_ = cost_unit(graph_);
+    fixed_ = cost_of(graph_, graph_.input_order());
   }
   Sum occurrences;
   for (std::int32_t v = 0; v < n_; ++v) {
@@ -169,7 +159,7 @@ StageModel::Entry StageModel::either(Entry a, Entry b) {
 
 void StageModel::add_row(Sum sum, std::int64_t lower, std::int64_t upper) {
   sum.merge();
-  infeasible_ = !sum.add_row_to(program_, lower, upper) || infeasible_;
+  program_.add_sum(sum, lower, upper);
 }
 
 void StageModel::add_needs(std::int32_t stage) {

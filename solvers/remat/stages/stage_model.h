@@ -41,8 +41,7 @@ class StageModel {
   StageModel(const core::Graph& graph, const StageAim& aim, std::size_t most_terms, core::Stopwatch& watch);
 
   bool complete() const { return complete_; }
-  /// Returns whether some row cannot be met by any values of the variables. If so, no schedule is within the limits.
-  bool infeasible() const { return infeasible_; }
+  /// Returns the program. If it is infeasible(), no schedule is within the limits.
   const LinearModel& program() const { return program_; }
   /// Converts the objective of the program to the cost of a schedule or, if the peak is minimised, to its peak.
   std::int64_t objective(std::int64_t of_program) const { return fixed_ + unit_ * of_program; }
@@ -115,12 +114,12 @@ class StageModel {
   // - memory_unit_: unit of memory in bytes.
   // - capacity_: largest memory in units that a useful schedule can have.
   // - floor_: memory in units that is always allowed, because a lower peak is no better.
-  std::int64_t memory_unit_ = 0, capacity_ = 0, floor_ = 0;
+  std::int64_t memory_unit_ = 1, capacity_ = 0, floor_ = 0;
   std::vector<Value> values_;  // values of more than 0 bytes, in the order of their producers
   std::vector<Node> nodes_;
   LinearModel program_;
   Entry peak_ = kZero;
-  bool complete_ = false, infeasible_ = false;
+  bool complete_ = false;
   std::vector<Or> ors_;
   /// Entries for the stage that is being added. needed_[x][i] says whether value x is needed after its i-th last reader
   /// in the stage. needed_[x][0] says whether x is retained into the next stage. The last entry says whether the stage

@@ -172,7 +172,7 @@ TEST_CASE("cost bound: the integer program is never above the optimum, nor above
     }
     const ChainProgram program(stages, priced ? &prices : nullptr, most_extra);
     EngineAnswer answer{.status = EngineStatus::infeasible};
-    if (!program.infeasible()) answer = solve_milp(program.model(), {});
+    if (!program.model().infeasible()) answer = solve_milp(program.model(), {});
     CAPTURE(options.budget, known, least.value_or(-1));
     if (answer.status == EngineStatus::infeasible) {
       REQUIRE((!least || *least == known));

@@ -5,25 +5,21 @@
 
 #include <utility>
 
+#include "cairn/solvers/common/support/costs.h"
+
 namespace cairn::solvers::level {
 
 using core::Graph;
 
-std::unordered_map<ValueId, std::int32_t> Measure::external_reads(std::span<const NodeId> steps) const {
+std::unordered_map<ValueId, std::int32_t> external_reads(const Graph& graph, std::span<const NodeId> steps) {
   std::unordered_map<ValueId, std::int32_t> reads, made;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    for (const ValueId x : graph_.inputs(steps[i])) {
+    for (const ValueId x : graph.inputs(steps[i])) {
       if (!made.contains(x)) reads[x] = static_cast<std::int32_t>(i);
     }
-    for (const ValueId x : graph_.outputs(steps[i])) made.emplace(x, 0);
+    for (const ValueId x : graph.outputs(steps[i])) made.emplace(x, 0);
   }
   return reads;
-}
-
-std::int64_t Measure::cost(std::span<const NodeId> steps) const {
-  std::int64_t sum = 0;
-  for (const NodeId v : steps) sum += graph_.cost(v);
-  return sum;
 }
 
 Model::Model(const Graph& whole, LevelProblem level) : graph(whole), problem(std::move(level)) {
@@ -122,22 +118,19 @@ std::int32_t Model::datum_of(ValueId x) const {
 Way Model::measured(std::int32_t k, std::vector<NodeId> steps, std::span<const ValueId> stock,
                     const std::vector<ValueId>& saved) {
   Way way;
-  way.cost = measure_.cost(steps);
-  std::unordered_map<ValueId, std::int32_t> reads = measure_.external_reads(steps);
-  for (const auto& [x, last] : reads) {
+  way.cost = cost_of(graph, steps);
+  for (const auto& [x, last] : external_reads(graph, steps)) {
     const std::int32_t datum = datum_of(x);
     if (datum == kAbsent) continue;
     way.reads.push_back({datum, last});
     data[datum].readers.push_back(k);
   }
-  std::sort(way.reads.begin(), way.reads.end(), [](const Way::Read& a, const Way::Read& b) {
-    return std::pair(a.last, a.datum) < std::pair(b.last, b.datum);
-  });
+  std::ranges::sort(way.reads, {}, [](const Way::Read& read) { return std::pair(read.last, read.datum); });
   const auto stays = [&](ValueId x) {
     const std::int32_t datum = datum_of(x);
     return (datum != kAbsent && data[datum].maker == k) || std::binary_search(saved.begin(), saved.end(), x);
   };
-  const std::vector<std::int64_t> during = measure_.profile(steps, stock, stays);
+  const std::vector<std::int64_t> during = profile(graph, steps, stock, stays);
   std::int32_t from = 0;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(during.size()); ++i) {
     while (from < static_cast<std::int32_t>(way.reads.size()) && way.reads[from].last < i) ++from;
@@ -160,7 +153,7 @@ void Model::measure_forward(std::int32_t k) {
   const auto runs_again = [&](const std::vector<NodeId>& steps) {
     return std::none_of(steps.begin(), steps.end(), [&](NodeId v) { return graph.pinned(v); });
   };
-  std::vector<Way> ways;
+  std::vector<Way>& ways = nodes[k].ways;
   if (pairs(part)) {
     Way pass = measured(k, needed_outside(level_part.layer.forward), {}, {});
     pass.again = runs_again(pass.steps);
@@ -199,12 +192,11 @@ void Model::measure_forward(std::int32_t k) {
       ways.push_back(std::move(way));
     }
   }
-  nodes[k].ways = std::move(ways);
 }
 
 std::vector<ValueId> Model::saved_by(std::int32_t part, const LayerOption& option) const {
   std::vector<ValueId> saved;
-  for (const auto& [x, last] : measure_.external_reads(option.backward)) {
+  for (const auto& [x, last] : external_reads(graph, option.backward)) {
     if (datum_of(x) == kAbsent && home(graph.producer(x)) == part) saved.push_back(x);
   }
   std::sort(saved.begin(), saved.end());
@@ -213,13 +205,8 @@ std::vector<ValueId> Model::saved_by(std::int32_t part, const LayerOption& optio
 
 void Model::measure_backward(std::int32_t k) {
   const std::int32_t part = nodes[k].part;
-  std::vector<Way> ways;
-  for (const LayerOption& option : problem.parts[part].options) {
-    const std::vector<ValueId> saved = saved_by(part, option);
-    Way way = measured(k, option.backward, saved, {});
-    ways.push_back(std::move(way));
-  }
-  nodes[k].ways = std::move(ways);
+  for (const LayerOption& option : problem.parts[part].options)
+    nodes[k].ways.push_back(measured(k, option.backward, saved_by(part, option), {}));
 }
 
 }  // namespace cairn::solvers::level

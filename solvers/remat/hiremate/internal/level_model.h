@@ -66,58 +66,48 @@ struct ComputeNode {
   std::vector<Way> ways;
 };
 
-class Measure {
- public:
-  explicit Measure(const core::Graph& graph) : graph_(graph) {}
+/// Finds the values that the sequence reads before it makes them. Maps each of them to the index of the last step
+/// that reads it.
+std::unordered_map<ValueId, std::int32_t> external_reads(const core::Graph& graph, std::span<const NodeId> steps);
 
-  /// Finds the values that the sequence reads before it makes them. Maps each of them to the index of the last step
-  /// that reads it.
-  std::unordered_map<ValueId, std::int32_t> external_reads(std::span<const NodeId> steps) const;
-
-  /// Computes the bytes in memory during each step. Counts scratch, the values that the sequence makes, and the values
-  /// of `stock`, which are in memory at the start and are freed after their last read. If stays(x) holds for a value x,
-  /// x is not freed after it was made for the last time.
-  template <class Stays>
-  std::vector<std::int64_t> profile(std::span<const NodeId> steps, std::span<const ValueId> stock,
-                                    const Stays& stays) const {
-    const auto length = static_cast<std::int32_t>(steps.size());
-    std::vector<std::int64_t> change(steps.size() + 2, 0);  // by how much memory changes right before each step
-    struct Life {
-      std::int32_t made, last;
-    };
-    std::unordered_map<ValueId, Life> live;
-    const auto end_life = [&](ValueId x, const Life& life) {
-      change[life.made] += graph_.value_size(x);
-      change[life.last + 1] -= graph_.value_size(x);
-    };
-    for (const ValueId x : stock) live[x] = {0, -1};
-    for (std::int32_t i = 0; i < length; ++i) {
-      for (const ValueId x : graph_.inputs(steps[i])) {
-        if (const auto found = live.find(x); found != live.end()) found->second.last = i;
-      }
-      for (const ValueId x : graph_.outputs(steps[i])) {
-        if (const auto found = live.find(x); found != live.end()) end_life(x, found->second);
-        live[x] = {i, i};
-      }
+/// Computes the bytes in memory during each step. Counts scratch, the values that the sequence makes, and the values
+/// of `stock`, which are in memory at the start and are freed after their last read. If stays(x) holds for a value x,
+/// x is not freed after it was made for the last time.
+template <class Stays>
+std::vector<std::int64_t> profile(const core::Graph& graph, std::span<const NodeId> steps,
+                                  std::span<const ValueId> stock, const Stays& stays) {
+  const auto length = static_cast<std::int32_t>(steps.size());
+  std::vector<std::int64_t> change(steps.size() + 2, 0);  // by how much memory changes right before each step
+  struct Life {
+    std::int32_t made, last;
+  };
+  std::unordered_map<ValueId, Life> live;
+  const auto end_life = [&](ValueId x, const Life& life) {
+    change[life.made] += graph.value_size(x);
+    change[life.last + 1] -= graph.value_size(x);
+  };
+  for (const ValueId x : stock) live[x] = {0, -1};
+  for (std::int32_t i = 0; i < length; ++i) {
+    for (const ValueId x : graph.inputs(steps[i])) {
+      if (const auto found = live.find(x); found != live.end()) found->second.last = i;
     }
-    for (auto& [x, life] : live) {
-      if (stays(x)) life.last = length;
-      end_life(x, life);
+    for (const ValueId x : graph.outputs(steps[i])) {
+      if (const auto found = live.find(x); found != live.end()) end_life(x, found->second);
+      live[x] = {i, i};
     }
-    std::vector<std::int64_t> during(steps.size());
-    std::int64_t bytes = 0;
-    for (std::int32_t i = 0; i < length; ++i) {
-      bytes += change[i];
-      during[i] = bytes + graph_.scratch(steps[i]);
-    }
-    return during;
   }
-
-  std::int64_t cost(std::span<const NodeId> steps) const;
-
- private:
-  const core::Graph& graph_;
-};
+  for (auto& [x, life] : live) {
+    if (stays(x)) life.last = length;
+    end_life(x, life);
+  }
+  std::vector<std::int64_t> during(steps.size());
+  std::int64_t bytes = 0;
+  for (std::int32_t i = 0; i < length; ++i) {
+    bytes += change[i];
+    during[i] = bytes + graph.scratch(steps[i]);
+  }
+  return during;
+}
 
 /// A level in the form that the integer program uses (see Level for the terms).
 struct Model {
@@ -143,24 +133,16 @@ struct Model {
 
  private:
   void lay_out();
-
   std::int32_t home(NodeId v) const;
-
   void find_data();
-
   std::int32_t datum_of(ValueId x) const;
-
   Way measured(std::int32_t k, std::vector<NodeId> steps, std::span<const ValueId> stock,
                const std::vector<ValueId>& saved);
-
   void measure_forward(std::int32_t k);
-
   /// Finds the values of the part's forward half that only its backward half reads, if the part runs by this option.
   std::vector<ValueId> saved_by(std::int32_t part, const LayerOption& option) const;
-
   void measure_backward(std::int32_t k);
 
-  Measure measure_{graph};
   std::unordered_map<NodeId, std::int32_t> home_;
   std::unordered_map<ValueId, std::int32_t> datum_of_;
 };

@@ -7,6 +7,14 @@
 #include <algorithm>
 
 namespace cairn::solvers::level {
+namespace {
+
+/// Returns whether one of the reads is a read of datum d.
+bool contain(std::span<const Way::Read> reads, std::size_t d) {
+  return std::ranges::find(reads, static_cast<std::int32_t>(d), &Way::Read::datum) != reads.end();
+}
+
+}  // namespace
 
 Program::Program(const Model& level, const LevelBudget& budget, const LevelSearch& search)
     : model(level),
@@ -46,7 +54,7 @@ LevelAnswer Program::read(const EngineAnswer& engine) const {
 }
 
 std::vector<std::int64_t> Program::values_of(const std::vector<LevelAnswer::Run>& runs) const {
-  std::vector<std::int64_t> values(linear.columns().size(), EngineOptions::kNoHint);
+  std::vector<std::int64_t> values(linear.columns().size(), CpModel::kNoHint);
   for (const auto& of_phase : run_) {
     for (const auto& of_node : of_phase) {
       for (const Variable run : of_node) {
@@ -64,7 +72,7 @@ std::vector<std::int64_t> Program::values_of(const std::vector<LevelAnswer::Run>
     for (std::size_t t = 0; t < saved_[k].size(); ++t) {
       for (std::size_t w = 0; w < saved_[k][t].size(); ++w) {
         const Variable variable = saved_[k][t][w];
-        if (variable == kAbsent || values[variable] != EngineOptions::kNoHint) continue;
+        if (variable == kAbsent || values[variable] != CpModel::kNoHint) continue;
         const Variable run = run_[t][k].empty() ? kAbsent : run_[t][k][w];
         const Variable before = saved_[k][t - 1].empty() ? kAbsent : saved_[k][t - 1][w];
         values[variable] = (run == kAbsent ? 0 : values[run]) + (before == kAbsent ? 0 : values[before]);
@@ -102,10 +110,8 @@ std::vector<bool> Program::broken_by(const EngineAnswer& engine) const {
 
 std::vector<std::int32_t> Program::steps_of(std::int32_t t) const {
   std::vector<std::int32_t> steps;
-  if (t >= model.first_again) {
-    for (std::int32_t k = 0; k < t; ++k) {
-      if (can_run_again(t, k)) steps.push_back(k);
-    }
+  for (std::int32_t k = 0; k < t; ++k) {
+    if (can_run_again(t, k)) steps.push_back(k);
   }
   steps.push_back(t);
   return steps;
@@ -113,7 +119,7 @@ std::vector<std::int32_t> Program::steps_of(std::int32_t t) const {
 
 bool Program::can_run_again(std::int32_t t, std::int32_t k) const {
   const ComputeNode& node = model.nodes[k];
-  return again_ && t >= model.first_again && k < t && !node.backward && k != model.loss && t <= last_use_[k] &&
+  return again_ && t >= model.first_again && !node.backward && k != model.loss && t <= last_use_[k] &&
          std::any_of(node.ways.begin(), node.ways.end(), [](const Way& way) { return way.again; });
 }
 
@@ -206,22 +212,10 @@ std::vector<Program::Variable> Program::readings(std::int32_t t, std::int32_t k,
   std::vector<Variable> runs;
   const ComputeNode& node = model.nodes[k];
   for (std::size_t w = 0; w < node.ways.size(); ++w) {
-    const auto& reads = node.ways[w].reads;
     const Variable run = node.backward ? runs_backward(k, w) : run_[t][k][w];
-    if (run != kAbsent && std::any_of(reads.begin(), reads.end(), [&](const Way::Read& read) {
-          return read.datum == static_cast<std::int32_t>(d);
-        }))
-      runs.push_back(run);
+    if (run != kAbsent && contain(node.ways[w].reads, d)) runs.push_back(run);
   }
   return runs;
-}
-
-std::vector<std::int32_t> Program::readers_among(const std::vector<std::int32_t>& steps, std::size_t d) const {
-  std::vector<std::int32_t> readers;
-  for (const std::int32_t k : steps) {
-    if (std::binary_search(model.data[d].readers.begin(), model.data[d].readers.end(), k)) readers.push_back(k);
-  }
-  return readers;
 }
 
 void Program::add_values(std::int32_t t) {
@@ -245,8 +239,8 @@ void Program::add_values(std::int32_t t) {
     // Go through the readers from the last to the first, because each variable depends on the next one.
     Variable later = kept(t + 1, d);
     std::vector<std::pair<std::int32_t, Variable>>& needed = needed_[t][d];
-    std::vector<std::int32_t> readers = readers_among(steps, d);
-    for (auto reader = readers.rbegin(); reader != readers.rend(); ++reader) {
+    for (auto reader = steps.rbegin(); reader != steps.rend(); ++reader) {
+      if (!std::binary_search(datum.readers.begin(), datum.readers.end(), *reader)) continue;
       const Variable now = linear.add_binary();
       if (later != kAbsent) linear.add_row({{{now, 1}, {later, -1}}}, 0, LinearModel::kInfinity);
       std::vector<LinearTerm> reads{{now, 1}};
@@ -277,32 +271,24 @@ Program::Variable Program::needed_from(std::int32_t t, std::size_t d, std::int32
   return kept(t + 1, d);
 }
 
-void Program::merge(std::vector<LinearTerm>& terms) {
-  std::sort(terms.begin(), terms.end(),
-            [](const LinearTerm& a, const LinearTerm& b) { return a.variable < b.variable; });
-  std::size_t kept = 0;
-  for (const LinearTerm& term : terms) {
-    if (kept > 0 && terms[kept - 1].variable == term.variable) {
-      terms[kept - 1].factor += term.factor;
-    } else {
-      terms[kept++] = term;
-    }
+void Program::add_saved(std::int32_t j, std::int32_t t, LinearSum& held) const {
+  for (std::size_t w = 0; w < model.nodes[j].ways.size(); ++w) {
+    const Variable variable = saved_[j][t][w];
+    if (variable != kAbsent && model.nodes[j].ways[w].saved > 0) held.add(variable, model.nodes[j].ways[w].saved);
   }
-  terms.resize(kept);
 }
 
-Program::Held Program::held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const {
-  Held held;
+LinearSum Program::held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const {
+  LinearSum held;
   for (std::size_t d = 0; d < model.data.size(); ++d) {
     const Datum& datum = model.data[d];
     if (datum.bytes == 0 || datum.maker > t) continue;
-    const bool read = std::any_of(still.begin(), still.end(),
-                                  [&](const Way::Read& r) { return r.datum == static_cast<std::int32_t>(d); });
+    const bool read = contain(still, d);
     if (constant(datum)) {
       if (datum.maker == t || datum.maker == k) continue;  // an output is counted in the bytes of the way itself
       const std::int32_t last = datum.readers.empty() ? datum.maker : datum.readers.back();
       // The last reader can free the value during its run.
-      if (last > t || (last == t && (k != t || read))) held.certain += datum.bytes;
+      if (last > t || (last == t && (k != t || read))) held.fixed += datum.bytes;
       continue;
     }
     if (last_read_[d] < t) continue;
@@ -313,21 +299,16 @@ Program::Held Program::held_at(std::int32_t t, std::int32_t k, std::span<const W
     } else {
       variable = needed_from(t, d, k, !read);
     }
-    if (variable != kAbsent) held.terms.push_back({variable, datum.bytes});
+    if (variable != kAbsent) held.add(variable, datum.bytes);
   }
   for (std::int32_t j = 0; j <= std::min(t, model.size() - 1); ++j) {
     if (saved_[j].empty() || t > model.backward_of[model.nodes[j].part]) continue;
     // A backward half counts the values saved for itself as its own bytes.
     if (k == t && model.nodes[k].backward && model.nodes[k].part == model.nodes[j].part) continue;
     const std::int32_t phase = j < k ? t : t - 1;
-    if (phase < j) continue;
-    for (std::size_t w = 0; w < model.nodes[j].ways.size(); ++w) {
-      const Variable variable = saved_[j][phase][w];
-      if (variable != kAbsent && model.nodes[j].ways[w].saved > 0)
-        held.terms.push_back({variable, model.nodes[j].ways[w].saved});
-    }
+    if (phase >= j) add_saved(j, phase, held);
   }
-  merge(held.terms);
+  held.merge();
   return held;
 }
 
@@ -338,15 +319,12 @@ bool Program::goes_on() {
 }
 
 void Program::add_memory(std::int32_t t) {
-  const auto same = [](const LinearTerm& a, const LinearTerm& b) {
-    return a.variable == b.variable && a.factor == b.factor;
-  };
   for (const std::int32_t k : steps_of(t)) {
     if (k == model.loss) continue;
     const ComputeNode& node = model.nodes[k];
     // Ways with the same terms share a row, because at most one of the ways is chosen.
     struct Row {
-      Held held;
+      LinearSum held;
       std::vector<LinearTerm> own;
     };
     std::vector<Row> rows;
@@ -357,17 +335,14 @@ void Program::add_memory(std::int32_t t) {
       const std::vector<Way::Piece> whole{{0, way.pieces.back().bytes}};
       for (const Way::Piece& piece : corrections_ ? way.pieces : whole) {
         if (!goes_on()) return;
-        Held held = held_at(t, k, std::span(way.reads).subspan(static_cast<std::size_t>(piece.from)));
-        auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& other) {
-          return std::equal(held.terms.begin(), held.terms.end(), other.held.terms.begin(), other.held.terms.end(),
-                            same);
-        });
+        LinearSum held = held_at(t, k, std::span(way.reads).subspan(static_cast<std::size_t>(piece.from)));
+        auto row = std::ranges::find_if(rows, [&](const Row& other) { return other.held.terms == held.terms; });
         if (row == rows.end()) {
           memory_terms_ += held.terms.size();
           rows.push_back({std::move(held), {}});
           row = rows.end() - 1;
         }
-        row->held.certain = std::max(row->held.certain, held.certain);
+        row->held.fixed = std::max(row->held.fixed, held.fixed);
         if (!row->own.empty() && row->own.back().variable == run) {
           row->own.back().factor = std::max(row->own.back().factor, piece.bytes);
         } else {
@@ -376,36 +351,28 @@ void Program::add_memory(std::int32_t t) {
       }
     }
     for (Row& row : rows) {
-      std::vector<LinearTerm>& terms = row.held.terms;
-      terms.insert(terms.end(), row.own.begin(), row.own.end());
-      merge(terms);
-      std::erase_if(terms, [](const LinearTerm& term) { return term.factor == 0; });
-      memory_.push_back({t, k, std::move(terms), budget_.peak - row.held.certain});
+      row.held.terms.insert(row.held.terms.end(), row.own.begin(), row.own.end());
+      row.held.merge();
+      memory_.push_back({t, k, std::move(row.held.terms), budget_.peak - row.held.fixed});
     }
   }
 }
 
 void Program::add_between() {
   if (!budget_.between || model.loss == kAbsent) return;
-  std::vector<LinearTerm> terms;
-  std::int64_t certain = 0;
+  LinearSum held;
   for (std::size_t d = 0; d < model.data.size(); ++d) {
     if (model.data[d].maker >= model.loss) continue;
     if (constant(model.data[d])) {
-      certain += model.data[d].bytes;
+      held.fixed += model.data[d].bytes;
     } else if (const Variable variable = kept(model.loss + 1, d); variable != kAbsent) {
-      terms.push_back({variable, model.data[d].bytes});
+      held.add(variable, model.data[d].bytes);
     }
   }
   for (std::int32_t j = 0; j < model.loss; ++j) {
-    if (saved_[j].empty()) continue;
-    for (std::size_t w = 0; w < model.nodes[j].ways.size(); ++w) {
-      const Variable variable = saved_[j][model.loss][w];
-      if (variable != kAbsent && model.nodes[j].ways[w].saved > 0)
-        terms.push_back({variable, model.nodes[j].ways[w].saved});
-    }
+    if (!saved_[j].empty()) add_saved(j, model.loss, held);
   }
-  linear.add_row(terms, -LinearModel::kInfinity, *budget_.between - certain);
+  linear.add_row(held.terms, -LinearModel::kInfinity, *budget_.between - held.fixed);
 }
 
 }  // namespace cairn::solvers::level

@@ -86,9 +86,6 @@ class Program {
   /// Returns the variables that say whether compute node k runs in phase t in a way that reads datum d.
   std::vector<Variable> readings(std::int32_t t, std::int32_t k, std::size_t d) const;
 
-  /// Returns those of the given compute nodes that read datum d.
-  std::vector<std::int32_t> readers_among(const std::vector<std::int32_t>& steps, std::size_t d) const;
-
   /// Adds the variables kept_[t][d], which say whether datum d is in memory before phase t. Adds one variable to
   /// needed_[t][d] for each reader of d. It says whether this reader or a later one needs d in phase t, or d is in
   /// memory after the phase.
@@ -99,16 +96,12 @@ class Program {
   /// constant().
   Variable needed_from(std::int32_t t, std::size_t d, std::int32_t k, bool strictly) const;
 
-  /// A number of bytes in memory that depends on variables: `certain`, plus the sum of the terms.
-  struct Held {
-    std::int64_t certain = 0;
-    std::vector<LinearTerm> terms;  ///< bytes for each variable that is 1; each variable occurs once
-  };
-  static void merge(std::vector<LinearTerm>& terms);
+  /// Adds the bytes that forward half j has saved for its backward half by the end of phase t.
+  void add_saved(std::int32_t j, std::int32_t t, LinearSum& held) const;
 
   /// Computes the bytes in memory at one point of the run of compute node k in phase t, at which the reads `still` are
-  /// yet to come. Outputs and internal values of k are not counted.
-  Held held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const;
+  /// yet to come. Outputs and internal values of k are not counted. Each variable occurs once.
+  LinearSum held_at(std::int32_t t, std::int32_t k, std::span<const Way::Read> still) const;
 
   bool goes_on();
 
