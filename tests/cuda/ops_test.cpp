@@ -13,6 +13,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/cuda/op_cases.h"
+#include "cairn/tests/support/device_program.h"
 #include "cairn/tests/support/stored_values.h"
 
 namespace cairn::tests::ops_test {
@@ -21,30 +22,20 @@ namespace {
 using core::ElementType;
 using core::Graph;
 
-core::Plan plan_of(const Graph& graph) {
-  return solvers::plan_memory(graph, core::baseline_schedule(graph), {.alignment = 256, .limit = {.work = 0}});
-}
-
 using OutputBytes = std::vector<std::vector<std::byte>>;
 
-OutputBytes outputs_of(runtime::Executor& executor) {
-  executor.run();
-  OutputBytes outputs;
-  for (const runtime::Output& output : executor.outputs()) {
-    outputs.emplace_back(output.bytes.begin(), output.bytes.end());
-  }
-  return outputs;
-}
-
 OutputBytes on_host(const Graph& graph) {
-  const auto executor = runtime::host_executor(runtime::compile(graph, core::baseline_schedule(graph), plan_of(graph)));
+  const core::Schedule schedule = core::baseline_schedule(graph);
+  const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
+  const auto executor = runtime::host_executor(runtime::compile(graph, schedule, plan));
+  executor->run();
   return outputs_of(*executor);
 }
 
 OutputBytes on_device(cuda::Device& device, const Graph& given, bool tf32) {
   const Graph graph = device.with_scratch(given, tf32);
-  cuda::Executor executor(device, runtime::compile(graph, core::baseline_schedule(graph), plan_of(graph),
-                                                   cuda::compile_options(device, tf32)));
+  cuda::Executor executor(device, device_program(device, graph, core::baseline_schedule(graph), 0, 256, tf32));
+  executor.run();
   return outputs_of(executor);
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
 
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
@@ -91,7 +90,7 @@ TEST_CASE("models on the device: close to the host, and the same bits for every 
       fake::set_cudnn(cudnn);
       Device device;
       const Graph graph = tiny_model(name);
-      const Results host = results_of(compiled(graph, core::baseline_schedule(graph)));
+      const Results host = results_of(compiled(graph));
       for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
         const Graph stored = device.with_scratch(core::with_precision(graph, precision), false);
         const Schedule baseline = core::baseline_schedule(stored);
@@ -300,9 +299,7 @@ TEST_CASE("out of memory: what was asked, what is free, and a budget that fits")
   program.arena_bytes = kBytes;
   const std::string error = error_of<core::DeviceError>([&] { Executor(f.device, program, {.sentinels = true}); });
   INFO(error);
-  CHECK(contains(error, "arena 100.00 MiB"));
-  CHECK(contains(error, "only 100.00 MiB"));
-  CHECK(contains(error, "fake device"));
+  check_says(error, {"arena 100.00 MiB", "only 100.00 MiB", "fake device"});
   const std::string before_number = "a budget of ";
   REQUIRE(contains(error, before_number));
   const char* const number = error.c_str() + error.find(before_number) + before_number.size();
@@ -384,8 +381,7 @@ TEST_CASE("a kernel that fails at its launch is named with its step and node") {
     Fixture f;
     fake::fail_call("kernel", 1, cudaErrorInvalidConfiguration);
     const std::string error = error_of<core::DeviceError>([&] { Executor(f.device, f.program(), {.launch = launch}); });
-    CHECK(contains(error, "step 0, matmul hidden: "));
-    CHECK(contains(error, "invalid configuration argument"));
+    check_says(error, {"step 0, matmul hidden: ", "invalid configuration argument"});
     CHECK(fake::last_error() == cudaSuccess);
   }
 }
@@ -490,10 +486,7 @@ TEST_CASE("poison shows a read after free") {
   const Graph graph = build_graph({make_node("a", 200), make_node("b", 300, {0}), make_node("sink", 100, {0, 1})});
   Program program = device_program(device, graph, core::baseline_schedule(graph));
   const Results expected = run_on_device(device, program);
-  runtime::Instruction& b = program.instructions[1];  // frees `a`, which the sink still reads
-  b.free_begin = static_cast<std::uint32_t>(program.frees.size());
-  b.free_count = 1;
-  program.frees.push_back(output_of(program, 0));
+  free_early(program, 1, 0);  // the sink still reads `a`
   CHECK(run_on_device(device, program) == expected);
   CHECK_FALSE(run_on_device(device, program, {.poison = true}) == expected);
 }
@@ -541,18 +534,7 @@ TEST_CASE("programs that are not made for this device are refused") {
 TEST_CASE("ids out of range are found before they reach a kernel") {
   const Gpu gpu;
   Device device;
-  core::GraphBuilder builder;
-  const auto ids = builder.add_resident({.name = "ids",
-                                         .shape = {50},
-                                         .role = core::Resident::Role::data,
-                                         .type = core::Resident::Type::i32,
-                                         .init = core::Resident::Init::uniform,
-                                         .scale = 1000});
-  const auto table = builder.add_resident({.name = "table", .shape = {3, 2}});
-  core::Op op = make_op(core::OpKind::embedding, {50, 2});
-  op.args = {core::Operand::resident(ids), core::Operand::resident(table)};
-  add_op(builder, "lookup", op);
-  const Graph graph = device.with_scratch(builder.build(), false);
+  const Graph graph = device.with_scratch(lookup_out_of_range(), false);
   const Program program = device_program(device, graph, core::baseline_schedule(graph));
   CHECK(contains(error_of<core::Error>([&] { Executor(device, program); }), "node 'lookup' reads resident 'ids'"));
 }

@@ -14,6 +14,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/support/device_program.h"
 #include "cairn/tests/support/op_case.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/stored_values.h"
@@ -23,26 +24,21 @@ namespace {
 
 using core::ElementType;
 
-core::Plan plan_of(const core::Graph& graph) {
-  return solvers::plan_memory(graph, core::baseline_schedule(graph), {.alignment = 256, .limit = {.work = 0}});
-}
-
-/// Runs a graph of one node. Returns the bytes of its output.
+/// Runs a graph of which one output is kept. Returns the bytes of that.
 std::vector<std::byte> output_of_node(runtime::Executor& executor) {
   executor.run();
-  const auto outputs = executor.outputs();
-  return {outputs.front().bytes.begin(), outputs.front().bytes.end()};
+  return outputs_of(executor).front();
 }
 
 std::vector<std::byte> on_device(cuda::Device& device, const core::Graph& given) {
   const core::Graph graph = device.with_scratch(given, false);
-  cuda::Executor executor(device, runtime::compile(graph, core::baseline_schedule(graph), plan_of(graph),
-                                                   cuda::compile_options(device, false)));
+  cuda::Executor executor(device, device_program(device, graph, core::baseline_schedule(graph)));
   return output_of_node(executor);
 }
 std::vector<std::byte> on_host(const core::Graph& graph) {
-  return output_of_node(
-      *runtime::host_executor(runtime::compile(graph, core::baseline_schedule(graph), plan_of(graph))));
+  const core::Schedule schedule = core::baseline_schedule(graph);
+  const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
+  return output_of_node(*runtime::host_executor(runtime::compile(graph, schedule, plan)));
 }
 
 }  // namespace
@@ -67,13 +63,11 @@ TEST_CASE("PTX: large synthetic nodes, and those of many inputs, have the host's
   if (no_device()) return;
   cuda::Device device;
   std::vector<core::Node> nodes = {make_node("large", 40'003)};
-  std::vector<core::NodeId> all = {0};
+  core::Node last = make_node("last", 20'001, {0});
   for (core::NodeId v = 1; v <= 9; ++v) {
     nodes.push_back(make_node("small " + std::to_string(v), 100 + v, {0}));
-    all.push_back(v);
+    last.inputs.emplace_back(v);
   }
-  core::Node last = make_node("last", 20'001);
-  for (const core::NodeId v : all) last.inputs.emplace_back(v);
   last.keep = true;
   nodes.push_back(last);
   const core::Graph graph = build_graph(nodes);

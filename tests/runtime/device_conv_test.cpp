@@ -2,8 +2,8 @@
 #include "cairn/runtime/device/conv.h"
 #include "cairn/runtime/device/matmul.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/runtime/conv_case.h"
 #include "cairn/tests/runtime/device_op.h"
+#include "cairn/tests/runtime/window_cases.h"
 
 namespace cairn::tests::device_conv_test {
 namespace {

@@ -8,7 +8,6 @@
 namespace cairn::tests::device_loss_test {
 namespace {
 
-using core::ElementType;
 using core::OpKind;
 using core::Shape;
 
@@ -66,12 +65,8 @@ TEST_CASE("device: NaN among the logits reaches the loss and its row's gradient"
       Tensor logits{{3, cols}, Values(static_cast<std::size_t>(3 * cols), 1.0), {}};
       logits.values[static_cast<std::size_t>(cols + column)] = std::numeric_limits<double>::quiet_NaN();
       const Tensor labels{{3}, {}, {0, 1, 2}};
-      FiberMachine machine(Threads::forward);
-      const auto run_as = [&](const core::Op& op) {
-        return stored_values(run_on(machine, op, {logits, labels}, ElementType::f32), ElementType::f32);
-      };
-      CHECK(std::isnan(run_as(make_op(OpKind::cross_entropy, {1}))[0]));
-      const Values gradient = run_as(make_op(OpKind::cross_entropy_grad, {3, cols}));
+      CHECK(std::isnan(values_on_device(make_op(OpKind::cross_entropy, {1}), {logits, labels})[0]));
+      const Values gradient = values_on_device(make_op(OpKind::cross_entropy_grad, {3, cols}), {logits, labels});
       bool right = true;
       for (std::int64_t i = 0; i < 3 * cols; ++i) {
         right = right && std::isnan(gradient[static_cast<std::size_t>(i)]) == (i / cols == 1);
@@ -88,10 +83,7 @@ TEST_CASE("device: mean squared error agrees with the host", "[device]") {
     for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] += 100, target.values[i] += 99;
     check_device_op(make_op(OpKind::mse, {1}), {y, target}, 1e-5);
     y.values.back() = std::numeric_limits<double>::quiet_NaN();
-    FiberMachine machine(Threads::forward);
-    const Values loss =
-        stored_values(run_on(machine, make_op(OpKind::mse, {1}), {y, target}, ElementType::f32), ElementType::f32);
-    CHECK(std::isnan(loss[0]));
+    CHECK(std::isnan(values_on_device(make_op(OpKind::mse, {1}), {y, target})[0]));
   }
 }
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/op.h"
@@ -58,21 +59,12 @@ struct RunOp {
   void operator()(FiberMachine& machine, runtime::device::Call& call) const { runtime::device::run_op(machine, call); }
 };
 
-/// Executes an op that needs no scratch.
-inline void run_without_scratch(FiberMachine& machine, const core::Op& op,
-                                std::span<const runtime::device::Tensor> args, void* out,
-                                std::span<void* const> more = {}) {
-  HostLibrary library;
-  runtime::device::Call call{op, args, out, library, false, {nullptr, 0}, more};
-  runtime::device::run_op(machine, call);
-}
-
 /// The outputs of one op on a machine. Outputs and scratch are NaN before the run and must not be overrun. `storage` is
-/// f32 or bf16.
+/// f32 or bf16. `over`: the argument whose storage the first output takes; the op must then need no scratch.
 template <class Run = RunOp>
 std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, core::Op op, const std::vector<Tensor>& args,
                                                core::ElementType storage, bool library_convolutions = false,
-                                               const Run& execute = {}) {
+                                               const Run& execute = {}, std::optional<std::size_t> over = {}) {
   const std::vector<core::Shape> shapes = shapes_of(args);
   core::check_op(op, shapes);
   op.type = core::output_type(op.kind, storage);
@@ -93,6 +85,10 @@ std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, core::Op o
   DeviceBytes scratch(scratch_bytes);
   std::vector<DeviceBytes> outputs;
   for (std::int32_t k = 0; k < core::output_count(op.kind); ++k) outputs.emplace_back(core::output_bytes(op, k));
+  if (over) {
+    CHECK(scratch_bytes == 0);
+    std::swap(outputs[0], memory[*over]);
+  }
   std::vector<void*> more;
   for (std::size_t k = 1; k < outputs.size(); ++k) more.push_back(outputs[k].data());
   runtime::device::Call call{op, tensors, outputs[0].data(), library, false, {scratch.data(), scratch_bytes}, more};
@@ -114,29 +110,21 @@ std::vector<std::byte> run_on(FiberMachine& machine, const core::Op& op, const s
   return run_all_on(machine, op, args, storage, library_convolutions, execute).front();
 }
 
+/// The values of the first output with fp32 storage.
+inline Values values_on_device(const core::Op& op, const std::vector<Tensor>& args,
+                               Threads threads = Threads::forward) {
+  FiberMachine machine(threads);
+  return stored_values(run_on(machine, op, args, core::ElementType::f32), core::ElementType::f32);
+}
+
 /// Checks that, with fp32 storage, the op gives the same bits where its first output takes the storage of any of its
-/// first `inputs` arguments. The op must need no scratch.
+/// first `inputs` arguments.
 inline void check_in_place(const core::Op& op, const std::vector<Tensor>& args, std::size_t inputs) {
-  using core::ElementType;
   for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
     FiberMachine machine(threads);
-    const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32);
-    for (std::size_t over = 0; over < inputs; ++over) {
-      std::vector<DeviceBytes> memory;
-      std::vector<runtime::device::Tensor> tensors;
-      memory.reserve(args.size());
-      for (std::size_t i = 0; i < args.size(); ++i) {
-        memory.emplace_back(4 * core::element_count(args[i].shape));
-        write_values(memory[i].data(), ElementType::f32, args[i]);
-        tensors.push_back({memory[i].data(), core::arg_type(op.kind, i, ElementType::f32), args[i].shape});
-      }
-      std::vector<DeviceBytes> others;
-      for (std::int32_t k = 1; k < core::output_count(op.kind); ++k) others.emplace_back(core::output_bytes(op, k));
-      std::vector<void*> more;
-      for (DeviceBytes& other : others) more.push_back(other.data());
-      run_without_scratch(machine, op, tensors, memory[over].data(), more);
-      CHECK(memory[over].bytes() == expected);
-    }
+    const std::vector<std::byte> expected = run_on(machine, op, args, core::ElementType::f32);
+    for (std::size_t over = 0; over < inputs; ++over)
+      CHECK(run_all_on(machine, op, args, core::ElementType::f32, false, RunOp(), over).front() == expected);
   }
 }
 

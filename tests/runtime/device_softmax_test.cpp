@@ -97,10 +97,8 @@ TEST_CASE("device: causal softmax looks at no masked element", "[device]") {
     for (std::int64_t i = 0; i < size * size; ++i) {
       if (i % size > i / size) x.values[static_cast<std::size_t>(i)] = std::numeric_limits<double>::quiet_NaN();
     }
-    for (const Threads threads : {Threads::one, Threads::forward}) {
-      FiberMachine machine(threads);
-      check_close(stored_values(run_on(machine, op, {x}, ElementType::f32), ElementType::f32), expected, 1e-6);
-    }
+    for (const Threads threads : {Threads::one, Threads::forward})
+      check_close(values_on_device(op, {x}, threads), expected, 1e-6);
   }
 }
 
@@ -127,9 +125,7 @@ TEST_CASE("device: softmax of large, infinite and undefined numbers", "[device]"
     x.values[at(3, cols / 2)] = kNan;
     x.values[at(4, 0)] = kNan;
     for (const Threads threads : {Threads::one, Threads::forward}) {
-      FiberMachine machine(threads);
-      const Values y =
-          stored_values(run_on(machine, make_op(OpKind::softmax, {5, cols}), {x}, ElementType::f32), ElementType::f32);
+      const Values y = values_on_device(make_op(OpKind::softmax, {5, cols}), {x}, threads);
       const auto n = static_cast<double>(cols), upper = static_cast<double>(cols - cols / 2);
       bool right = true;
       for (std::int64_t c = 0; c < cols; ++c) {

@@ -37,7 +37,7 @@ TEST_CASE("every op kind has one name, and the name finds it again") {
 }
 
 TEST_CASE("an unknown op kind suggests the nearest") {
-  CHECK(tests::contains(tests::error_of([] { core::op_kind_from_string("matmull"); }), "did you mean 'matmul'"));
+  CHECK(contains(error_of([] { core::op_kind_from_string("matmull"); }), "did you mean 'matmul'"));
   CHECK_THROWS_AS(core::to_string(static_cast<OpKind>(200)), InputError);
 }
 

@@ -41,6 +41,13 @@ inline core::Op make_op(core::OpKind kind, core::Shape shape, core::OpAttrs attr
   return {.kind = kind, .shape = std::move(shape), .args = {}, .attrs = std::move(attrs), .writes = -1};
 }
 
+/// An op on arguments.
+inline core::Op op_on(core::OpKind kind, core::Shape shape, std::vector<core::Operand> args, core::OpAttrs attrs = {}) {
+  core::Op op = make_op(kind, std::move(shape), std::move(attrs));
+  op.args = std::move(args);
+  return op;
+}
+
 inline std::vector<core::Shape> shapes_of(const std::vector<Tensor>& args) {
   std::vector<core::Shape> shapes;
   for (const Tensor& arg : args) shapes.push_back(arg.shape);

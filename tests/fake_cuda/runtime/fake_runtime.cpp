@@ -127,21 +127,11 @@ std::unique_ptr<Runtime>& instance() {
 }
 Runtime& runtime() { return *instance(); }
 
-/// Outlives reset().
+// These outlive reset(). The watch is set before the others' constructors have run.
+MemoryWatch* watch = nullptr;
+std::vector<int> worthless_fills;
 std::map<std::pair<const void*, int>, std::int64_t>& shared_of_kernels() {
   static std::map<std::pair<const void*, int>, std::int64_t> instance;
-  return instance;
-}
-
-/// Outlives reset().
-MemoryWatch*& watch() {
-  static MemoryWatch* instance = nullptr;
-  return instance;
-}
-
-/// Outlives reset().
-std::vector<int>& worthless_fills() {
-  static std::vector<int> instance;
   return instance;
 }
 
@@ -235,20 +225,20 @@ cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel) {
   return status != cudaSuccess ? status : runtime().enqueue(stream, {.run = std::move(kernel), .kernel = true});
 }
 
-void set_watch(MemoryWatch* one) { watch() = one; }
+void set_watch(MemoryWatch* one) { watch = one; }
 void fail_device(const std::string& what) {
   runtime().fault(what);
   runtime().sticky = cudaErrorIllegalAddress;
 }
 void note_written(void* memory, std::size_t bytes) {
-  if (watch() != nullptr) watch()->written(memory, bytes);
+  if (watch != nullptr) watch->written(memory, bytes);
 }
 bool require_readable(const void* memory, std::size_t bytes, const char* what) {
-  const std::string wrong = watch() == nullptr ? "" : watch()->read(memory, bytes);
+  const std::string wrong = watch == nullptr ? "" : watch->read(memory, bytes);
   if (!wrong.empty()) fail_device(std::string(what) + " " + wrong);
   return wrong.empty();
 }
-void set_worthless_fills(std::vector<int> values) { worthless_fills() = std::move(values); }
+void set_worthless_fills(std::vector<int> values) { worthless_fills = std::move(values); }
 
 void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what) {
   cuda::check(enqueue_kernel(stream, std::move(kernel)), what);
@@ -299,7 +289,7 @@ cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
   runtime().allocations[memory] = static_cast<std::int64_t>(size);
   runtime().device_of[memory] = runtime().current;
   runtime().used_devices.insert(runtime().current);
-  if (watch() != nullptr) watch()->allocated(memory, size);
+  if (watch != nullptr) watch->allocated(memory, size);
   *devPtr = memory;
   return cudaSuccess;
 }
@@ -313,7 +303,7 @@ cudaError_t cudaFree(void* devPtr) {
     return runtime().remember(cudaErrorInvalidValue);
   }
   runtime().require_current(runtime().device_of[static_cast<std::byte*>(devPtr)], "cudaFree of memory");
-  if (watch() != nullptr) watch()->freed(devPtr);
+  if (watch != nullptr) watch->freed(devPtr);
   std::free(devPtr);
   return status;
 }
@@ -399,13 +389,10 @@ cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStre
   return runtime().enqueue(stream, {.run = [=] {
                              runtime().require_on_device(devPtr, count, "a fill");
                              std::memset(devPtr, value, count);
-                             const std::vector<int>& worthless = worthless_fills();
-                             const bool writes =
-                                 std::find(worthless.begin(), worthless.end(), value) == worthless.end();
-                             if (writes) {
+                             if (std::ranges::find(worthless_fills, value) == worthless_fills.end()) {
                                note_written(devPtr, count);
-                             } else if (watch() != nullptr) {
-                               watch()->forgotten(devPtr, count);
+                             } else if (watch != nullptr) {
+                               watch->forgotten(devPtr, count);
                              }
                            }});
 }
@@ -543,10 +530,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
   return cudaSuccess;
 }
 
-cudaError_t cudaGetLastError() {
-  const cudaError_t error = std::exchange(runtime().last, runtime().sticky);
-  return error;
-}
+cudaError_t cudaGetLastError() { return std::exchange(runtime().last, runtime().sticky); }
 
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
