@@ -19,14 +19,10 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/schedules.h"
 
-namespace cairn::explain_test {
+namespace cairn::tests::explain_test {
 
 using namespace cairn::core;
 using namespace cairn::report;
-using tests::for_each_schedule;
-using tests::for_each_seed;
-using tests::make_node;
-using tests::Random;
 
 namespace {
 
@@ -370,7 +366,7 @@ TEST_CASE("what is away where the baseline peaks counts as saved there, by hand"
 }
 
 TEST_CASE("kinds are said as far as marks and ops tell them", "[explain]") {
-  const Graph unmarked = tests::build_graph({make_node("a", 4), make_node("b", 4, {0})});
+  const Graph unmarked = build_graph({make_node("a", 4), make_node("b", 4, {0})});
   CHECK_FALSE(label_tensors(unmarked).kinds_known);
   CHECK(label_tensors(unmarked).kind_of == std::vector<TensorKind>(2, TensorKind::tensor));
 
@@ -504,14 +500,14 @@ TEST_CASE("empty schedules have no peak, invalid ones are refused", "[explain]")
   CHECK(memory_at_peak(empty, label_tensors(empty), {}).step == -1);
   CHECK(explain_recomputation(empty, label_tensors(empty), {}).events.empty());
   for_each_seed(200, [](Random& random) {
-    const Graph graph = tests::random_graph(random, tests::any_graph(random));
-    const Schedule schedule = tests::random_invalid_schedule(random, graph);
+    const Graph graph = random_graph(random, any_graph(random));
+    const Schedule schedule = random_invalid_schedule(random, graph);
     const TensorLabels labels = label_tensors(graph);
     CHECK_THROWS_AS(memory_at_peak(graph, labels, schedule), InputError);
     CHECK_THROWS_AS(explain_recomputation(graph, labels, schedule), InputError);
   });
-  const Graph graph = tests::build_graph({make_node("a", 4)});
+  const Graph graph = build_graph({make_node("a", 4)});
   CHECK_THROWS_AS(memory_at(graph, label_tensors(graph), baseline_schedule(graph), 1), InputError);
 }
 
-}  // namespace cairn::explain_test
+}  // namespace cairn::tests::explain_test

@@ -21,14 +21,10 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/schedules.h"
 
-namespace cairn::perfetto_test {
+namespace cairn::tests::perfetto_test {
 
 using namespace cairn::core;
 using namespace cairn::report;
-using cairn::tests::check_fields;
-using tests::for_each_schedule;
-using tests::make_node;
-using tests::Random;
 
 namespace {
 
@@ -269,4 +265,4 @@ TEST_CASE("of many tensors a trace shows the largest, and says so", "[formats][p
   CHECK(trace.name(2, {}) == "tensors of the schedule (24 of 100, the largest)");
 }
 
-}  // namespace cairn::perfetto_test
+}  // namespace cairn::tests::perfetto_test
