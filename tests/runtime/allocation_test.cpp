@@ -55,14 +55,13 @@ long allocations_of_a_step(runtime::Program program, const runtime::ExecuteOptio
 
 /// A chain of convolutions: several tiles of scratch, products cut into blocks.
 core::Graph convolutions() {
-  using core::Operand;
   core::GraphBuilder builder;
-  const core::Shape image = {2, 40, 40, 32};
-  const auto x = builder.add_resident({.name = "x", .shape = image, .role = core::Resident::Role::data});
+  const Shape image = {2, 40, 40, 32};
+  const auto x = builder.add_resident({.name = "x", .shape = image, .role = Resident::Role::data});
   const auto w = builder.add_resident({.name = "w", .shape = {32, 3, 3, 32}});
   Operand last = Operand::resident(x);
   for (std::size_t i = 0; i < 3; ++i) {
-    const core::Op conv = op_on(core::OpKind::conv2d, image, {last, Operand::resident(w)}, {.pad = 1});
+    const Op conv = op_on(OpKind::conv2d, image, {last, Operand::resident(w)}, {.pad = 1});
     last = Operand::node(add_op(builder, std::string(i + 1, 'c'), conv));
   }
   return builder.build();

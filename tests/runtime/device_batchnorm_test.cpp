@@ -9,9 +9,6 @@
 namespace cairn::tests::device_batchnorm_test {
 namespace {
 
-using core::OpKind;
-using core::Shape;
-
 Tensor stats_of(const Tensor& x) {
   const Shape shape = {2, x.shape.back()};
   return {shape, run<double>(make_op(OpKind::batchnorm_stats, shape), {x}), {}};

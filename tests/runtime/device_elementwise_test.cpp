@@ -6,8 +6,6 @@
 namespace cairn::tests::device_elementwise_test {
 namespace {
 
-using core::OpKind;
-
 // Below a pack, odd, whole packs, whole teams, and more than one team with a rest.
 const std::vector<std::int64_t> kCounts = {1, 3, 8, 37, 4096, 8192, 20011};
 
@@ -30,7 +28,7 @@ TEST_CASE("device: an elementwise op may take the storage of its argument", "[de
   std::mt19937 random(2);
   const std::int64_t count = 10001;
   const Tensor a = random_tensor({count}, random), b = random_tensor({count}, random);
-  const core::Op op = make_op(OpKind::add, {count});
+  const Op op = make_op(OpKind::add, {count});
   check_in_place(op, {a, b}, 2);
   const std::vector<float> sum = run<float>(op, {a, b});
   CHECK(values_on_device(op, {a, b}) == Values(sum.begin(), sum.end()));
@@ -41,7 +39,7 @@ TEST_CASE("device: products agree with the host", "[device]") {
   for (const bool trans_a : {false, true}) {
     for (const bool trans_b : {false, true}) {
       for (const std::int64_t batch : {1, 3}) {
-        const core::OpAttrs attrs{
+        const OpAttrs attrs{
             .batch = batch, .m = 5, .n = 9, .k = 7, .trans_a = trans_a, .trans_b = trans_b, .alpha = 0.5};
         const Tensor a = random_tensor({batch, 35}, random), b = random_tensor({batch, 63}, random);
         check_device_op(make_op(OpKind::matmul, {batch, 5, 9}, attrs), {a, b});

@@ -8,10 +8,6 @@
 namespace cairn::tests::device_layernorm_test {
 namespace {
 
-using core::ElementType;
-using core::OpKind;
-using core::Shape;
-
 Tensor stats_of(const Tensor& x) {
   Shape shape = x.shape;
   shape.back() = 2;
@@ -45,7 +41,7 @@ TEST_CASE("device: a norm that returns its statistics has the bits of the two op
   for (const Shape& shape : shapes) {
     const std::int64_t cols = shape.back();
     const Tensor x = random_tensor(shape, random), params = random_tensor({2, cols}, random);
-    const core::OpAttrs attrs{.eps = 1e-3};
+    const OpAttrs attrs{.eps = 1e-3};
     const auto check = [&](OpKind both, OpKind stats_kind, OpKind norm_kind, const Shape& stats_shape) {
       for (const ElementType storage : {ElementType::f32, ElementType::bf16}) {
         for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {

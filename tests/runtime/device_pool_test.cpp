@@ -11,9 +11,6 @@
 namespace cairn::tests::device_pool_test {
 namespace {
 
-using core::OpKind;
-using core::Shape;
-
 // Odd channels, whole chunks and several teams; windows that overlap, touch, leave gaps, and end in the padding.
 const std::vector<PoolCase> kPoolCase = {
     {2, 7, 6, 3, 3, 2, 1},  {1, 4, 4, 40, 2, 2, 0}, {1, 5, 5, 2, 3, 1, 2}, {2, 9, 8, 8, 3, 2, 1},
@@ -47,11 +44,11 @@ TEST_CASE("device: maxpool with indices has the bits of maxpool, its gradient th
   for (const PoolCase& w : cases) {
     INFO("kernel " << w.kernel << " stride " << w.stride << " pad " << w.pad << " channels " << w.c);
     const Tensor x = rounded(w.x(), random), dy = random_tensor(w.y(), random);
-    const core::Op pool = make_op(OpKind::maxpool_with_indices, w.y(), w.attrs());
-    const core::Op grad = make_op(OpKind::maxpool_with_indices_grad, w.x(), w.attrs());
+    const Op pool = make_op(OpKind::maxpool_with_indices, w.y(), w.attrs());
+    const Op grad = make_op(OpKind::maxpool_with_indices_grad, w.x(), w.attrs());
     const Tensor indices{w.y(), {}, run_all<float>(pool, {x})[1].integers};
     check_device_op(grad, {dy, indices});
-    for (const core::ElementType storage : {core::ElementType::f32, core::ElementType::bf16}) {
+    for (const ElementType storage : {ElementType::f32, ElementType::bf16}) {
       for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
         FiberMachine machine(threads);
         const auto outputs = run_all_on(machine, pool, {x}, storage);
@@ -84,7 +81,7 @@ TEST_CASE("device: maxpool treats NaN as the host does", "[device]") {
     if (random() % 4 == 0) value = std::numeric_limits<double>::quiet_NaN();
   }
   const Tensor dy = random_tensor(w.y(), random);
-  const auto check_bits = [&](const core::Op& op, const std::vector<Tensor>& args) {
+  const auto check_bits = [&](const Op& op, const std::vector<Tensor>& args) {
     const std::vector<float> expected = run<float>(op, args);
     for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
       const Values values = values_on_device(op, args, threads);

@@ -38,7 +38,7 @@ std::vector<Values> host_outputs(const Graph& graph, double rounding_noise) {
   host->run();
   std::vector<Values> values;
   for (const auto& output : host->outputs()) {
-    values.push_back(stored_values(output.bytes, core::ElementType::f32));
+    values.push_back(stored_values(output.bytes, ElementType::f32));
   }
   return values;
 }

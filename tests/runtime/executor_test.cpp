@@ -68,7 +68,7 @@ std::string error_of(runtime::Executor& executor) {
 }
 
 Tensor initial(const Graph& graph, std::int32_t index, std::uint64_t seed) {
-  const core::Resident& resident = graph.residents()[index];
+  const Resident& resident = graph.residents()[index];
   Bytes bytes(static_cast<std::size_t>(resident.bytes()));
   runtime::fill_resident(resident, index, seed, bytes);
   const std::vector<float> values = as_floats(bytes);
@@ -354,14 +354,13 @@ TEST_CASE("a kernel's error names its node") {
 
 TEST_CASE("a node that writes a resident is read from there") {
   core::GraphBuilder builder;
-  using core::Resident;
   const auto x =
       builder.add_resident({.name = "x", .shape = {6}, .role = Resident::Role::data, .init = Resident::Init::normal});
   const auto grad = builder.add_resident({.name = "g", .shape = {6}, .role = Resident::Role::weight_grad});
-  core::Op scale = op_on(core::OpKind::scale, {6}, {core::Operand::resident(x)}, {.alpha = 2});
+  Op scale = op_on(OpKind::scale, {6}, {Operand::resident(x)}, {.alpha = 2});
   scale.writes = grad;
   const NodeId written = add_op(builder, "written", scale);
-  const core::Op again = op_on(core::OpKind::scale, {6}, {core::Operand::node(written)}, {.alpha = 3});
+  const Op again = op_on(OpKind::scale, {6}, {Operand::node(written)}, {.alpha = 3});
   builder.node(add_op(builder, "reader", again)).keep = true;
   const Graph graph = builder.build();
   const auto outputs = execute(compiled(graph));

@@ -19,11 +19,11 @@
 namespace cairn::tests {
 
 /// Adds a node that executes `op`, which determines size, scratch and inputs.
-inline core::NodeId add_op(core::GraphBuilder& builder, const std::string& name, core::Op op) {
+inline core::NodeId add_op(core::GraphBuilder& builder, const std::string& name, Op op) {
   core::Node node{.name = name, .keep = op.writes >= 0};
-  std::vector<core::Shape> shapes;
-  for (const core::Operand& arg : op.args) {
-    if (arg.kind == core::Operand::Kind::resident) {
+  std::vector<Shape> shapes;
+  for (const Operand& arg : op.args) {
+    if (arg.kind == Operand::Kind::resident) {
       shapes.push_back(builder.resident(arg.index).shape);
     } else {
       shapes.push_back(core::output_shape(*builder.node(arg.index).op, arg.output));
@@ -45,12 +45,8 @@ struct Perceptron {
 /// y = relu(x w1) w2, mean squared error, and the gradients of both weights; relu's gradient runs in place.
 inline Perceptron perceptron(std::int64_t batch = 5, std::int64_t in = 7, std::int64_t width = 9,
                              std::int64_t out = 3) {
-  using core::Op;
-  using core::Operand;
-  using core::OpKind;
-  using core::Resident;
   core::GraphBuilder builder("perceptron");
-  const auto resident = [&](const char* name, core::Shape shape, Resident::Role role, Resident::Init init) {
+  const auto resident = [&](const char* name, Shape shape, Resident::Role role, Resident::Init init) {
     return builder.add_resident({.name = name, .shape = std::move(shape), .role = role, .init = init});
   };
   Perceptron p{.x = resident("x", {batch, in}, Resident::Role::data, Resident::Init::normal)};
@@ -109,22 +105,17 @@ inline runtime::Program compiled(const core::Graph& graph, std::int64_t alignmen
 /// `bundled`: with the ops that return indices and statistics, else with single ops that compute the same bits. Kept
 /// are the loss, both gradients and the branch's last output.
 inline core::Graph pooled_norms(bool bundled) {
-  using core::Op;
-  using core::Operand;
-  using core::OpKind;
-  using core::Resident;
-  const core::Shape image{2, 9, 8, 4}, pooled{2, 5, 4, 4}, params_shape{2, 4}, rows_shape{40, 2};
-  const core::OpAttrs window{.kernel = 3, .stride = 2, .pad = 1};
+  const Shape image{2, 9, 8, 4}, pooled{2, 5, 4, 4}, params_shape{2, 4}, rows_shape{40, 2};
+  const OpAttrs window{.kernel = 3, .stride = 2, .pad = 1};
   core::GraphBuilder builder("pooled norms");
-  const auto resident = [&](const char* name, core::Shape shape, Resident::Init init) {
+  const auto resident = [&](const char* name, Shape shape, Resident::Init init) {
     const auto index = builder.add_resident({.name = name, .shape = std::move(shape), .init = init});
     return Operand::resident(index);
   };
   const Operand x = resident("x", image, Resident::Init::normal);
   const Operand params = resident("params", params_shape, Resident::Init::norm_params);
   const Operand target = resident("target", pooled, Resident::Init::normal);
-  const auto add = [&](const char* name, OpKind kind, core::Shape shape, std::vector<Operand> args,
-                       core::OpAttrs attrs = {}) {
+  const auto add = [&](const char* name, OpKind kind, Shape shape, std::vector<Operand> args, OpAttrs attrs = {}) {
     return Operand::node(add_op(builder, name, op_on(kind, std::move(shape), std::move(args), std::move(attrs))));
   };
   struct Norm {
@@ -176,7 +167,6 @@ inline core::Graph pooled_norms(bool bundled) {
 
 /// A graph whose only node looks up ids, of which some are out of range.
 inline core::Graph lookup_out_of_range() {
-  using core::Resident;
   core::GraphBuilder builder;
   const auto ids = builder.add_resident({.name = "ids",
                                          .shape = {50},
@@ -185,8 +175,7 @@ inline core::Graph lookup_out_of_range() {
                                          .init = Resident::Init::uniform,
                                          .scale = 1000});
   const auto table = builder.add_resident({.name = "table", .shape = {3, 2}});
-  add_op(builder, "lookup",
-         op_on(core::OpKind::embedding, {50, 2}, {core::Operand::resident(ids), core::Operand::resident(table)}));
+  add_op(builder, "lookup", op_on(OpKind::embedding, {50, 2}, {Operand::resident(ids), Operand::resident(table)}));
   return builder.build();
 }
 

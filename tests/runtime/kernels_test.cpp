@@ -18,11 +18,6 @@
 namespace cairn::tests::kernels_test {
 namespace {
 
-using core::Op;
-using core::OpAttrs;
-using core::OpKind;
-using core::Shape;
-
 std::mt19937 generator(1);
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }

@@ -17,8 +17,6 @@
 namespace cairn::tests::memory_test {
 namespace {
 
-using core::Resident;
-
 std::vector<float> filled(const Resident& resident, std::int32_t index = 0, std::uint64_t seed = 1) {
   Bytes bytes(static_cast<std::size_t>(resident.bytes()));
   runtime::fill_resident(resident, index, seed, bytes);
@@ -98,7 +96,7 @@ TEST_CASE("outputs that a graph keeps count as what a copy of them takes, also w
   std::int64_t bytes = 0, resident = 0;
   for (const runtime::KeptOutput& kept : compiled(p.graph).kept) {
     bytes += kept.location.bytes;
-    if (const core::Op* op = p.graph.op(kept.node); op->writes >= 0) resident += kept.location.bytes;
+    if (const Op* op = p.graph.op(kept.node); op->writes >= 0) resident += kept.location.bytes;
   }
   CHECK(resident > 0);
   CHECK(runtime::kept_bytes(p.graph) == bytes);

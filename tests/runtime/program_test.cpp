@@ -15,14 +15,10 @@ namespace cairn::tests::program_test {
 namespace {
 
 using core::Graph;
-using core::Op;
-using core::Operand;
-using core::OpKind;
-using core::Resident;
 
 /// A graph of one resident x and the nodes that `add` makes of it.
 template <class F>
-Graph graph_over(const core::Shape& shape, const F& add) {
+Graph graph_over(const Shape& shape, const F& add) {
   core::GraphBuilder builder;
   const auto x = builder.add_resident({.name = "x", .shape = shape, .role = Resident::Role::data});
   add(builder, Operand::resident(x));
@@ -96,7 +92,7 @@ TEST_CASE("a graph that gives an op too little scratch is refused") {
 }
 
 TEST_CASE("an op that cannot run in place is refused") {
-  const auto second = [](OpKind kind, const core::OpAttrs& attrs) {
+  const auto second = [](OpKind kind, const OpAttrs& attrs) {
     return graph_over({4, 4}, [&](core::GraphBuilder& builder, Operand x) {
       const auto a = add_op(builder, "a", op_on(OpKind::relu, {4, 4}, {x}));
       const auto b = add_op(builder, "b", op_on(kind, {4, 4}, {Operand::node(a)}, attrs));
