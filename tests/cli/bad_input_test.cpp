@@ -139,12 +139,7 @@ TEST_CASE("sizes that are too large or of no unit are called that") {
 TEST_CASE("a budget below the lower bound is proved infeasible, with what is feasible") {
   const auto [folder, graph] = Diamond{};
   // d needs c, a and itself: 50 bytes; a, b, c, d in order need 60, and computing a again before d needs 50.
-  check_error({"solve", graph, "--budget", "49"}, 3,
-              {"into 49 bytes (81.7% of the baseline peak)\n", "\n  the lower bound is 50 bytes (83.3%): 'd' needs",
-               "suffice is that bound (--budget 50), with"});
   check_error({"solve", graph, "--solver", "none", "--budget", "49"}, 3, {"50"});
-  check_error({"run", graph, "--alignment", "1", "--budget", "49"}, 3, {"49", "50"});
-
   const Json json = run_json({"solve", graph, "--budget", "49"}, 3);
   check_fields(json, {{"status", "infeasible"}, {"lower_bound_peak_bytes", 50}, {"least_feasible_bytes", 50}});
   CHECK(json["peak_bytes"].is_null());
@@ -162,12 +157,6 @@ TEST_CASE("run counts with sizes rounded up to the alignment, and says so") {
   check_fields(json, {{"lower_bound_peak_bytes", 768}, {"least_feasible_bytes", 768}, {"baseline_peak_bytes", 768}});
   const Outcome exact = run_command({"run", graph, "--budget", "49", "--alignment", "1"});
   CHECK_FALSE(contains(exact.err, "rounded"));
-}
-
-TEST_CASE("a budget that a weak solver cannot meet is not found, not infeasible") {
-  const auto [folder, graph] = Diamond{};
-  check_error({"solve", graph, "--solver", "none", "--budget", "55"}, 4,
-              {"within 55 bytes (91.7% of the baseline peak)", "the lower bound is 50 bytes (83.3%), set by 'd'"});
 }
 
 TEST_CASE("a time limit of 0 is answered with what is known at once") {
@@ -262,7 +251,6 @@ TEST_CASE("usage errors are one line") {
   SECTION("number expected") { check_error({"model", "ffn", "--layers", "many"}, 2, {"--layers", "many"}); }
   SECTION("too small") { check_error({"model", "ffn", "--layers", "-1"}, 2, {"layers"}); }
   SECTION("time limit") { check_error({"solve", graph, "--time-limit", "soon"}, 2, {"soon"}); }
-  SECTION("alignment") { check_error({"solve", graph, "--alignment", "0"}, 2, {"--alignment"}); }
   SECTION("numbers below 1") {
     for (const std::string command : {"solve", "plan", "run"})
       check_error({command, graph, "--alignment", "0"}, 2, {"--alignment", "0 must be at least 1; see"});

@@ -33,6 +33,12 @@ core::Plan plan_in(const std::vector<core::BufferSpec>& specs) {
   return plan;
 }
 
+/// What is wrong with the plan in `output` for the buffers in `csv`; empty: nothing.
+std::string plan_faults(const std::string& csv, const std::string& output,
+                        const std::vector<core::AddressRange>& forbidden = {}) {
+  return core::check_specs(core::load_minimalloc_csv(csv), forbidden, plan_in(core::load_minimalloc_csv(output)));
+}
+
 /// A rectangle of bytes and times cut into buffers: full to the last byte at all times, so that its least height is
 /// known, and with too many of them to be found while a test waits.
 constexpr std::int64_t kHardHeight = 1 << 20;
@@ -143,8 +149,7 @@ TEST_CASE("plan keeps off forbidden addresses and out of the seams between banks
   const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,9,6\nb,0,9,6\nc,0,9,3\n");
   const std::string output = folder / "out.csv";
   json_of({"--buffers", csv, "--bank", "8", "--bank", "10", "-o", output});
-  CHECK(core::check_specs(core::load_minimalloc_csv(csv), std::vector<core::AddressRange>{{8, 8}},
-                          plan_in(core::load_minimalloc_csv(output))) == "");
+  CHECK(plan_faults(csv, output, {{8, 8}}) == "");
   // 20 bytes are enough in one piece, but not in pieces of 5.
   CHECK(json_of({"--buffers", csv, "--capacity", "20"})["fits"] == true);
   const auto pieces =
@@ -153,8 +158,7 @@ TEST_CASE("plan keeps off forbidden addresses and out of the seams between banks
 
   const Json json = json_of({"--buffers", csv, "--forbid", "0:6", "--forbid", "12:14", "-o", output});
   CHECK(json["planned_bytes"] == 23);
-  CHECK(core::check_specs(core::load_minimalloc_csv(csv), std::vector<core::AddressRange>{{0, 6}, {12, 14}},
-                          plan_in(core::load_minimalloc_csv(output))) == "");
+  CHECK(plan_faults(csv, output, {{0, 6}, {12, 14}}) == "");
 }
 
 TEST_CASE("a fixed offset beyond the capacity proves that no plan fits") {
@@ -187,7 +191,7 @@ TEST_CASE("hints are the offsets of an earlier plan, by id") {
   const std::string earlier = folder.write("p.csv", "offset,id,lower,upper,size\n3,b,0,9,6\n9,a,0,9,6\n0,old,0,9,3\n");
   const std::string output = folder / "out.csv";
   CHECK(json_of({"--buffers", csv, "--hints", earlier, "-o", output})["planned_bytes"] == 15);
-  CHECK(core::check_specs(core::load_minimalloc_csv(csv), {}, plan_in(core::load_minimalloc_csv(output))) == "");
+  CHECK(plan_faults(csv, output) == "");
   check_error({"plan", "--buffers", csv, "--hints", csv}, 2, {"b.csv", "no buffer has an offset"});
   check_error({"plan", "--buffers", csv, "--hints", folder / "none.csv"}, 2, {"none.csv"});
   check_error({"plan", "--buffers", csv, "--hints", earlier, "-o", earlier}, 2, {"-o", "--hints"});

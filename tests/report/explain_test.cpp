@@ -154,21 +154,12 @@ std::int64_t check_at_baseline_peak(const Graph& graph, const Schedule& schedule
 
 /// Checks that the shares of all layers, and the total of a summary, are the sums over its nodes.
 void check_sums(const RecomputationSummary& summary, const RecomputedShare& total) {
-  for (const bool layers : {true, false}) {
-    RecomputedShare sum;
-    for (const RecomputedShare& share : summary.by_layer) {
-      sum.nodes += share.nodes;
-      sum.times += share.times;
-      sum.extra_cost += share.extra_cost;
-      sum.saved_at_baseline_peak += share.saved_at_baseline_peak;
-      sum.saved_at_peak += share.saved_at_peak;
-    }
-    if (!layers) sum = summary.total;
-    CHECK(sum.nodes == static_cast<std::int64_t>(summary.nodes.size()));
-    CHECK(sum.times == total.times);
-    CHECK(sum.extra_cost == total.extra_cost);
-    CHECK(sum.saved_at_baseline_peak == total.saved_at_baseline_peak);
-    CHECK(sum.saved_at_peak == total.saved_at_peak);
+  for (const auto field : {&RecomputedShare::nodes, &RecomputedShare::times, &RecomputedShare::extra_cost,
+                           &RecomputedShare::saved_at_baseline_peak, &RecomputedShare::saved_at_peak}) {
+    std::int64_t sum = 0;
+    for (const RecomputedShare& share : summary.by_layer) sum += share.*field;
+    CHECK(sum == total.*field);
+    CHECK(summary.total.*field == total.*field);
   }
 }
 
@@ -218,6 +209,7 @@ void check_recomputation(const Graph& graph, const TensorLabels& labels, const S
   if (costless) time = static_cast<double>(schedule.length());
   std::set<NodeId> nodes;
   RecomputedShare total;
+  total.nodes = static_cast<std::int64_t>(summary.nodes.size());
   for (const RecomputedNode& node : summary.nodes) {
     CHECK(nodes.insert(node.node).second);
     const NodeId v = node.node;
