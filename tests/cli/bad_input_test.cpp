@@ -229,56 +229,42 @@ TEST_CASE("a solver whose engine is missing says how to get it, and auto goes wi
 
 TEST_CASE("an unknown name suggests the nearest") {
   const auto [folder, graph] = Diamond{};
-  SECTION("subcommand") { check_error({"slove", graph}, 2, {"'slove'", "'solve'"}); }
-  SECTION("solver") { check_error({"solve", graph, "--solver", "gredy"}, 2, {"'gredy'", "'greedy'"}); }
-  SECTION("model") {
-    check_error({"model", "resnt50"}, 2, {"'resnt50'", "'resnet50'"});
-    check_error({"run", "resnt50", "--budget", "50%"}, 2, {"'resnt50'", "'resnet50'"});
-  }
-  SECTION("option") {
-    check_error({"solve", graph, "--budgt", "50%"}, 2, {"--budgt", "'--budget'"});
-    check_error({"model", "ffn", "--layer", "3"}, 2, {"--layer", "'--layers'"});
-    check_error({"--versoin"}, 2, {"--versoin", "'--version'"});
-  }
-  SECTION("option of another model") { check_error({"model", "ffn", "--vocab", "3"}, 2, {"vocab", "ffn"}); }
-  SECTION("backend") { check_error({"run", graph, "--budget", "90%", "--backend", "hots"}, 2, {"'host'"}); }
-  SECTION("benchmark") { check_error({"bench", "evalute"}, 2, {"'evalute'", "'evaluate'"}); }
+  check_error({"slove", graph}, 2, {"'slove'", "'solve'"});
+  check_error({"solve", graph, "--solver", "gredy"}, 2, {"'gredy'", "'greedy'"});
+  check_error({"model", "resnt50"}, 2, {"'resnt50'", "'resnet50'"});
+  check_error({"run", "resnt50", "--budget", "50%"}, 2, {"'resnt50'", "'resnet50'"});
+  check_error({"solve", graph, "--budgt", "50%"}, 2, {"--budgt", "'--budget'"});
+  check_error({"model", "ffn", "--layer", "3"}, 2, {"--layer", "'--layers'"});
+  check_error({"--versoin"}, 2, {"--versoin", "'--version'"});
+  check_error({"model", "ffn", "--vocab", "3"}, 2, {"vocab", "ffn"});
+  check_error({"run", graph, "--budget", "90%", "--backend", "hots"}, 2, {"'host'"});
+  check_error({"bench", "evalute"}, 2, {"'evalute'", "'evaluate'"});
 }
 
 TEST_CASE("usage errors are one line") {
   const auto [folder, graph] = Diamond{};
-  SECTION("no graph") { check_error({"solve"}, 2, {"GRAPH"}); }
-  SECTION("number expected") { check_error({"model", "ffn", "--layers", "many"}, 2, {"--layers", "many"}); }
-  SECTION("too small") { check_error({"model", "ffn", "--layers", "-1"}, 2, {"layers"}); }
-  SECTION("time limit") { check_error({"solve", graph, "--time-limit", "soon"}, 2, {"soon"}); }
-  SECTION("numbers below 1") {
-    for (const std::string command : {"solve", "plan", "run"})
-      check_error({command, graph, "--alignment", "0"}, 2, {"--alignment", "0 must be at least 1; see"});
-    check_error({"solve", graph, "--work-limit", "-2"}, 2, {"--work-limit", "must be at least 1; see"});
-    check_error({"run", graph, "--repeat", "0"}, 2, {"--repeat", "must be at least 1; see"});
-    check_error({"run", graph, "--repeat", "few"}, 2, {"--repeat", "few"});
+  check_error({"solve"}, 2, {"GRAPH"});
+  check_error({"model", "ffn", "--layers", "many"}, 2, {"--layers", "many"});
+  check_error({"model", "ffn", "--layers", "-1"}, 2, {"layers"});
+  check_error({"solve", graph, "--time-limit", "soon"}, 2, {"soon"});
+  for (const std::string command : {"solve", "plan", "run"})
+    check_error({command, graph, "--alignment", "0"}, 2, {"--alignment", "0 must be at least 1; see"});
+  check_error({"solve", graph, "--work-limit", "-2"}, 2, {"--work-limit", "must be at least 1; see"});
+  check_error({"run", graph, "--repeat", "0"}, 2, {"--repeat", "must be at least 1; see"});
+  check_error({"run", graph, "--repeat", "few"}, 2, {"--repeat", "few"});
+  for (const std::string command : {"info", "solve", "run"}) {
+    check_error({command, "--budget=", graph}, 2, {"--budget is empty"});
+    check_error({command, graph, "--budget", ""}, 2, {"--budget", "is empty"});
   }
-  SECTION("empty budget") {
-    for (const std::string command : {"info", "solve", "run"}) {
-      check_error({command, "--budget=", graph}, 2, {"--budget is empty"});
-      check_error({command, graph, "--budget", ""}, 2, {"--budget", "is empty"});
-    }
-  }
-  SECTION("a schedule and a solver") {
-    check_error({"run", graph, "--schedule", "s.json", "--solver", "tw"}, 2, {"--schedule", "--solver"});
-  }
-  SECTION("left over") { check_error({"info", graph, "more"}, 2, {"'more'"}); }
-  SECTION("model option with a file") { check_error({"info", graph, "--batch", "3"}, 2, {"--batch"}); }
-  SECTION("neither file nor model") { check_error({"info", "zzzzzzzz"}, 2, {"'zzzzzzzz'", "neither"}); }
-  SECTION("run without a budget") { check_error({"run", graph}, 2, {"--budget", "--schedule"}); }
-  SECTION("weight gradients") {
-    check_error({"model", "ffn", "--weight-grads", "moon"}, 2, {"'moon'", "arena", "resident"});
-  }
-  SECTION("plan without a schedule") { check_error({"plan", graph}, 2, {"SCHEDULE", "--buffers"}); }
-  SECTION("capacity in percent") {
-    const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,2,10\n");
-    check_error({"plan", "--buffers", csv, "--capacity", "50%"}, 2, {"50%", "bytes"});
-  }
+  check_error({"run", graph, "--schedule", "s.json", "--solver", "tw"}, 2, {"--schedule", "--solver"});
+  check_error({"info", graph, "more"}, 2, {"'more'"});
+  check_error({"info", graph, "--batch", "3"}, 2, {"--batch"});
+  check_error({"info", "zzzzzzzz"}, 2, {"'zzzzzzzz'", "neither"});
+  check_error({"run", graph}, 2, {"--budget", "--schedule"});
+  check_error({"model", "ffn", "--weight-grads", "moon"}, 2, {"'moon'", "arena", "resident"});
+  check_error({"plan", graph}, 2, {"SCHEDULE", "--buffers"});
+  const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,2,10\n");
+  check_error({"plan", "--buffers", csv, "--capacity", "50%"}, 2, {"50%", "bytes"});
 }
 
 TEST_CASE("errors with --json are an object on stdout too") {

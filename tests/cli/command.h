@@ -218,6 +218,7 @@ inline void check_error(const Outcome& outcome, int code, const Words& fragments
   check_says(outcome.err, fragments);
 }
 inline void check_error(const Words& words, int code, const Words& fragments) {
+  CAPTURE(words);
   check_error(run_command(words), code, fragments);
 }
 

@@ -208,42 +208,30 @@ TEST_CASE("bad input of plan is one line and exit code 2") {
     check_error(Words{"plan", "--buffers", bad} + words, 2, fragments + Words{"bad.csv"});
   };
   const std::string head = "id,lower,upper,size", fixed = head + ",offset\n";
-  SECTION("capacity") {
-    for (const std::string capacity : {"0", "-1", "0MiB", "much", "99999999999GiB"})
-      check_option({"--capacity", capacity}, {"--capacity '" + capacity + "'", "above 0"});
-  }
-  SECTION("banks") {
-    check_option({"--bank", "0"}, {"--bank '0'"});
-    check_option({"--bank", "8", "--capacity", "16"}, {"--capacity", "sum of the banks"});
-    check_option({"--bank", "4000000000GiB", "--bank", "4000000000GiB"}, {"2^62"});
-  }
-  SECTION("forbidden ranges") {
-    for (const std::string range : {"4096", "8:4", "8:8", "-4:8", "a:b", ":", "1:", "1:2:3", "5%:7"})
-      check_option({"--forbid=" + range}, {"--forbid '" + range + "' is not a range of addresses", "4096:8192"});
-  }
-  SECTION("time limit") { check_option({"--time-limit", "soon"}, {"soon"}); }
-  SECTION("rows") {
-    check_rows(head + "\na,0,2,1\nb,3,3,1\n", {"line 3", "upper (3) must be above lower (3)"});
-    check_rows(head + "\na,0,2,-1\n", {"line 2", "size is -1"});
-    check_rows("id,lower,size\na,0,2\n", {"line 1", "'upper' is missing"});
-    check_rows(head + "\na,0,2,4611686018427387000\nb,5,6,4611686018427387000\n", {"line 3", "2^62"});
-    check_rows(head + ",alignment\na,0,2,8,0\n", {"line 2", "alignment is 0"});
-    check_rows(fixed + "a,0,2,8,-8\n", {"line 2", "offset is -8"});
-    check_rows(head + ",gaps\na,0,9,8,7-12\n", {"line 2", "'7-12'", "lifetime 0-9"});
-    check_rows(head + ",gaps\na,0,9,8,5-7@0:16\n", {"line 2", "windows", "not supported"});
-  }
-  SECTION("offsets that contradict each other") {
-    check_rows(fixed + "first,0,5,8,0\nfree,0,9,8,\nsecond,4,9,8,7\n", {"'first'", "'second'", "overlap"});
-    check_rows(fixed + "a,0,5,8,12\n", {"'a'", "wall at 16"}, {"--bank", "16", "--bank", "16"});
-    check_rows(fixed + "a,0,5,8,12\n", {"'a'", "forbidden bytes [16, 32)"}, {"--forbid", "16:32"});
-    check_rows(fixed + "a,0,5,8,12\n", {"'a'", "not aligned to 8"}, {"--alignment", "8"});
-  }
-  SECTION("options of --buffers without it") {
-    const std::string graph = folder.write("g.json", diamond_graph());
-    for (const Words& words :
-         {Words{"--capacity", "9"}, {"--bank", "9"}, {"--forbid", "0:9"}, {"--hints", csv}, {"--minimize"}})
-      check_error(Words{"plan", graph, "s.json"} + words, 2, {words[0], "--buffers"});
-  }
+  for (const std::string capacity : {"0", "-1", "0MiB", "much", "99999999999GiB"})
+    check_option({"--capacity", capacity}, {"--capacity '" + capacity + "'", "above 0"});
+  check_option({"--bank", "0"}, {"--bank '0'"});
+  check_option({"--bank", "8", "--capacity", "16"}, {"--capacity", "sum of the banks"});
+  check_option({"--bank", "4000000000GiB", "--bank", "4000000000GiB"}, {"2^62"});
+  for (const std::string range : {"4096", "8:4", "8:8", "-4:8", "a:b", ":", "1:", "1:2:3", "5%:7"})
+    check_option({"--forbid=" + range}, {"--forbid '" + range + "' is not a range of addresses", "4096:8192"});
+  check_option({"--time-limit", "soon"}, {"soon"});
+  check_rows(head + "\na,0,2,1\nb,3,3,1\n", {"line 3", "upper (3) must be above lower (3)"});
+  check_rows(head + "\na,0,2,-1\n", {"line 2", "size is -1"});
+  check_rows("id,lower,size\na,0,2\n", {"line 1", "'upper' is missing"});
+  check_rows(head + "\na,0,2,4611686018427387000\nb,5,6,4611686018427387000\n", {"line 3", "2^62"});
+  check_rows(head + ",alignment\na,0,2,8,0\n", {"line 2", "alignment is 0"});
+  check_rows(fixed + "a,0,2,8,-8\n", {"line 2", "offset is -8"});
+  check_rows(head + ",gaps\na,0,9,8,7-12\n", {"line 2", "'7-12'", "lifetime 0-9"});
+  check_rows(head + ",gaps\na,0,9,8,5-7@0:16\n", {"line 2", "windows", "not supported"});
+  check_rows(fixed + "first,0,5,8,0\nfree,0,9,8,\nsecond,4,9,8,7\n", {"'first'", "'second'", "overlap"});
+  check_rows(fixed + "a,0,5,8,12\n", {"'a'", "wall at 16"}, {"--bank", "16", "--bank", "16"});
+  check_rows(fixed + "a,0,5,8,12\n", {"'a'", "forbidden bytes [16, 32)"}, {"--forbid", "16:32"});
+  check_rows(fixed + "a,0,5,8,12\n", {"'a'", "not aligned to 8"}, {"--alignment", "8"});
+  const std::string graph = folder.write("g.json", diamond_graph());
+  for (const Words& words :
+       {Words{"--capacity", "9"}, {"--bank", "9"}, {"--forbid", "0:9"}, {"--hints", csv}, {"--minimize"}})
+    check_error(Words{"plan", graph, "s.json"} + words, 2, {words[0], "--buffers"});
 }
 
 TEST_CASE("the page of a plan") {

@@ -159,25 +159,12 @@ TEST_CASE("simulate evaluates the schedules of a file in every form") {
     core::Schedule schedule = random_schedule(random, test.graph);
     if (line % 9 == 0) schedule = random_invalid_schedule(random, test.graph);
     const bool valid = core::evaluate(test.graph, schedule).valid();
-    switch (line % 5) {
-      case 0:
-        text += "[" + numbers(schedule, ", ") + "]\r\n";
-        break;
-      case 1:
-        text += numbers(schedule, " ") + "\n";
-        break;
-      case 2:
-        text += "  " + numbers(schedule, ",") + "  \n";
-        break;
-      case 3:
-        text += valid ? core::schedule_to_json(test.graph, schedule, "x")
-                      : "{\"steps\":[" + numbers(schedule, ",") + "]}\n";
-        break;
-      default:
-        text += "   \n";
-        continue;
-    }
-    lines.emplace_back(line, schedule);
+    const std::string forms[] = {
+        "[" + numbers(schedule, ", ") + "]\r\n", numbers(schedule, " ") + "\n", "  " + numbers(schedule, ",") + "  \n",
+        valid ? core::schedule_to_json(test.graph, schedule, "x") : "{\"steps\":[" + numbers(schedule, ",") + "]}\n",
+        "   \n"};
+    text += forms[line % 5];
+    if (line % 5 != 4) lines.emplace_back(line, schedule);
   }
   const std::string path = test.folder.write("lines.txt", text), csv = test.folder / "r.csv",
                     best = test.folder / "b.json";

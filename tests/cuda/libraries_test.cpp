@@ -17,6 +17,7 @@
 #include "cairn/cuda/internal/runtime.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/runtime/window_cases.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/stored_values.h"
 
@@ -189,13 +190,31 @@ std::string describe(const ConvShape& shape) {
          (shape.tf32 ? " tf32 " : " ") + std::string(to_string(shape.type));
 }
 
+ConvShape conv_shape(const ConvCase& c, ConvKind kind, Precision precision) {
+  return {.kind = kind,
+          .tf32 = precision.tf32,
+          .type = precision.type,
+          .images = c.n,
+          .in_h = c.h,
+          .in_w = c.w,
+          .in_c = c.c,
+          .kernel_h = c.kh,
+          .kernel_w = c.kw,
+          .out_h = c.oh(),
+          .out_w = c.ow(),
+          .out_c = c.oc,
+          .stride = c.stride,
+          .pad = c.pad};
+}
+
 /// One convolution; x, w and y are on the device, and the one that the kind computes is overwritten.
-struct ConvCase {
-  explicit ConvCase(const ConvShape& convolution)
-      : shape(convolution),
-        x(shape.type, shape.images * shape.in_h * shape.in_w * shape.in_c, 1),
-        w(shape.type, shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c, 2),
-        y(shape.type, shape.images * shape.out_h * shape.out_w * shape.out_c, 3) {}
+struct Convolution {
+  Convolution(const ConvCase& c, ConvKind kind, Precision precision)
+      : extents(c),
+        shape(conv_shape(c, kind, precision)),
+        x(shape.type, element_count(c.x()), 1),
+        w(shape.type, element_count(c.weight()), 2),
+        y(shape.type, element_count(c.y()), 3) {}
 
   Tensor& out() { return shape.kind == ConvKind::forward ? y : shape.kind == ConvKind::grad_input ? x : w; }
 
@@ -221,80 +240,39 @@ struct ConvCase {
 
   Expected expected() {
     Expected result(out().values().size());
-    std::size_t at_y = 0;
-    for (std::int64_t image = 0; image < shape.images; ++image)
-      for (std::int64_t row = 0; row < shape.out_h; ++row)
-        for (std::int64_t column = 0; column < shape.out_w; ++column)
-          for (std::int64_t channel = 0; channel < shape.out_c; ++channel)
-            add_terms(image, row, column, channel, at_y++, result);
+    extents.for_products([&](std::int64_t out, std::int64_t in, std::int64_t weight) {
+      const auto at_y = static_cast<std::size_t>(out), at_x = static_cast<std::size_t>(in),
+                 at_w = static_cast<std::size_t>(weight);
+      switch (shape.kind) {
+        case ConvKind::forward:
+          result.add(at_y, x.values()[at_x] * w.values()[at_w]);
+          break;
+        case ConvKind::grad_input:
+          result.add(at_x, y.values()[at_y] * w.values()[at_w]);
+          break;
+        case ConvKind::grad_weight:
+          result.add(at_w, y.values()[at_y] * x.values()[at_x]);
+          break;
+      }
+    });
     // A fast algorithm mixes neighbours, so that errors are in proportion to the greatest magnitude.
     const double greatest = *std::max_element(result.magnitudes.begin(), result.magnitudes.end());
     std::fill(result.magnitudes.begin(), result.magnitudes.end(), greatest);
     return result;
   }
 
+  ConvCase extents;
   ConvShape shape;
   Tensor x, w, y;
   Stream stream = make_stream();
-
- private:
-  /// All products of an x and a w that belong to one element of y, into what the kind computes.
-  void add_terms(std::int64_t image, std::int64_t row, std::int64_t column, std::int64_t channel, std::size_t at_y,
-                 Expected& result) const {
-    for (std::int64_t i = 0; i < shape.kernel_h; ++i) {
-      for (std::int64_t j = 0; j < shape.kernel_w; ++j) {
-        const std::int64_t in_row = row * shape.stride + i - shape.pad;
-        const std::int64_t in_column = column * shape.stride + j - shape.pad;
-        if (in_row < 0 || in_row >= shape.in_h || in_column < 0 || in_column >= shape.in_w) continue;
-        for (std::int64_t c = 0; c < shape.in_c; ++c) {
-          const auto at_x =
-              static_cast<std::size_t>(((image * shape.in_h + in_row) * shape.in_w + in_column) * shape.in_c + c);
-          const auto at_w =
-              static_cast<std::size_t>(((channel * shape.kernel_h + i) * shape.kernel_w + j) * shape.in_c + c);
-          switch (shape.kind) {
-            case ConvKind::forward:
-              result.add(at_y, x.values()[at_x] * w.values()[at_w]);
-              break;
-            case ConvKind::grad_input:
-              result.add(at_x, y.values()[at_y] * w.values()[at_w]);
-              break;
-            case ConvKind::grad_weight:
-              result.add(at_w, y.values()[at_y] * x.values()[at_x]);
-              break;
-          }
-        }
-      }
-    }
-  }
 };
-
-struct Geometry {
-  std::int64_t images, in_h, in_w, in_c, kernel_h, kernel_w, stride, pad, out_c;
-};
-
-ConvShape conv_shape(const Geometry& g, ConvKind kind, Precision precision) {
-  return {.kind = kind,
-          .tf32 = precision.tf32,
-          .type = precision.type,
-          .images = g.images,
-          .in_h = g.in_h,
-          .in_w = g.in_w,
-          .in_c = g.in_c,
-          .kernel_h = g.kernel_h,
-          .kernel_w = g.kernel_w,
-          .out_h = (g.in_h + 2 * g.pad - g.kernel_h) / g.stride + 1,
-          .out_w = (g.in_w + 2 * g.pad - g.kernel_w) / g.stride + 1,
-          .out_c = g.out_c,
-          .stride = g.stride,
-          .pad = g.pad};
-}
 
 constexpr ConvKind kKinds[] = {ConvKind::forward, ConvKind::grad_input, ConvKind::grad_weight};
-constexpr Geometry kGeometries[] = {
-    {1, 5, 5, 1, 1, 1, 1, 0, 1},   {2, 7, 9, 5, 3, 3, 1, 1, 7},     {3, 9, 7, 4, 3, 3, 2, 0, 6},
-    {2, 8, 10, 8, 3, 3, 2, 1, 16}, {2, 13, 11, 3, 7, 7, 2, 3, 5},   {2, 8, 8, 3, 7, 7, 1, 3, 3},
-    {4, 9, 11, 7, 1, 1, 2, 0, 9},  {2, 9, 9, 8, 3, 3, 1, 3, 8},     {2, 6, 5, 2, 1, 1, 1, 1, 3},
-    {1, 9, 8, 3, 7, 7, 1, 0, 2},   {2, 14, 14, 32, 3, 3, 1, 1, 64}, {2, 11, 6, 3, 3, 1, 1, 1, 4},
+const ConvCase kGeometries[] = {
+    {1, 5, 5, 1, 1, 1, 1, 1, 0},   {2, 7, 9, 5, 7, 3, 3, 1, 1},     {3, 9, 7, 4, 6, 3, 3, 2, 0},
+    {2, 8, 10, 8, 16, 3, 3, 2, 1}, {2, 13, 11, 3, 5, 7, 7, 2, 3},   {2, 8, 8, 3, 3, 7, 7, 1, 3},
+    {4, 9, 11, 7, 9, 1, 1, 2, 0},  {2, 9, 9, 8, 8, 3, 3, 1, 3},     {2, 6, 5, 2, 3, 1, 1, 1, 1},
+    {1, 9, 8, 3, 2, 7, 7, 1, 0},   {2, 14, 14, 32, 64, 3, 3, 1, 1}, {2, 11, 6, 3, 4, 3, 1, 1, 1},
 };
 
 /// Prints the line by which the test counts as skipped.
@@ -469,14 +447,14 @@ TEST_CASE("convolutions by cuDNN are those of a loop in double") {
   Convolutions convolutions(kLimits);
   if (no_cudnn(convolutions)) return;
   int planned = 0;
-  for (const Geometry& geometry : kGeometries) {
+  for (const ConvCase& geometry : kGeometries) {
     for (const ConvKind kind : kKinds) {
       for (const Precision precision : kPrecisions) {
         const ConvShape shape = conv_shape(geometry, kind, precision);
         INFO(describe(shape));
         const ConvVariants& variants = convolutions.variants(shape);
         if (variants.all.empty()) continue;  // the caller then does without cuDNN
-        ConvCase convolution(shape);
+        Convolution convolution(geometry, kind, precision);
         const Expected expected = convolution.expected();
         for (const ConvVariant& variant : variants.all) {
           const std::optional<std::int64_t> workspace = convolutions.workspace(shape, variant.scratch);
@@ -499,14 +477,14 @@ TEST_CASE("a convolution has the same bits whenever it is computed") {
   if (no_device()) return;
   Convolutions convolutions(kLimits);
   if (no_cudnn(convolutions)) return;
-  for (const Geometry& geometry : {Geometry{8, 28, 28, 64, 3, 3, 1, 1, 64}, Geometry{8, 56, 56, 3, 7, 7, 2, 3, 64}}) {
+  for (const ConvCase& geometry : {ConvCase{8, 28, 28, 64, 64, 3, 3, 1, 1}, ConvCase{8, 56, 56, 3, 64, 7, 7, 2, 3}}) {
     for (const ConvKind kind : kKinds) {
       for (const Precision precision : kPrecisions) {
         const ConvShape shape = conv_shape(geometry, kind, precision);
         INFO(describe(shape));
         const std::optional<std::int64_t> workspace = convolutions.workspace(shape);
         if (!workspace) continue;
-        ConvCase convolution(shape);
+        Convolution convolution(geometry, kind, precision);
         const std::vector<std::byte> first = convolution.run(convolutions, *workspace);
         for (int i = 0; i < 5; ++i) CHECK(convolution.run(convolutions, *workspace) == first);
       }
@@ -522,7 +500,7 @@ TEST_CASE("library calls can be captured into a graph") {
   const std::vector<std::byte> product_bits = product.run(gemms, 1);
   const DeviceMemory product_workspace = device_memory(gemms.workspace(product.shape));
 
-  ConvCase convolution(conv_shape(kGeometries[1], ConvKind::forward, kPrecisions[0]));
+  Convolution convolution(kGeometries[1], ConvKind::forward, kPrecisions[0]);
   const std::optional<std::int64_t> workspace = convolutions.workspace(convolution.shape);
   const DeviceMemory conv_workspace = device_memory(workspace.value_or(0));
   std::vector<std::byte> conv_bits;

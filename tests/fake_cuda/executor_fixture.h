@@ -20,14 +20,12 @@ inline const std::vector<cuda::Launch> kLaunches = {cuda::Launch::graph, cuda::L
 /// A fresh device; at the end nothing may be left on it, and nothing forbidden may have happened.
 struct Gpu {
   explicit Gpu(std::int64_t bytes = fake::kDeviceBytes) { fake::reset(bytes); }
-  ~Gpu() { check_clean(); }
-  Gpu(const Gpu&) = delete;
-  Gpu& operator=(const Gpu&) = delete;
-
-  static void check_clean() {
+  ~Gpu() {
     CHECK(fake::alive() == "");
     CHECK(fake::faults() == "");
   }
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
 };
 
 inline Results run_on_device(cuda::Device& device, runtime::Program program,

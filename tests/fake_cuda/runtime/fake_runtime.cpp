@@ -30,10 +30,13 @@ struct Runtime {
   std::int64_t device_bytes = kDeviceBytes;
   bool available = true, cudnn = false;
   int device_count = 1, current = 0, driver_version = CUDART_VERSION;
-  std::map<const std::byte*, std::int64_t> allocations;  ///< bytes by address
-  std::map<const std::byte*, int> device_of;             ///< of allocations
+  struct Allocation {
+    std::int64_t bytes;
+    int device;
+  };
+  std::map<const std::byte*, Allocation> allocations;  ///< by address
   std::set<int> used_devices;
-  std::map<const std::byte*, std::int64_t> pinned;  ///< bytes of page-locked host memory by address
+  std::set<const std::byte*> pinned;  ///< addresses of page-locked host memory
   Streams streams{[this](const Work& work) { execute(work); }, [this] { return sticky != cudaSuccess; }};
   std::set<cudaEvent_t> events;
   std::set<cudaGraph_t> graphs;
@@ -111,9 +114,10 @@ struct Runtime {
     const auto* begin = static_cast<const std::byte*>(address);
     auto after = allocations.upper_bound(begin);
     if (after == allocations.begin()) return false;
-    const auto& [base, size] = *--after;
-    if (begin >= base + size) return false;
-    if (begin + bytes > base + size) fault(std::string(what) + " runs over the end of an allocation");
+    const auto& [base, allocation] = *--after;
+    const std::byte* const end = base + allocation.bytes;
+    if (begin >= end) return false;
+    if (begin + bytes > end) fault(std::string(what) + " runs over the end of an allocation");
     return true;
   }
   void require_on_device(const void* address, std::size_t bytes, const char* what) {
@@ -201,7 +205,7 @@ std::string alive() {
 
 std::int64_t allocated_bytes() {
   std::int64_t bytes = 0;
-  for (const auto& [address, size] : runtime().allocations) bytes += size;
+  for (const auto& [address, allocation] : runtime().allocations) bytes += allocation.bytes;
   return bytes;
 }
 
@@ -286,8 +290,7 @@ cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
   auto* memory =
       static_cast<std::byte*>(std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment));
   std::memset(memory, kGarbage, size);
-  runtime().allocations[memory] = static_cast<std::int64_t>(size);
-  runtime().device_of[memory] = runtime().current;
+  runtime().allocations[memory] = {static_cast<std::int64_t>(size), runtime().current};
   runtime().used_devices.insert(runtime().current);
   if (watch != nullptr) watch->allocated(memory, size);
   *devPtr = memory;
@@ -298,11 +301,12 @@ cudaError_t cudaFree(void* devPtr) {
   const cudaError_t status = runtime().enter("cudaFree", false);
   if (devPtr == nullptr) return status;
   runtime().require_idle("cudaFree");
-  if (runtime().allocations.erase(static_cast<std::byte*>(devPtr)) == 0) {
+  const auto freed = runtime().allocations.extract(static_cast<std::byte*>(devPtr));
+  if (freed.empty()) {
     runtime().fault("cudaFree of what is no allocation");
     return runtime().remember(cudaErrorInvalidValue);
   }
-  runtime().require_current(runtime().device_of[static_cast<std::byte*>(devPtr)], "cudaFree of memory");
+  runtime().require_current(freed.mapped().device, "cudaFree of memory");
   if (watch != nullptr) watch->freed(devPtr);
   std::free(devPtr);
   return status;
@@ -312,7 +316,7 @@ cudaError_t cudaMallocHost(void** ptr, std::size_t size) {
   if (const cudaError_t status = runtime().enter("cudaMallocHost", false)) return status;
   auto* memory = static_cast<std::byte*>(std::malloc(size));
   std::memset(memory, kGarbage, size);
-  runtime().pinned[memory] = static_cast<std::int64_t>(size);
+  runtime().pinned.insert(memory);
   *ptr = memory;
   return cudaSuccess;
 }
