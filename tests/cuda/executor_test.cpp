@@ -12,6 +12,7 @@
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/support/device_program.h"
 #include "cairn/tests/support/errors.h"
+#include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests::executor_test {
@@ -62,7 +63,7 @@ TEST_CASE("recomputation does not change a bit of any model, in any precision, a
       cuda::Executor baseline(device, device_program(device, graph, core::baseline_schedule(graph)));
       baseline.run();
       CHECK(baseline.measured_peak_bytes() == baseline.program().arena_bytes);
-      const auto expected = outputs_of(baseline);
+      const Outputs expected = outputs_of(baseline);
       for (int repeat = 0; repeat < 5; ++repeat) {
         baseline.run();
         CHECK(outputs_of(baseline) == expected);

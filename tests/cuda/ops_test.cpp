@@ -14,6 +14,7 @@
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/cuda/op_cases.h"
 #include "cairn/tests/support/device_program.h"
+#include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/stored_values.h"
 
 namespace cairn::tests::ops_test {
@@ -22,9 +23,7 @@ namespace {
 using core::ElementType;
 using core::Graph;
 
-using OutputBytes = std::vector<std::vector<std::byte>>;
-
-OutputBytes on_host(const Graph& graph) {
+Outputs on_host(const Graph& graph) {
   const core::Schedule schedule = core::baseline_schedule(graph);
   const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
   const auto executor = runtime::host_executor(runtime::compile(graph, schedule, plan));
@@ -32,7 +31,7 @@ OutputBytes on_host(const Graph& graph) {
   return outputs_of(*executor);
 }
 
-OutputBytes on_device(cuda::Device& device, const Graph& given, bool tf32) {
+Outputs on_device(cuda::Device& device, const Graph& given, bool tf32) {
   const Graph graph = device.with_scratch(given, tf32);
   cuda::Executor executor(device, device_program(device, graph, core::baseline_schedule(graph), 0, 256, tf32));
   executor.run();
@@ -62,7 +61,7 @@ void check_ops(const std::vector<OpCase>& cases) {
   cuda::Device device;
   for (const OpCase& one : cases) {
     const Graph plain = graph_of(one, ElementType::f32);
-    const OutputBytes expected = on_host(plain);
+    const Outputs expected = on_host(plain);
     const Graph half = graph_of(one, ElementType::bf16);
     const struct {
       const Graph& graph;
@@ -74,7 +73,7 @@ void check_ops(const std::vector<OpCase>& cases) {
       std::string shapes;
       for (const auto& shape : one.args) shapes += fmt::format("[{}] ", fmt::join(shape, ","));
       INFO(core::to_string(one.op.kind) << " " << core::to_string(type) << (way.tf32 ? " tf32 " : " ") << shapes);
-      const OutputBytes outputs = on_device(device, way.graph, way.tf32);
+      const Outputs outputs = on_device(device, way.graph, way.tf32);
       CHECK(on_device(device, way.graph, way.tf32) == outputs);
       REQUIRE(outputs.size() == expected.size());
       for (std::size_t k = 0; k < outputs.size(); ++k) {
@@ -83,8 +82,8 @@ void check_ops(const std::vector<OpCase>& cases) {
           if (type == ElementType::f32) CHECK(outputs[k] == expected[k]);
           continue;
         }
-        const std::vector<double> actual = stored_values(outputs[k], stored);
-        const std::vector<double> wanted = stored_values(expected[k], ElementType::f32);
+        const std::vector<double> actual = stored_values(outputs[k].second, stored);
+        const std::vector<double> wanted = stored_values(expected[k].second, ElementType::f32);
         REQUIRE(actual.size() == wanted.size());
         if (one.op.kind == core::OpKind::maxpool_grad && type == ElementType::bf16) {  // where a tie is another input's
           CHECK(relative_error(of_planes(actual, one.op.shape), of_planes(wanted, one.op.shape)) <= way.tolerance);

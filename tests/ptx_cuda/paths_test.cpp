@@ -16,6 +16,7 @@
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 #include "cairn/tests/support/device_program.h"
 #include "cairn/tests/support/op_case.h"
+#include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/stored_values.h"
 
@@ -27,7 +28,7 @@ using core::ElementType;
 /// Runs a graph of which one output is kept. Returns the bytes of that.
 std::vector<std::byte> output_of_node(runtime::Executor& executor) {
   executor.run();
-  return outputs_of(executor).front();
+  return outputs_of(executor).front().second;
 }
 
 std::vector<std::byte> on_device(cuda::Device& device, const core::Graph& given) {

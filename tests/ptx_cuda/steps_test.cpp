@@ -13,6 +13,7 @@
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/ptx_cuda/strict_arena.h"
 #include "cairn/tests/support/device_program.h"
+#include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests::steps_test {
@@ -35,7 +36,7 @@ void check_steps(const std::string& model, Precision precision) {
   cuda::Executor baseline(device, device_program(device, graph, core::baseline_schedule(graph)));
   baseline.run();
   CHECK(baseline.measured_peak_bytes() == baseline.program().arena_bytes);
-  const auto expected = outputs_of(baseline);
+  const Outputs expected = outputs_of(baseline);
   baseline.enqueue();
   CHECK(outputs_of(baseline) == expected);
 

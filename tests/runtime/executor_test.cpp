@@ -132,11 +132,7 @@ TEST_CASE("the same bits in every run and with any number of threads") {
   const auto executor = runtime::host_executor(compiled(p.graph, with_recomputation(p)));
   for (int i = 0; i < 5; ++i) {
     executor->run();
-    const auto outputs = executor->outputs();
-    REQUIRE(outputs.size() == expected.size());
-    for (std::size_t k = 0; k < outputs.size(); ++k) {
-      CHECK(Bytes(outputs[k].bytes.begin(), outputs[k].bytes.end()) == expected[k].second);
-    }
+    CHECK(outputs_of(*executor) == expected);
   }
   core::set_thread_count(threads_before);
 }

@@ -13,6 +13,7 @@
 #include "cairn/runtime/program.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/runtime/tensors.h"
+#include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/random_graph.h"
 
 /// Small graphs with real ops, and helpers for their programs.
@@ -192,24 +193,14 @@ inline void free_early(runtime::Program& program, std::size_t step, std::size_t 
   program.frees.push_back(output_of(program, made_by));
 }
 
-using Bytes = std::vector<std::byte>;
-
 /// Everything that an executor computed.
 struct Results {
-  std::vector<std::pair<core::OutputRef, Bytes>> outputs;
+  Outputs outputs;
   std::vector<runtime::SinkDigest> sinks;
   bool operator==(const Results&) const = default;
 };
 
-inline Results results_of(runtime::Executor& executor) {
-  Results results;
-  for (const runtime::Output& output : executor.outputs()) {
-    results.outputs.emplace_back(core::OutputRef(output.node, output.output),
-                                 Bytes(output.bytes.begin(), output.bytes.end()));
-  }
-  results.sinks = executor.sink_digests();
-  return results;
-}
+inline Results results_of(runtime::Executor& executor) { return {outputs_of(executor), executor.sink_digests()}; }
 
 /// The results of one step on the host.
 inline Results results_of(runtime::Program program, const runtime::ExecuteOptions& options = {}) {
@@ -218,8 +209,7 @@ inline Results results_of(runtime::Program program, const runtime::ExecuteOption
   return results_of(*executor);
 }
 
-inline std::vector<std::pair<core::OutputRef, Bytes>> execute(runtime::Program program,
-                                                              const runtime::ExecuteOptions& options = {}) {
+inline Outputs execute(runtime::Program program, const runtime::ExecuteOptions& options = {}) {
   return results_of(std::move(program), options).outputs;
 }
 

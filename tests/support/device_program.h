@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "cairn/core/graph.h"
 #include "cairn/core/plan.h"
@@ -12,7 +9,7 @@
 #include "cairn/runtime/program.h"
 #include "cairn/solvers/plan/planner.h"
 
-/// Programs for a device, and what executors have computed.
+/// Programs for a device.
 namespace cairn::tests {
 
 inline runtime::Program device_program(cuda::Device& device, const core::Graph& graph, const core::Schedule& schedule,
@@ -20,13 +17,6 @@ inline runtime::Program device_program(cuda::Device& device, const core::Graph& 
   const core::Plan plan =
       solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes, .limit = {.work = 0}});
   return runtime::compile(graph, schedule, plan, cuda::compile_options(device, tf32, guard_bytes));
-}
-
-inline std::vector<std::vector<std::byte>> outputs_of(runtime::Executor& executor) {
-  std::vector<std::vector<std::byte>> outputs;
-  for (const runtime::Output& output : executor.outputs())
-    outputs.emplace_back(output.bytes.begin(), output.bytes.end());
-  return outputs;
 }
 
 }  // namespace cairn::tests
