@@ -6,7 +6,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/solvers/no_engine.h"
-#include "cairn/tests/support/replaced.h"
+#include "cairn/tests/support/parts.h"
 
 namespace cairn::tests::bad_input_test {
 namespace {

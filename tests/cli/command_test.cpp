@@ -9,7 +9,7 @@
 #include "cairn/models/registry.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/support/replaced.h"
+#include "cairn/tests/support/parts.h"
 
 namespace cairn::tests::command_test {
 namespace {

@@ -17,7 +17,7 @@
 #include "cairn/core/text.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
-#include "cairn/tests/support/replaced.h"
+#include "cairn/tests/support/parts.h"
 
 namespace cairn::tests::input_test {
 namespace {

@@ -12,7 +12,7 @@
 #include "cairn/report/words.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
-#include "cairn/tests/support/replaced.h"
+#include "cairn/tests/support/parts.h"
 
 namespace cairn::tests::said_test {
 namespace {

@@ -278,20 +278,14 @@ TEST_CASE("what was recomputed, and what that saves, is what the definitions say
 
 TEST_CASE("a chain and its backward pass, by hand", "[explain]") {
   // a(4) -> b(8) -> c(8, over b) -> d(2, scratch 1, kept); d reads a, too.
-  GraphBuilder builder("chain");
-  builder.add(make_node("a", 4, {}, 10));
-  builder.add(make_node("b", 8, {0}, 20));
-  Node c = make_node("c", 8, {1}, 30);
+  Node c = make_node("c", 8, {1}, 30), d = make_node("d", 2, {2, 0}, 40);
   c.scratch = -8;
   c.inplace = 1;
-  builder.add(c);
-  Node d = make_node("d", 2, {2, 0}, 40);
   d.scratch = 1;
   d.keep = true;
   d.backward = true;
   d.forward = 0;
-  builder.add(d);
-  const Graph graph = builder.build();
+  const Graph graph = build_graph({make_node("a", 4, {}, 10), make_node("b", 8, {0}, 20), c, d});
   const TensorLabels labels = label_tensors(graph);
   CHECK(labels.kinds_known);
   CHECK_FALSE(labels.layers_known);
@@ -334,13 +328,8 @@ TEST_CASE("a chain and its backward pass, by hand", "[explain]") {
 
 TEST_CASE("what is away where the baseline peaks counts as saved there, by hand", "[explain]") {
   // An hourglass: x(10) -> y(10) -> z(10) -> y'(1) reads z and y -> x'(1) reads y' and x.
-  GraphBuilder builder;
-  builder.add(make_node("x", 10));
-  builder.add(make_node("y", 10, {0}));
-  builder.add(make_node("z", 10, {1}));
-  builder.add(make_node("y'", 1, {2, 1}));
-  builder.add(make_node("x'", 1, {3, 0}));
-  const Graph graph = builder.build();
+  const Graph graph = build_graph({make_node("x", 10), make_node("y", 10, {0}), make_node("z", 10, {1}),
+                                   make_node("y'", 1, {2, 1}), make_node("x'", 1, {3, 0})});
   // Baseline: 10, 20, 30, 31, 12. The schedule: 10, 20, 20, 21, 11, 12.
   const Schedule schedule{.steps = {0, 1, 2, 3, 0, 4}};
   const RecomputationSummary summary = explain_recomputation(graph, label_tensors(graph), schedule);

@@ -207,11 +207,8 @@ TEST_CASE("a trace has slices, counters, flows and tensors of schedule and basel
 }
 
 TEST_CASE("a trace by hand: arena, offsets, names, microseconds", "[formats][perfetto]") {
-  GraphBuilder builder("chain");
-  builder.add(make_node("a", 4, {}, 1000));
-  builder.add(make_node("b\n\x01\"\\<\xff", 8, {0}, 2000));
-  builder.add(make_node("c", 2, {1, 0}, 500));
-  const Graph graph = builder.build();
+  const Graph graph = build_graph(
+      {make_node("a", 4, {}, 1000), make_node("b\n\x01\"\\<\xff", 8, {0}, 2000), make_node("c", 2, {1, 0}, 500)});
   const Schedule schedule{.steps = {0, 1, 0, 2}};
   const Plan plan{.bytes = 14,
                   .lower_bound = 14,

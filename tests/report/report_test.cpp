@@ -13,6 +13,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/json.h"
+#include "cairn/tests/support/parts.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/report_data.h"
 
@@ -21,20 +22,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
 report::Report report_of(const core::Graph& graph, const core::Schedule& schedule,
                          std::optional<core::Plan> plan = {}) {
-  report::Report report{
-      .title = graph.name(),
-      .graph = graph,
-      .schedules = {{"baseline", core::baseline_schedule(graph), {}}, {"schedule", schedule, std::move(plan)}},
-      .shown = 1};
-  return report;
+  return {.title = graph.name(),
+          .graph = graph,
+          .schedules = {{"baseline", core::baseline_schedule(graph), {}}, {"schedule", schedule, std::move(plan)}},
+          .shown = 1};
 }
 
 /// Every node reads the one before; each third is kept, so that memory rises to the end, but for a spike.
@@ -118,11 +111,10 @@ TEST_CASE("names cannot end or change the page that they are in", "[report]") {
   report::Report report = report_of(graph, core::baseline_schedule(graph));
   report.notes = {evil};
   const std::string page = report::report_page(report);
-  const core::GraphBuilder plain_builder("plain");
   const std::string plain = report::report_page(report_of(core::Graph(), {}));
-  CHECK(count(page, "<script") == count(plain, "<script"));
-  CHECK(count(page, "</script") == count(plain, "</script"));
-  CHECK(count(page, "<!--") == count(plain, "<!--"));
+  CHECK(times(page, "<script") == times(plain, "<script"));
+  CHECK(times(page, "</script") == times(plain, "</script"));
+  CHECK(times(page, "<!--") == times(plain, "<!--"));
   CHECK(contains(page, "<title>&lt;/script>"));
   const Json data = data_of_page(page);
   CHECK(data["title"] == evil);
@@ -143,9 +135,9 @@ TEST_CASE("a page needs no network and tells whose work it holds", "[report]") {
   CHECK(page.ends_with("</html>\n"));
   for (const char* part : {"src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("}) {
     INFO(part);
-    CHECK(count(page, part) == 0);
+    CHECK(times(page, part) == 0);
   }
-  CHECK(count(page, "http") == 1);  // uPlot's home page, in its notice
+  CHECK(times(page, "http") == 1);  // uPlot's home page, in its notice
   check_says(page, {"Copyright (c) 2022 Leon Sorokin", "Permission is hereby granted, free of charge"});
 }
 
@@ -195,7 +187,7 @@ TEST_CASE("the picture of a tradeoff has steps, and says what it leaves out", "[
   const std::size_t begin = svg.find("<path class='curve' d='") + 23;
   const std::string path = svg.substr(begin, svg.find('\'', begin) - begin);
   CHECK(path.find('L') == std::string::npos);
-  CHECK(count(path, "H") == 6);
+  CHECK(times(path, "H") == 6);
   check_says(svg, {"1 point above the picture", "extra cost (%)", "peak memory (B)", "knee: 700 B, +3.0%"});
   CHECK_FALSE(contains(svg, "nan"));
 }

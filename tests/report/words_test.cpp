@@ -5,24 +5,16 @@
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests::words_test {
 namespace {
 
-/// A chain of three values of 100 bytes, whose only schedule has a peak of 200.
-core::Graph chain() {
-  core::GraphBuilder builder("chain");
-  for (core::NodeId v = 0; v < 3; ++v) {
-    core::Node node{.name = std::to_string(v), .size = 100, .cost = 1};
-    if (v > 0) node.inputs = {v - 1};
-    builder.add(std::move(node));
-  }
-  return builder.build();
-}
-
 /// Returns what is said after Ctrl-C, if the best schedule has a plan of that many bytes; 0: no plan.
 std::string said(fit::Objective objective, const std::string& budget, std::int64_t planned_bytes) {
-  const core::Graph graph = chain();
+  // A chain of three values, whose only schedule has a peak of 200.
+  const core::Graph graph =
+      build_graph({make_node("0", 100, {}, 1), make_node("1", 100, {0}, 1), make_node("2", 100, {1}, 1)});
   const fit::Task task{fit::Problem(graph, budget), objective, 1, {}};
   fit::Answer answer;
   answer.found.solution.schedule = core::baseline_schedule(graph);

@@ -11,9 +11,9 @@
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
+#include "cairn/tests/support/parts.h"
 #include "cairn/tests/support/plain_tally.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/replaced.h"
 
 namespace cairn::tests::sweep_test {
 namespace {

@@ -7,8 +7,8 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/parts.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/replaced.h"
 
 namespace cairn::tests::tally_test {
 namespace {

@@ -65,10 +65,7 @@ TEST_CASE("the undominated candidates are those of all pairs, in whatever pieces
 }
 
 TEST_CASE("invalid candidates are left out, and of equal profiles the first one stays") {
-  core::GraphBuilder builder("two");
-  const core::NodeId a = builder.add({.name = "a", .size = 4});
-  builder.add({.name = "b", .size = 2, .inputs = {a}});
-  const core::Graph graph = builder.build();
+  const core::Graph graph = build_graph({make_node("a", 4), make_node("b", 2, {0})});
   const auto simulator = host_simulator(graph);
   ScheduleBatch batch(2);
   batch.add(std::vector<core::NodeId>{1, 0});

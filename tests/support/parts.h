@@ -13,4 +13,11 @@ inline std::string replaced(std::string text, const std::string& part, const std
   return text.replace(text.find(part), part.size(), by);
 }
 
+/// How often the text has the part.
+inline int times(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
 }  // namespace cairn::tests
