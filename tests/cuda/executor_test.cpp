@@ -60,7 +60,7 @@ TEST_CASE("recomputation does not change a bit of any model, in any precision, a
     for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
       INFO(tiny.name << " " << core::to_string(precision));
       const Graph graph = device.with_scratch(core::with_precision(tiny.build(), precision), false);
-      cuda::Executor baseline(device, device_program(device, graph, core::baseline_schedule(graph)));
+      cuda::Executor baseline(device, device_program(device, graph));
       baseline.run();
       CHECK(baseline.measured_peak_bytes() == baseline.program().arena_bytes);
       const Outputs expected = outputs_of(baseline);
@@ -83,7 +83,7 @@ TEST_CASE("the caller's stream and memory serve, and a step allocates nothing") 
   if (no_device()) return;
   cuda::Device device;
   const Graph graph = device.with_scratch(tiny_models().back().build(), false);
-  const runtime::Program program = device_program(device, graph, core::baseline_schedule(graph));
+  const runtime::Program program = device_program(device, graph);
   cuda::Executor own(device, program);
   own.run();
   cudaStream_t stream = nullptr;
@@ -110,8 +110,7 @@ TEST_CASE("more than the device has is refused, with the budget that would fit")
   core::Node node = make_node("huge", device.info().total_bytes * 2);
   node.keep = true;
   const Graph graph = build_graph({node});
-  CHECK(contains(error_of<core::DeviceError>(
-                     [&] { cuda::Executor(device, device_program(device, graph, core::baseline_schedule(graph))); }),
+  CHECK(contains(error_of<core::DeviceError>([&] { cuda::Executor(device, device_program(device, graph)); }),
                  "a budget of "));
 }
 

@@ -3,13 +3,7 @@
 
 #include <map>
 
-#include "cairn/core/plan.h"
-#include "cairn/core/precision.h"
-#include "cairn/core/schedule.h"
 #include "cairn/cuda/device.h"
-#include "cairn/cuda/support/executor.h"
-#include "cairn/runtime/executor.h"
-#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/cuda/op_cases.h"
@@ -22,21 +16,6 @@ namespace {
 
 using core::ElementType;
 using core::Graph;
-
-Outputs on_host(const Graph& graph) {
-  const core::Schedule schedule = core::baseline_schedule(graph);
-  const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
-  const auto executor = runtime::host_executor(runtime::compile(graph, schedule, plan));
-  executor->run();
-  return outputs_of(*executor);
-}
-
-Outputs on_device(cuda::Device& device, const Graph& given, bool tf32) {
-  const Graph graph = device.with_scratch(given, tf32);
-  cuda::Executor executor(device, device_program(device, graph, core::baseline_schedule(graph), 0, 256, tf32));
-  executor.run();
-  return outputs_of(executor);
-}
 
 /// One packed and one odd case of every kind: what a memory checker gets through in a minute.
 std::vector<OpCase> few_cases() {

@@ -18,7 +18,6 @@
 #include "cairn/bench/key_tree.h"
 #include "cairn/bench/pumpkin_chains.h"
 #include "cairn/bench/random_layered.h"
-#include "cairn/core/schedule.h"
 #include "cairn/cuda/support/accelerator.h"
 #include "cairn/cuda/support/dominance.h"
 #include "cairn/cuda/support/executor.h"
@@ -62,9 +61,8 @@ void print_header(std::string_view first) {
 /// Returns the bytes that an op must move. Runs it once with all of its kernels counted.
 std::int64_t count_op(cuda::Device& device, const OpCase& one, core::ElementType storage) {
   const core::Graph graph = device.with_scratch(graph_of(one, storage), false);
-  const core::Schedule schedule = core::baseline_schedule(graph);
   reset_counts();
-  const cuda::Executor executor(device, device_program(device, graph, schedule),
+  const cuda::Executor executor(device, device_program(device, graph),
                                 {.launch = cuda::Launch::stream});  // the constructor runs the first step
   return bench::moved_bytes(graph);
 }

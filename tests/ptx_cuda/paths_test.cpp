@@ -1,16 +1,9 @@
 // Kernels that only convolutions of a library, and large synthetic nodes, launch.
-#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cairn/core/plan.h"
-#include "cairn/core/precision.h"
-#include "cairn/core/schedule.h"
 #include "cairn/cuda/device.h"
-#include "cairn/cuda/support/executor.h"
-#include "cairn/runtime/executor.h"
-#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
@@ -21,28 +14,8 @@
 #include "cairn/tests/support/stored_values.h"
 
 namespace cairn::tests::paths_test {
-namespace {
 
 using core::ElementType;
-
-/// Runs a graph of which one output is kept. Returns the bytes of that.
-std::vector<std::byte> output_of_node(runtime::Executor& executor) {
-  executor.run();
-  return outputs_of(executor).front().second;
-}
-
-std::vector<std::byte> on_device(cuda::Device& device, const core::Graph& given) {
-  const core::Graph graph = device.with_scratch(given, false);
-  cuda::Executor executor(device, device_program(device, graph, core::baseline_schedule(graph)));
-  return output_of_node(executor);
-}
-std::vector<std::byte> on_host(const core::Graph& graph) {
-  const core::Schedule schedule = core::baseline_schedule(graph);
-  const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
-  return output_of_node(*runtime::host_executor(runtime::compile(graph, schedule, plan)));
-}
-
-}  // namespace
 
 TEST_CASE("PTX: the bias of a library's convolution is added by a kernel", "[ptx]") {
   if (no_device()) return;
@@ -51,10 +24,11 @@ TEST_CASE("PTX: the bias of a library's convolution is added by a kernel", "[ptx
   for (const std::int64_t channels : {12, 16, 7}) {
     OpCase one{.op = {.kind = core::OpKind::conv2d, .shape = {2, 5, 4, channels}, .attrs = {.stride = 1, .pad = 1}},
                .args = {{2, 5, 4, 8}, {channels, 3, 3, 8}, {channels}}};
-    const auto expected = stored_values(on_host(graph_of(one, ElementType::f32)), ElementType::f32);
+    const auto expected = stored_values(on_host(graph_of(one, ElementType::f32)).front().second, ElementType::f32);
     for (const auto& [type, tolerance] : {std::pair{ElementType::f32, 1e-5}, std::pair{ElementType::bf16, 2e-2}}) {
       INFO(channels << " " << core::to_string(type));
-      CHECK(relative_error(stored_values(on_device(device, graph_of(one, type)), type), expected) <= tolerance);
+      CHECK(relative_error(stored_values(on_device(device, graph_of(one, type)).front().second, type), expected) <=
+            tolerance);
     }
   }
   fake::set_cudnn(false);

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/schedule.h"
 #include "cairn/cuda/internal/libraries.h"
 #include "cairn/cuda/internal/runtime.h"
 #include "cairn/cuda/support/executor.h"
@@ -332,9 +331,8 @@ TEST_CASE("PTX: defects of plans are caught", "[ptx]") {
   const auto run = [&](const cuda::ExecutorOptions& options, const std::function<void(runtime::Program&)>& change) {
     const StrictArena strict;
     cuda::Device device;
-    const core::Schedule schedule = core::baseline_schedule(graph);
     const std::int64_t guard = options.sentinels ? kGuardBytes : 0;
-    runtime::Program program = device_program(device, graph, schedule, guard);
+    runtime::Program program = device_program(device, graph, guard);
     change(program);
     return error_of<core::Error>([&] { cuda::Executor(device, program, options).run(); });
   };

@@ -33,7 +33,7 @@ void check_steps(const std::string& model, Precision precision) {
   cuda::Device device;
   Random random(31);
   const Graph graph = device.with_scratch(core::with_precision(tiny_model(model), precision), false);
-  cuda::Executor baseline(device, device_program(device, graph, core::baseline_schedule(graph)));
+  cuda::Executor baseline(device, device_program(device, graph));
   baseline.run();
   CHECK(baseline.measured_peak_bytes() == baseline.program().arena_bytes);
   const Outputs expected = outputs_of(baseline);
