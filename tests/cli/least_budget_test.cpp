@@ -314,7 +314,8 @@ TEST_CASE("the witness of the least budget is written, and every command keeps t
 }
 
 TEST_CASE("a device holds what is resident, libraries, the context and the arena together") {
-  const Words &model = kFfn, limit = {"--work-limit", "1000000"};
+  const Words& model = kFfn;
+  const Words limit = {"--work-limit", "1000000"};
   const Json json = run_json(Words{"info"} + model + Words{"--device-memory", "1GiB"} + limit);
   const Json& device = json["device"];
   CHECK(json["fits"] == true);

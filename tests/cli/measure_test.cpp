@@ -39,7 +39,8 @@ TEST_CASE("measure writes the time of every op as its cost, and nothing else cha
   CHECK(json["distinct_ops"].get<std::int64_t>() <= given.node_count());
   CHECK(json["baseline_cost_ns"] == core::evaluate(measured, core::baseline_schedule(measured)).cost);
 
-  const Json run = run_json({"run", after, "--budget", "90%"}), &baseline = run["baseline"];
+  const Json run = run_json({"run", after, "--budget", "90%"});
+  const Json& baseline = run["baseline"];
   CHECK(baseline["predicted_seconds"].get<double>() == Approx(baseline["cost"].get<double>() / 1e9));
   CHECK(run["scheduled"].contains("time_increase_pct"));
 }
