@@ -12,7 +12,7 @@ namespace cairn::tests::device_pool_test {
 namespace {
 
 // Odd channels, whole chunks and several teams; windows that overlap, touch, leave gaps, and end in the padding.
-const std::vector<PoolCase> kPoolCase = {
+const std::vector<PoolCase> kPoolCases = {
     {2, 7, 6, 3, 3, 2, 1},  {1, 4, 4, 40, 2, 2, 0}, {1, 5, 5, 2, 3, 1, 2}, {2, 9, 8, 8, 3, 2, 1},
     {3, 9, 7, 16, 2, 3, 0}, {1, 1, 1, 8, 1, 1, 0},  {1, 1, 9, 1, 1, 2, 0}, {2, 12, 11, 24, 5, 1, 2},
     {2, 6, 6, 8, 6, 6, 0},  {1, 8, 8, 72, 3, 2, 1},
@@ -29,7 +29,7 @@ Tensor rounded(const Shape& shape, std::mt19937& random) {
 
 TEST_CASE("device: maxpool and its gradient agree with the host", "[device]") {
   std::mt19937 random(1);
-  for (const PoolCase& w : kPoolCase) {
+  for (const PoolCase& w : kPoolCases) {
     INFO("kernel " << w.kernel << " stride " << w.stride << " pad " << w.pad << " channels " << w.c);
     const Tensor x = rounded(w.x(), random), dy = random_tensor(w.y(), random);
     check_device_op(make_op(OpKind::maxpool, w.y(), w.attrs()), {x});
@@ -39,7 +39,7 @@ TEST_CASE("device: maxpool and its gradient agree with the host", "[device]") {
 
 TEST_CASE("device: maxpool with indices has the bits of maxpool, its gradient those of maxpool_grad", "[device]") {
   std::mt19937 random(5);
-  std::vector<PoolCase> cases = kPoolCase;
+  std::vector<PoolCase> cases = kPoolCases;
   cases.push_back({1, 30, 30, 8, 300, 9, 150});
   for (const PoolCase& w : cases) {
     INFO("kernel " << w.kernel << " stride " << w.stride << " pad " << w.pad << " channels " << w.c);
