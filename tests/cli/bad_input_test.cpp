@@ -1,35 +1,24 @@
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/solvers/no_engine.h"
+#include "cairn/tests/support/parts.h"
 
-namespace cairn::bad_input_test {
+namespace cairn::tests::bad_input_test {
 namespace {
-
-using cairn::test::check_error;
-using cairn::test::Diamond;
-using cairn::test::diamond_graph;
-using cairn::test::Folder;
-using cairn::test::Outcome;
-using cairn::test::run_command;
-using cairn::tests::check_fields;
 
 std::string graph_of(const std::string& nodes, const std::string& rest = "") {
   return R"({"format":"cairn.graph","version":1,"name":"g",)" + rest + R"("nodes":[)" + nodes + "]}";
 }
 
-void check_bad_graph(const std::string& text, const std::vector<std::string>& fragments) {
+void check_bad_graph(const std::string& text, const Words& fragments) {
   const Folder folder;
   const std::string path = folder.write("bad.json", text);
-  auto all = fragments;
-  all.push_back("bad.json");
-  check_error(run_command({"solve", path, "--solver", "none"}), 2, all);
+  check_error({"solve", path, "--solver", "none"}, 2, fragments + Words{"bad.json"});
 }
 
 }  // namespace
@@ -38,14 +27,14 @@ TEST_CASE("a file that is no graph is one line on stderr and exit code 2") {
   SECTION("empty") { check_bad_graph("", {"empty"}); }
   SECTION("truncated JSON") { check_bad_graph(diamond_graph().substr(0, 120), {}); }
   SECTION("not JSON at all") { check_bad_graph("once upon a time\n", {}); }
-  SECTION("missing file") { check_error(run_command({"info", "/nonexistent/g.json"}), 2, {"/nonexistent/g.json"}); }
+  SECTION("missing file") { check_error({"info", "/nonexistent/g.json"}, 2, {"/nonexistent/g.json"}); }
 }
 
 TEST_CASE("a granularity that does not fit is named") {
-  check_error(run_command({"model", "ffn", "--granularity", "foo"}), 2, {"'foo'", "use layer or op"});
-  check_error(run_command({"solve", "ffn", "--granularity", "layers"}), 2, {"'layers'", "did you mean 'layer'"});
-  check_error(run_command({"info", "g.json", "--granularity", "op"}), 2, {"--granularity", "'g.json' is a file"});
-  check_error(run_command({"model", "ffn", "--granularity", "op", "--precision", "bf16"}), 2, {"--granularity layer"});
+  check_error({"model", "ffn", "--granularity", "foo"}, 2, {"'foo'", "use layer or op"});
+  check_error({"solve", "ffn", "--granularity", "layers"}, 2, {"'layers'", "did you mean 'layer'"});
+  check_error({"info", "g.json", "--granularity", "op"}, 2, {"--granularity", "'g.json' is a file"});
+  check_error({"model", "ffn", "--granularity", "op", "--precision", "bf16"}, 2, {"--granularity layer"});
 }
 
 TEST_CASE("a graph that is none names the nodes") {
@@ -94,20 +83,19 @@ TEST_CASE("a graph that is none names the nodes") {
 
 TEST_CASE("a schedule made for another graph is refused") {
   const auto [folder, graph] = Diamond{};
-  std::string other_text = diamond_graph();
-  other_text.replace(other_text.find("20"), 2, "21");
-  const std::string other = folder.write("other.json", other_text), schedule = folder / "s.json";
+  const std::string other = folder.write("other.json", replaced(diamond_graph(), "20", "21"));
+  const std::string schedule = folder / "s.json";
   REQUIRE(run_command({"solve", other, "--solver", "none", "-o", schedule}).code == 0);
-  check_error(run_command({"plan", graph, schedule}), 2, {"s.json", "graph"});
-  check_error(run_command({"run", graph, "--schedule", schedule}), 2, {"s.json", "graph"});
+  check_error({"plan", graph, schedule}, 2, {"s.json", "graph"});
+  check_error({"run", graph, "--schedule", schedule}, 2, {"s.json", "graph"});
 }
 
 TEST_CASE("a budget that is none says what is accepted") {
   const auto [folder, graph] = Diamond{};
   for (const std::string budget : {"abc", "-1", "-1%", "101x"}) {
-    check_error(run_command({"solve", graph, "--budget", budget}), 2, {"'" + budget + "'", "%"});
-    check_error(run_command({"run", graph, "--budget", budget}), 2, {"'" + budget + "'"});
-    check_error(run_command({"info", graph, "--budget", budget}), 2, {"'" + budget + "'"});
+    check_error({"solve", graph, "--budget", budget}, 2, {"'" + budget + "'", "%"});
+    check_error({"run", graph, "--budget", budget}, 2, {"'" + budget + "'"});
+    check_error({"info", graph, "--budget", budget}, 2, {"'" + budget + "'"});
   }
 }
 
@@ -122,21 +110,21 @@ TEST_CASE("a budget of 0 is met by a graph without any bytes, and by no other gr
       CHECK(run_command({command, empty, "-b", budget, "-t", "2"}).err == "");
       CHECK(run_command({command, empty, "-b", budget, "-t", "2", "--json"}).code == 0);
       check_fields(run_command({command, graph, "-b", budget, "-t", "2", "--json"}).json(), {{"exit_code", 3}});
-      CHECK(run_command({command, graph, "-b", budget, "-t", "2"}).err.find("lower bound") != std::string::npos);
+      CHECK(contains(run_command({command, graph, "-b", budget, "-t", "2"}).err, "lower bound"));
     }
     check_fields(run_command({"solve", empty, "--peak-only", "-b", budget, "--json"}).json(),
                  {{"peak_bytes", 0}, {"status", "optimal"}, {"valid", true}});
-    check_error(run_command({"pareto", graph, "--budgets", budget, "-t", "2"}), 3, {"lower bound"});
+    check_error({"pareto", graph, "--budgets", budget, "-t", "2"}, 3, {"lower bound"});
     CHECK(run_command({"pareto", empty, "--budgets", budget + ",10", "-t", "2"}).code == 0);
     CHECK(run_command({"simulate", empty, "--random", "10", "-b", budget}).code == 0);
   }
-  check_error(run_command({"info", "ffn", "--batch", "auto", "-b", "0", "-t", "2"}), 3, {"no batch of 'ffn' fits"});
+  check_error({"info", "ffn", "--batch", "auto", "-b", "0", "-t", "2"}, 3, {"no batch of 'ffn' fits"});
 }
 
 TEST_CASE("sizes that are too large or of no unit are called that") {
   const auto [folder, graph] = Diamond{};
-  check_error(run_command({"info", graph, "-b", "1e30%"}), 2, {"budget '1e30%' is too large"});
-  check_error(run_command({"info", graph, "-b", "20000PiB"}), 2, {"budget '20000PiB' is too large"});
+  check_error({"info", graph, "-b", "1e30%"}, 2, {"budget '1e30%' is too large"});
+  check_error({"info", graph, "-b", "20000PiB"}, 2, {"budget '20000PiB' is too large"});
   const auto device = [&](const std::string& memory) {
     return run_command({"info", graph, "--device-memory", memory});
   };
@@ -151,41 +139,28 @@ TEST_CASE("sizes that are too large or of no unit are called that") {
 TEST_CASE("a budget below the lower bound is proved infeasible, with what is feasible") {
   const auto [folder, graph] = Diamond{};
   // d needs c, a and itself: 50 bytes; a, b, c, d in order need 60, and computing a again before d needs 50.
-  check_error(run_command({"solve", graph, "--budget", "49"}), 3,
-              {"into 49 bytes (81.7% of the baseline peak)\n", "\n  the lower bound is 50 bytes (83.3%): 'd' needs",
-               "suffice is that bound (--budget 50), with"});
-  check_error(run_command({"solve", graph, "--solver", "none", "--budget", "49"}), 3, {"50"});
-  check_error(run_command({"run", graph, "--alignment", "1", "--budget", "49"}), 3, {"49", "50"});
-
-  const Outcome outcome = run_command({"solve", graph, "--budget", "49", "--json"});
-  CHECK(outcome.code == 3);
-  const auto json = outcome.json();
+  check_error({"solve", graph, "--solver", "none", "--budget", "49"}, 3, {"50"});
+  const Json json = run_json({"solve", graph, "--budget", "49"}, 3);
   check_fields(json, {{"status", "infeasible"}, {"lower_bound_peak_bytes", 50}, {"least_feasible_bytes", 50}});
   CHECK(json["peak_bytes"].is_null());
   CHECK(json["valid"] == false);
-  CHECK(json["error"].get<std::string>().find("lower bound") != std::string::npos);
+  CHECK(contains(json["error"], "lower bound"));
 }
 
 TEST_CASE("run counts with sizes rounded up to the alignment, and says so") {
   const auto [folder, graph] = Diamond{};
-  const std::vector<std::string> words = {"run", graph, "--budget", "700", "--alignment", "256"};
-  check_error(run_command(words), 3,
+  const Words words = {"run", graph, "--budget", "700", "--alignment", "256"};
+  check_error(words, 3,
               {"700 bytes (91.1% of the baseline peak)\n  sizes are rounded up to --alignment 256\n",
                "lower bound is 768", "suffice is that bound (--budget 768)"});
-  const auto json = run_command({"run", graph, "--budget", "700", "--alignment", "256", "--json"}).json();
+  const Json json = run_json(words, 3);
   check_fields(json, {{"lower_bound_peak_bytes", 768}, {"least_feasible_bytes", 768}, {"baseline_peak_bytes", 768}});
   const Outcome exact = run_command({"run", graph, "--budget", "49", "--alignment", "1"});
-  CHECK(exact.err.find("rounded") == std::string::npos);
-}
-
-TEST_CASE("a budget that a weak solver cannot meet is not found, not infeasible") {
-  const auto [folder, graph] = Diamond{};
-  check_error(run_command({"solve", graph, "--solver", "none", "--budget", "55"}), 4,
-              {"within 55 bytes (91.7% of the baseline peak)", "the lower bound is 50 bytes (83.3%), set by 'd'"});
+  CHECK_FALSE(contains(exact.err, "rounded"));
 }
 
 TEST_CASE("a time limit of 0 is answered with what is known at once") {
-  if (cairn::tests::no_engine()) return;
+  if (no_engine()) return;
   const Folder folder;
   const std::string diamond = folder.write("g.json", diamond_graph()), training = folder / "ffn.json";
   REQUIRE(run_command({"model", "ffn", "--layers", "3", "--batch", "8", "-q", "-o", training}).code == 0);
@@ -193,26 +168,24 @@ TEST_CASE("a time limit of 0 is answered with what is known at once") {
     for (const std::string& graph : {diamond, training}) {
       if (solver == "rotor" && graph == diamond) continue;
       INFO(solver << " " << graph);
-      const Outcome best = run_command({"solve", graph, "--solver", solver, "-t", "0", "--json"});
-      CHECK(best.code == 0);
-      CHECK(best.json()["valid"] == true);
+      CHECK(run_json({"solve", graph, "--solver", solver, "-t", "0"})["valid"] == true);
       CHECK(run_command({"solve", graph, "--solver", solver, "-t", "0", "--budget", "100%"}).code == 0);
       const Outcome tight = run_command({"solve", graph, "--solver", solver, "-t", "0", "--budget", "90%"});
       if (tight.code != 0) check_error(tight, 4, {"; not proved impossible", "known to suffice is", "--time-limit"});
-      check_error(run_command({"solve", graph, "--solver", solver, "-t", "0", "--budget", "1"}), 3, {"lower bound"});
+      check_error({"solve", graph, "--solver", solver, "-t", "0", "--budget", "1"}, 3, {"lower bound"});
     }
   }
 }
 
 TEST_CASE("C_v below 1 is refused") {
-  if (cairn::tests::no_engine()) return;
+  if (no_engine()) return;
   const auto [folder, graph] = Diamond{};
-  check_error(run_command({"solve", graph, "--solver", "moccasin", "--option", "c=0"}), 2,
+  check_error({"solve", graph, "--solver", "moccasin", "--option", "c=0"}, 2,
               {"option 'c' of solver 'moccasin' is '0'", "from 1 to 1000"});
 }
 
 TEST_CASE("a graph whose backward marks are inconsistent is refused by the solvers that read them") {
-  if (cairn::tests::no_engine()) return;
+  if (no_engine()) return;
   const Folder folder;
   // The diamond, whose input order is not of least peak.
   const std::string first = R"({"name":"a","size":20,"inputs":[]},{"name":"b","size":20,"inputs":[0]},)";
@@ -224,34 +197,18 @@ TEST_CASE("a graph whose backward marks are inconsistent is refused by the solve
       graph_of(first + gradient + R"({"name":"late","size":10,"inputs":[2,0],"backward":true,"forward":2})"));
   for (const std::string solver : {"rotor", "hiremate"}) {
     INFO(solver);
-    check_error(run_command({"solve", forward_reads_backward, "--solver", solver}), 2, {"'late'", "'g'", "backward"});
-    check_error(run_command({"solve", owned_by_backward, "--solver", solver}), 2, {"'late'", "'g'", "backward"});
+    for (const std::string& graph : {forward_reads_backward, owned_by_backward})
+      check_error({"solve", graph, "--solver", solver}, 2, {"'late'", "'g'", "backward"});
   }
   CHECK(run_command({"solve", forward_reads_backward, "-q"}).code == 0);
-  check_error(run_command({"solve", folder.write("g.json", diamond_graph()), "--solver", "rotor"}), 2,
+  check_error({"solve", folder.write("g.json", diamond_graph()), "--solver", "rotor"}, 2,
               {"no node of the graph is marked backward"});
 }
-
-/// A variable of the environment while it lives; the one before comes back.
-class Environment {
- public:
-  Environment(std::string name, const std::string& value) : name_(std::move(name)) {
-    if (const char* before = std::getenv(name_.c_str())) before_ = before;
-    setenv(name_.c_str(), value.c_str(), 1);
-  }
-  ~Environment() { before_ ? setenv(name_.c_str(), before_->c_str(), 1) : unsetenv(name_.c_str()); }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  std::string name_;
-  std::optional<std::string> before_;
-};
 
 TEST_CASE("a solver whose engine is missing says how to get it, and auto goes without") {
   const auto [folder, graph] = Diamond{};
   const Environment no_engines("CAIRN_ENGINES", folder / "none");
-  std::vector<std::string> missing;
+  Words missing;
   const auto solvers = run_command({"solvers", "--json"}).json();
   for (const auto& solver : solvers["solvers"]) {
     if (solver["missing"] != "") missing.push_back(solver["name"]);
@@ -260,96 +217,73 @@ TEST_CASE("a solver whose engine is missing says how to get it, and auto goes wi
     std::printf("skipped: the system has engines of its own\n");
     return;
   }
-  CHECK(missing == std::vector<std::string>{"moccasin", "hiremate", "checkmate", "checkmate-lp"});
+  CHECK(missing == Words{"moccasin", "hiremate", "checkmate", "checkmate-lp"});
   for (const std::string& solver : missing) {
-    check_error(run_command({"solve", graph, "--solver", solver, "--budget", "50"}), 2,
+    check_error({"solve", graph, "--solver", solver, "--budget", "50"}, 2,
                 {"solver '" + solver + "' is not available", "is not installed", "scripts/install_engines.sh"});
   }
   const Outcome table = run_command({"solvers"});
-  CHECK(table.out.find("missing: HiGHS is not installed; scripts/install_engines.sh installs it") != std::string::npos);
-  const Outcome solved = run_command({"solve", graph, "--budget", "50", "--json"});
-  CHECK(solved.code == 0);
-  CHECK(solved.json()["peak_bytes"] == 50);
+  CHECK(contains(table.out, "missing: HiGHS is not installed; scripts/install_engines.sh installs it"));
+  CHECK(run_json({"solve", graph, "--budget", "50"})["peak_bytes"] == 50);
 }
 
 TEST_CASE("an unknown name suggests the nearest") {
   const auto [folder, graph] = Diamond{};
-  SECTION("subcommand") { check_error(run_command({"slove", graph}), 2, {"'slove'", "'solve'"}); }
-  SECTION("solver") { check_error(run_command({"solve", graph, "--solver", "gredy"}), 2, {"'gredy'", "'greedy'"}); }
-  SECTION("model") {
-    check_error(run_command({"model", "resnt50"}), 2, {"'resnt50'", "'resnet50'"});
-    check_error(run_command({"run", "resnt50", "--budget", "50%"}), 2, {"'resnt50'", "'resnet50'"});
-  }
-  SECTION("option") {
-    check_error(run_command({"solve", graph, "--budgt", "50%"}), 2, {"--budgt", "'--budget'"});
-    check_error(run_command({"model", "ffn", "--layer", "3"}), 2, {"--layer", "'--layers'"});
-    check_error(run_command({"--versoin"}), 2, {"--versoin", "'--version'"});
-  }
-  SECTION("option of another model") {
-    check_error(run_command({"model", "ffn", "--vocab", "3"}), 2, {"vocab", "ffn"});
-  }
-  SECTION("backend") {
-    check_error(run_command({"run", graph, "--budget", "90%", "--backend", "hots"}), 2, {"'host'"});
-  }
-  SECTION("benchmark") { check_error(run_command({"bench", "evalute"}), 2, {"'evalute'", "'evaluate'"}); }
+  check_error({"slove", graph}, 2, {"'slove'", "'solve'"});
+  check_error({"solve", graph, "--solver", "gredy"}, 2, {"'gredy'", "'greedy'"});
+  check_error({"model", "resnt50"}, 2, {"'resnt50'", "'resnet50'"});
+  check_error({"run", "resnt50", "--budget", "50%"}, 2, {"'resnt50'", "'resnet50'"});
+  check_error({"solve", graph, "--budgt", "50%"}, 2, {"--budgt", "'--budget'"});
+  check_error({"model", "ffn", "--layer", "3"}, 2, {"--layer", "'--layers'"});
+  check_error({"--versoin"}, 2, {"--versoin", "'--version'"});
+  check_error({"model", "ffn", "--vocab", "3"}, 2, {"vocab", "ffn"});
+  check_error({"run", graph, "--budget", "90%", "--backend", "hots"}, 2, {"'host'"});
+  check_error({"bench", "evalute"}, 2, {"'evalute'", "'evaluate'"});
 }
 
 TEST_CASE("usage errors are one line") {
   const auto [folder, graph] = Diamond{};
-  SECTION("no graph") { check_error(run_command({"solve"}), 2, {"GRAPH"}); }
-  SECTION("number expected") {
-    check_error(run_command({"model", "ffn", "--layers", "many"}), 2, {"--layers", "many"});
+  check_error({"solve"}, 2, {"GRAPH"});
+  check_error({"model", "ffn", "--layers", "many"}, 2, {"--layers", "many"});
+  check_error({"model", "ffn", "--layers", "-1"}, 2, {"layers"});
+  check_error({"solve", graph, "--time-limit", "soon"}, 2, {"soon"});
+  for (const std::string command : {"solve", "plan", "run"})
+    check_error({command, graph, "--alignment", "0"}, 2, {"--alignment", "0 must be at least 1; see"});
+  check_error({"solve", graph, "--work-limit", "-2"}, 2, {"--work-limit", "must be at least 1; see"});
+  check_error({"run", graph, "--repeat", "0"}, 2, {"--repeat", "must be at least 1; see"});
+  check_error({"run", graph, "--repeat", "few"}, 2, {"--repeat", "few"});
+  for (const std::string command : {"info", "solve", "run"}) {
+    check_error({command, "--budget=", graph}, 2, {"--budget is empty"});
+    check_error({command, graph, "--budget", ""}, 2, {"--budget", "is empty"});
   }
-  SECTION("too small") { check_error(run_command({"model", "ffn", "--layers", "-1"}), 2, {"layers"}); }
-  SECTION("time limit") { check_error(run_command({"solve", graph, "--time-limit", "soon"}), 2, {"soon"}); }
-  SECTION("alignment") { check_error(run_command({"solve", graph, "--alignment", "0"}), 2, {"--alignment"}); }
-  SECTION("numbers below 1") {
-    for (const std::string command : {"solve", "plan", "run"})
-      check_error(run_command({command, graph, "--alignment", "0"}), 2, {"--alignment", "0 must be at least 1; see"});
-    check_error(run_command({"solve", graph, "--work-limit", "-2"}), 2, {"--work-limit", "must be at least 1; see"});
-    check_error(run_command({"run", graph, "--repeat", "0"}), 2, {"--repeat", "must be at least 1; see"});
-    check_error(run_command({"run", graph, "--repeat", "few"}), 2, {"--repeat", "few"});
-  }
-  SECTION("empty budget") {
-    for (const std::string command : {"info", "solve", "run"}) {
-      check_error(run_command({command, "--budget=", graph}), 2, {"--budget is empty"});
-      check_error(run_command({command, graph, "--budget", ""}), 2, {"--budget", "is empty"});
-    }
-  }
-  SECTION("a schedule and a solver") {
-    check_error(run_command({"run", graph, "--schedule", "s.json", "--solver", "tw"}), 2, {"--schedule", "--solver"});
-  }
-  SECTION("left over") { check_error(run_command({"info", graph, "more"}), 2, {"'more'"}); }
-  SECTION("model option with a file") { check_error(run_command({"info", graph, "--batch", "3"}), 2, {"--batch"}); }
-  SECTION("neither file nor model") { check_error(run_command({"info", "zzzzzzzz"}), 2, {"'zzzzzzzz'", "neither"}); }
-  SECTION("run without a budget") { check_error(run_command({"run", graph}), 2, {"--budget", "--schedule"}); }
-  SECTION("weight gradients") {
-    check_error(run_command({"model", "ffn", "--weight-grads", "moon"}), 2, {"'moon'", "arena", "resident"});
-  }
-  SECTION("plan without a schedule") { check_error(run_command({"plan", graph}), 2, {"SCHEDULE", "--buffers"}); }
-  SECTION("capacity in percent") {
-    const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,2,10\n");
-    check_error(run_command({"plan", "--buffers", csv, "--capacity", "50%"}), 2, {"50%", "bytes"});
-  }
+  check_error({"run", graph, "--schedule", "s.json", "--solver", "tw"}, 2, {"--schedule", "--solver"});
+  check_error({"info", graph, "more"}, 2, {"'more'"});
+  check_error({"info", graph, "--batch", "3"}, 2, {"--batch"});
+  check_error({"info", "zzzzzzzz"}, 2, {"'zzzzzzzz'", "neither"});
+  check_error({"run", graph}, 2, {"--budget", "--schedule"});
+  check_error({"model", "ffn", "--weight-grads", "moon"}, 2, {"'moon'", "arena", "resident"});
+  check_error({"plan", graph}, 2, {"SCHEDULE", "--buffers"});
+  const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,2,10\n");
+  check_error({"plan", "--buffers", csv, "--capacity", "50%"}, 2, {"50%", "bytes"});
 }
 
 TEST_CASE("errors with --json are an object on stdout too") {
   const Outcome outcome = run_command({"info", "/nonexistent/g.json", "--json"});
   CHECK(outcome.code == 2);
   CHECK(outcome.json()["exit_code"] == 2);
-  CHECK(outcome.json()["error"].get<std::string>().find("/nonexistent/g.json") != std::string::npos);
+  CHECK(contains(outcome.json()["error"], "/nonexistent/g.json"));
   CHECK(outcome.err.rfind("cairn: error: ", 0) == 0);
 }
 
 TEST_CASE("an output that cannot be written is said before the work") {
   const auto [folder, graph] = Diamond{};
   const std::string nowhere = folder / "no/such/folder/out";
-  check_error(run_command({"solve", graph, "-o", nowhere}), 2, {nowhere, "folder"});
-  check_error(run_command({"solve", graph, "--plan", nowhere}), 2, {nowhere});
-  check_error(run_command({"model", "ffn", "-o", nowhere}), 2, {nowhere});
-  check_error(run_command({"run", graph, "--budget", "90%", "--report", nowhere}), 2, {nowhere});
-  check_error(run_command({"run", graph, "--budget", "90%", "--trace", nowhere}), 2, {nowhere});
-  check_error(run_command({"solve", graph, "-o", folder / ""}), 2, {"is a folder"});
+  check_error({"solve", graph, "-o", nowhere}, 2, {nowhere, "folder"});
+  check_error({"solve", graph, "--plan", nowhere}, 2, {nowhere});
+  check_error({"model", "ffn", "-o", nowhere}, 2, {nowhere});
+  check_error({"run", graph, "--budget", "90%", "--report", nowhere}, 2, {nowhere});
+  check_error({"run", graph, "--budget", "90%", "--trace", nowhere}, 2, {nowhere});
+  check_error({"solve", graph, "-o", folder / ""}, 2, {"is a folder"});
 }
 
 TEST_CASE("an output may overwrite neither an input nor another output") {
@@ -359,39 +293,36 @@ TEST_CASE("an output may overwrite neither an input nor another output") {
   REQUIRE(run_command({"solve", graph, "-q", "-o", schedule}).code == 0);
   std::filesystem::create_directory(folder / "no");
 
-  check_error(run_command({"solve", graph, "-o", same}), 2, {"-o", same, "GRAPH"});
-  check_error(run_command({"info", graph, "--dot", same}), 2, {"--dot", same, "GRAPH"});
-  check_error(run_command({"plan", graph, schedule, "-o", schedule}), 2, {"-o", schedule, "SCHEDULE"});
-  check_error(run_command({"plan", "--buffers", csv, "--csv", csv}), 2, {"--csv", csv, "--buffers"});
-  check_error(run_command({"run", graph, "--schedule", schedule, "--trace", schedule}), 2, {"--trace", "--schedule"});
+  check_error({"solve", graph, "-o", same}, 2, {"-o", same, "GRAPH"});
+  check_error({"info", graph, "--dot", same}, 2, {"--dot", same, "GRAPH"});
+  check_error({"plan", graph, schedule, "-o", schedule}, 2, {"-o", schedule, "SCHEDULE"});
+  check_error({"plan", "--buffers", csv, "--csv", csv}, 2, {"--csv", csv, "--buffers"});
+  check_error({"run", graph, "--schedule", schedule, "--trace", schedule}, 2, {"--trace", "--schedule"});
 
-  check_error(run_command({"solve", graph, "-o", out, "--plan", out_again}), 2, {"-o", "--plan", out_again});
-  check_error(run_command({"model", "ffn", "-o", out, "--dot", out}), 2, {"-o", "--dot", out});
-  check_error(run_command({"run", graph, "--budget", "90%", "--report", out, "--trace", out}), 2,
-              {"--report", "--trace"});
-  CHECK(cairn::test::read_text(graph) == diamond_graph());
+  check_error({"solve", graph, "-o", out, "--plan", out_again}, 2, {"-o", "--plan", out_again});
+  check_error({"model", "ffn", "-o", out, "--dot", out}, 2, {"-o", "--dot", out});
+  check_error({"run", graph, "--budget", "90%", "--report", out, "--trace", out}, 2, {"--report", "--trace"});
+  CHECK(read_text(graph) == diamond_graph());
   CHECK_FALSE(std::filesystem::exists(out));
 }
 
 TEST_CASE("a stdout that cannot be written is an error") {
   const auto [folder, graph] = Diamond{};
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"solve", graph}, {"solve", graph, "--json"}, {"--help"}})
-    check_error(cairn::test::Child(words, "/dev/full").wait(), 2, {"stdout"});
+  for (const Words& words : {Words{"solve", graph}, {"solve", graph, "--json"}, {"--help"}})
+    check_error(Child(words, "/dev/full").wait(), 2, {"stdout"});
 }
 
 TEST_CASE("a CUDA device that is not there is exit code 5, or the build has none") {
   const auto [folder, graph] = Diamond{};
   setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
-  check_error(run_command({"run", graph, "--budget", "100%", "--alignment", "1", "--backend", "cuda"}), 5,
-              {"cuda", "host"});
+  check_error({"run", graph, "--budget", "100%", "--alignment", "1", "--backend", "cuda"}, 5, {"cuda", "host"});
 }
 
 TEST_CASE("a graph too large for the machine is exit code 5") {
   const Folder folder;
   const std::string graph =
       folder.write("g.json", graph_of(R"({"name":"huge","size":1000000000000000000,"inputs":[],"keep":true})"));
-  check_error(run_command({"run", graph, "--budget", "100%"}), 5, {});
+  check_error({"run", graph, "--budget", "100%"}, 5, {});
 }
 
-}  // namespace cairn::bad_input_test
+}  // namespace cairn::tests::bad_input_test

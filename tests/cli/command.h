@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/formats/files.h"
@@ -23,7 +25,15 @@
 #include "cairn/tests/support/json.h"
 
 /// Runs the command `cairn` as a child process, in a folder of its own.
-namespace cairn::test {
+namespace cairn::tests {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+inline Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
 
 inline std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -31,24 +41,22 @@ inline std::string read_text(const std::string& path) {
   text << file.rdbuf();
   return text.str();
 }
-
-using tests::Folder;
+inline Json read_json(const std::string& path) { return Json::parse(read_text(path)); }
 
 struct Outcome {
   int code = -1;  ///< exit code; -signal where a signal ended it
   std::string out, err;
 
-  nlohmann::json json() const { return nlohmann::json::parse(out); }
+  Json json() const { return Json::parse(out); }
 };
 
 /// A running `cairn`, with its output captured in files.
 class Child {
  public:
   /// `stdout_path`: file for stdout; empty: a file that wait() reads.
-  explicit Child(const std::vector<std::string>& arguments, const std::string& stdout_path = "",
+  explicit Child(const Words& arguments, const std::string& stdout_path = "",
                  const std::string& program = CAIRN_BINARY_DIR "/bin/cairn") {
-    std::vector<std::string> words = arguments;
-    words.insert(words.begin(), program);
+    Words words = Words{program} + arguments;
     std::vector<char*> argv;
     for (auto& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -69,6 +77,10 @@ class Child {
   /// Waits until the child handles SIGINT itself, or has ended.
   void wait_for_interrupt_handler() const {
     while (!handles(SIGINT) && alive()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  void wait_for_search() const {
+    wait_for_interrupt_handler();
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
   void interrupt() const { kill(pid_, SIGINT); }
   void end_at_once() const { kill(pid_, SIGKILL); }
@@ -100,7 +112,34 @@ class Child {
   pid_t pid_ = -1;
 };
 
-inline Outcome run_command(const std::vector<std::string>& arguments) { return Child(arguments).wait(); }
+inline Outcome run_command(const Words& arguments) { return Child(arguments).wait(); }
+
+/// Runs the command and sends it a signal while it searches; checks that it then ends with 130.
+inline Outcome interrupted(const Words& words, int signal = SIGINT) {
+  Child child(words);
+  child.wait_for_search();
+  kill(child.pid(), signal);
+  Outcome outcome = child.wait();
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 130);
+  return outcome;
+}
+
+/// A variable of the environment while it lives; the one before comes back.
+class Environment {
+ public:
+  Environment(std::string name, const std::string& value) : name_(std::move(name)) {
+    if (const char* before = std::getenv(name_.c_str())) before_ = before;
+    setenv(name_.c_str(), value.c_str(), 1);
+  }
+  ~Environment() { before_ ? setenv(name_.c_str(), before_->c_str(), 1) : unsetenv(name_.c_str()); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::string name_;
+  std::optional<std::string> before_;
+};
 
 /// a -> b -> c -> d with a -> d: 4 nodes, 4 edges, baseline peak 60.
 inline std::string diamond_graph() {
@@ -139,19 +178,18 @@ inline std::string fragmenting_graph() {
   return core::graph_to_json(builder.build());
 }
 
-using Words = std::vector<std::string>;
-
-inline Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 /// A training step whose least peak is 12,288 bytes, of 20,484.
 inline const Words kFfn = {"ffn", "--layers", "4",  "--batch",   "64", "--width",
                            "16",  "--inputs", "16", "--outputs", "8"};
 
+/// The whole number in the text behind the words.
+inline std::int64_t number_behind(const std::string& text, const std::string& words) {
+  REQUIRE(contains(text, words));
+  return std::strtoll(text.c_str() + text.find(words) + words.size(), nullptr, 10);
+}
+
 /// Runs the command with --json and returns the object that it prints; checks the exit code.
-inline nlohmann::json run_json(const Words& words, int code = 0) {
+inline Json run_json(const Words& words, int code = 0) {
   const auto outcome = run_command(words + Words{"--json"});
   INFO(outcome.err);
   REQUIRE(outcome.code == code);
@@ -172,12 +210,16 @@ inline bool is_error(const std::string& text) {
 }
 
 /// Checks that an outcome is an error with every fragment on stderr, nothing on stdout, and that exit code.
-inline void check_error(const Outcome& outcome, int code, const std::vector<std::string>& fragments) {
+inline void check_error(const Outcome& outcome, int code, const Words& fragments) {
   INFO(outcome.err);
   CHECK(outcome.code == code);
   CHECK(outcome.out.empty());
   CHECK(is_error(outcome.err));
-  tests::check_says(outcome.err, fragments);
+  check_says(outcome.err, fragments);
+}
+inline void check_error(const Words& words, int code, const Words& fragments) {
+  CAPTURE(words);
+  check_error(run_command(words), code, fragments);
 }
 
-}  // namespace cairn::test
+}  // namespace cairn::tests

@@ -9,18 +9,10 @@
 #include "cairn/models/registry.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/parts.h"
 
-namespace cairn::command_test {
+namespace cairn::tests::command_test {
 namespace {
-
-using cairn::tests::check_fields;
-using test::Diamond;
-using test::diamond_graph;
-using test::Folder;
-using test::run_json;
-using test::operator+;
-using test::Words;
-using Json = nlohmann::json;
 
 void check_keys(const Json& json, const Words& keys) {
   for (const auto& key : keys) {
@@ -44,14 +36,14 @@ const std::vector<Words> kTinyModels = {
 }  // namespace
 
 TEST_CASE("the version and the help are on stdout, with exit code 0") {
-  const auto version = test::run_command({"--version"});
+  const auto version = run_command({"--version"});
   CHECK(version.code == 0);
   CHECK(version.out == "cairn " + std::string(core::kVersion) + "\n");
   for (const Words& words : {Words{"--help"}, Words{"solve", "--help"}, Words{"run", "--help"}}) {
-    const auto help = test::run_command(words);
+    const auto help = run_command(words);
     CHECK(help.code == 0);
     CHECK(help.err.empty());
-    CHECK(help.out.find("Example") != std::string::npos);
+    CHECK(contains(help.out, "Example"));
   }
 }
 
@@ -63,10 +55,10 @@ TEST_CASE("models lists every model with its options") {
     CHECK(json["models"][i]["name"] == std::string(model.name));
     REQUIRE(json["models"][i]["options"].size() == model.options.size());
   }
-  const auto table = test::run_command({"models"});
+  const auto table = run_command({"models"});
   CHECK(table.code == 0);
-  CHECK(table.out.find("gpt2") != std::string::npos);
-  CHECK(table.out.find("\033[") == std::string::npos);
+  CHECK(contains(table.out, "gpt2"));
+  CHECK_FALSE(contains(table.out, "\033["));
 }
 
 TEST_CASE("model writes a graph that reads back") {
@@ -79,7 +71,7 @@ TEST_CASE("model writes a graph that reads back") {
                         {"nodes", graph.node_count()},
                         {"edges", graph.edge_count()},
                         {"resident_bytes", graph.resident_bytes()}});
-    CHECK(test::read_text(folder / "g.dot").find("digraph") != std::string::npos);
+    CHECK(contains(read_text(folder / "g.dot"), "digraph"));
   }
 }
 
@@ -129,59 +121,41 @@ TEST_CASE("info says what fits and by which means") {
 
   const Json as_it_is = run_json({"info", graph, "--budget", "60"});
   CHECK(as_it_is["means"] == "baseline");
-  CHECK(as_it_is["verdict"].get<std::string>().find("as it is") != std::string::npos);
+  CHECK(contains(as_it_is["verdict"], "as it is"));
   CHECK(as_it_is["recomputed"] == 0);
   const Json recomputed = run_json({"info", graph, "--budget", "50"});
   check_fields(recomputed, {{"fits", true}, {"means", "recomputation"}});
-  CHECK(recomputed["verdict"].get<std::string>().find("recomputing 1") != std::string::npos);
-  CHECK(recomputed["recomputed"] == 1);
-  CHECK(recomputed["within_budget"] == Json({{"planned_bytes", 50},
-                                             {"peak_bytes", 50},
-                                             {"cost", 11},
-                                             {"cost_increase_pct", 10.0},
-                                             {"recomputed", 1},
-                                             {"steps", 5}}));
+  CHECK(contains(recomputed["verdict"], "recomputing 1"));
+  check_fields(recomputed, {{"recomputed", 1},
+                            {"within_budget", Json({{"planned_bytes", 50},
+                                                    {"peak_bytes", 50},
+                                                    {"cost", 11},
+                                                    {"cost_increase_pct", 10.0},
+                                                    {"recomputed", 1},
+                                                    {"steps", 5}})}});
   CHECK(run_json({"info", graph, "--budget", "49"}, 3)["fits"] == false);
   CHECK(run_json({"info", graph, "-o", folder / "again.json"})["nodes"] == 4);
   CHECK(core::load_graph(folder / "again.json").fingerprint() == core::load_graph(graph).fingerprint());
-  const auto table = test::run_command({"info", graph, "--budget", "80%"});
+  const auto table = run_command({"info", graph, "--budget", "80%"});
   CHECK(table.code == 3);
-  CHECK(table.out.find("48 bytes") != std::string::npos);
+  CHECK(contains(table.out, "48 bytes"));
 }
 
 TEST_CASE("every solver's solve has the keys, and its files read back") {
   const Folder folder;
   for (const auto& model : kTinyModels) {
-    const Words source = {folder / "g.json"};
-    run_json(Words{"model"} + model + Words{"-o", source.front()});
-    const core::Graph graph = core::load_graph(source.front());
+    const std::string source = folder / "g.json";
+    run_json(Words{"model"} + model + Words{"-o", source});
+    const core::Graph graph = core::load_graph(source);
     for (const auto& solver : solvers::registry()) {
       if (solver.graphs != "any" || !solver.why_missing().empty()) continue;
       INFO(model.front() << " by " << solver.name);
-      const Json json = run_json(Words{"solve"} + source +
-                                 Words{"--solver", std::string(solver.name), "--work-limit", "200000", "-o",
-                                       folder / "s.json", "--plan", folder / "p.json"});
-      check_keys(json, {"graph",
-                        "nodes",
-                        "edges",
-                        "solver",
-                        "status",
-                        "budget_bytes",
-                        "baseline_peak_bytes",
-                        "baseline_cost",
-                        "peak_bytes",
-                        "cost",
-                        "cost_increase_pct",
-                        "lower_bound_peak_bytes",
-                        "recomputed",
-                        "steps",
-                        "solve_seconds",
-                        "best_seconds",
-                        "planned_bytes",
-                        "valid",
-                        "least_feasible_bytes",
-                        "resident_bytes",
-                        "timed_out"});
+      const Json json = run_json({"solve", source, "--solver", std::string(solver.name), "--work-limit", "200000", "-o",
+                                  folder / "s.json", "--plan", folder / "p.json"});
+      check_keys(json, {"graph", "nodes", "edges", "solver", "status", "budget_bytes", "baseline_peak_bytes"});
+      check_keys(json, {"baseline_cost", "peak_bytes", "cost", "cost_increase_pct", "lower_bound_peak_bytes"});
+      check_keys(json, {"recomputed", "steps", "solve_seconds", "best_seconds", "planned_bytes", "valid"});
+      check_keys(json, {"least_feasible_bytes", "resident_bytes", "timed_out"});
       check_fields(json, {{"solver", std::string(solver.name)}, {"valid", true}});
       CHECK(json["budget_bytes"].is_null());
       CHECK(json["peak_bytes"].get<std::int64_t>() <= json["planned_bytes"].get<std::int64_t>());
@@ -224,8 +198,8 @@ TEST_CASE("the empty graph is solved and run by a schedule without steps") {
     const Json json = run_json(Words{"run", graph} + how);
     CHECK(json["scheduled"]["steps"] == 0);
     CHECK(json["outputs_compared"] == 0);
-    const auto table = test::run_command(Words{"run", graph} + how);
-    CHECK(table.out.find("nothing to compare") != std::string::npos);
+    const auto table = run_command(Words{"run", graph} + how);
+    CHECK(contains(table.out, "nothing to compare"));
   }
 }
 
@@ -235,13 +209,10 @@ TEST_CASE("solve says where the plan does not fit although the peak does") {
   CHECK(fits["plan_fits"] == true);
   // Rounded up to 256 bytes, three nodes live at once are 768.
   const Words words = {"solve", graph, "--budget", "512", "--alignment", "256"};
-  test::check_error(test::run_command(words), 3,
-                    {" of the baseline peak)\n  sizes are rounded up to --alignment 256\n", "is 768"});
+  check_error(words, 3, {" of the baseline peak)\n  sizes are rounded up to --alignment 256\n", "is 768"});
   const Json json = run_json(words + Words{"--peak-only"});
   check_fields(json, {{"planned_bytes", 768}, {"plan_fits", false}});
-  CHECK(
-      test::run_command(words + Words{"--peak-only"}).out.find("50.0% above the budget, which limits only the peak") !=
-      std::string::npos);
+  CHECK(contains(run_command(words + Words{"--peak-only"}).out, "50.0% above the budget, which limits only the peak"));
 }
 
 TEST_CASE("the same seed and work limit give the same schedule") {
@@ -250,7 +221,7 @@ TEST_CASE("the same seed and work limit give the same schedule") {
                       Words{"--budget", "80%", "--seed", "7", "--work-limit", "100000", "--solver", "auto", "-o"};
   run_json(words + Words{folder / "1.json"});
   run_json(words + Words{folder / "2.json"});
-  CHECK(test::read_text(folder / "1.json") == test::read_text(folder / "2.json"));
+  CHECK(read_text(folder / "1.json") == read_text(folder / "2.json"));
 }
 
 TEST_CASE("plan places the tensors of a schedule") {
@@ -272,11 +243,11 @@ TEST_CASE("plan places the buffers of a MiniMalloc file") {
   const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,4,10\nb,2,6,5\nc,5,8,10\n");
   const Json json = run_json({"plan", "--buffers", csv, "--capacity", "15", "-o", folder / "out.csv"});
   check_fields(json, {{"planned_bytes", 15}, {"lower_bound_bytes", 15}, {"fits", true}});
-  CHECK(test::read_text(folder / "out.csv").find("offset") != std::string::npos);
+  CHECK(contains(read_text(folder / "out.csv"), "offset"));
 
-  const auto outcome = test::run_command({"plan", "--buffers", csv, "--capacity", "14", "-o", folder / "no.csv"});
+  const auto outcome = run_command({"plan", "--buffers", csv, "--capacity", "14", "-o", folder / "no.csv"});
   CHECK(outcome.code == 3);
-  CHECK(outcome.err.find("15") != std::string::npos);
+  CHECK(contains(outcome.err, "15"));
   CHECK_FALSE(std::filesystem::exists(folder / "no.csv"));
 }
 
@@ -297,14 +268,14 @@ TEST_CASE("run gives the same bits within the budget, for every tiny model") {
     CHECK(json["loss"].get<double>() > 0);
     for (const auto& part : {json["baseline"], json["scheduled"]}) {
       check_keys(part, {"planned_bytes", "measured_peak_bytes", "seconds", "predicted_peak_bytes", "live_peak_bytes"});
-      CHECK(part["measured_peak_bytes"] == part["planned_bytes"]);
-      CHECK(part["live_peak_bytes"] == part["predicted_peak_bytes"]);
+      check_fields(part,
+                   {{"measured_peak_bytes", part["planned_bytes"]}, {"live_peak_bytes", part["predicted_peak_bytes"]}});
     }
     const auto& scheduled = json["scheduled"];
     CHECK(scheduled.contains("cost_increase_pct"));
     CHECK(scheduled["planned_bytes"].get<std::int64_t>() <= json["budget_bytes"].get<std::int64_t>());
-    CHECK(Json::parse(test::read_text(folder / "t.json")).contains("traceEvents"));
-    CHECK(test::read_text(folder / "r.html").find("</html>") != std::string::npos);
+    CHECK(read_json(folder / "t.json").contains("traceEvents"));
+    CHECK(contains(read_text(folder / "r.html"), "</html>"));
 
     run_json(Words{"model"} + model + Words{"-o", folder / "g.json"});
     const core::Graph graph = core::load_graph(folder / "g.json");
@@ -328,14 +299,11 @@ TEST_CASE("run executes graphs without ops by the synthetic kernel") {
   CHECK(json["note"].get<std::string>().starts_with(
       "synthetic kernels: memory is real, arithmetic is not"));  // a busy machine is told behind it
   CHECK(json["digests_compared"] == 1);
-  const auto table =
-      test::run_command({"run", graph, "--budget", "50", "--alignment", "1", "--report", folder / "r.html"});
-  CHECK(table.out.find("\nsynthetic kernels: memory is real, arithmetic is not\n") != std::string::npos);
-  CHECK(table.out.find("1 kept digests of synthetic kernels (10 B) bit by bit: identical") != std::string::npos);
-  CHECK(table.out.find(" cost units") != std::string::npos);
-  CHECK(table.out.find("predicted time") == std::string::npos);
-  CHECK(test::read_text(folder / "r.html").find("synthetic kernels: memory is real, arithmetic is not") !=
-        std::string::npos);
+  const auto table = run_command({"run", graph, "--budget", "50", "--alignment", "1", "--report", folder / "r.html"});
+  check_says(table.out, {"\nsynthetic kernels: memory is real, arithmetic is not\n",
+                         "1 kept digests of synthetic kernels (10 B) bit by bit: identical", " cost units"});
+  CHECK_FALSE(contains(table.out, "predicted time"));
+  CHECK(contains(read_text(folder / "r.html"), "synthetic kernels: memory is real, arithmetic is not"));
   const Json real = run_json(Words{"run"} + kTinyModels.front() + Words{"--budget", "100%", "--repeat", "2"});
   check_fields(real, {{"kernels", "real"}, {"synthetic_nodes", 0}, {"digests_compared", 0}});
 }
@@ -351,8 +319,8 @@ TEST_CASE("run times baseline and schedule by turns, and says how often and how 
   const Json several = run_json(Words{"run"} + kTinyModels.front() + Words{"--budget", "100%"});
   CHECK(several["timing"]["executions"].get<int>() >= 3);
   const std::string table =
-      test::run_command(Words{"run"} + kTinyModels.front() + Words{"--budget", "100%", "--repeat", "4"}).out;
-  CHECK(table.find("time: median of 4 executions each, alternating, after one to warm up\n") != std::string::npos);
+      run_command(Words{"run"} + kTinyModels.front() + Words{"--budget", "100%", "--repeat", "4"}).out;
+  CHECK(contains(table, "time: median of 4 executions each, alternating, after one to warm up\n"));
 }
 
 TEST_CASE("commands that use threads take --threads, and refuse what is no number of them") {
@@ -366,9 +334,9 @@ TEST_CASE("commands that use threads take --threads, and refuse what is no numbe
                                        {"bench", "evaluate"}};
   for (const Words& command : commands) {
     INFO(command.front());
-    CHECK(test::run_command(command + Words{"--threads", "1", "--json"}).code == 0);
+    CHECK(run_command(command + Words{"--threads", "1", "--json"}).code == 0);
     for (const char* wrong : {"0", "-1", "two", "5000"}) {
-      test::check_error(test::run_command(command + Words{"--threads", wrong}), 2, {"--threads"});
+      check_error(command + Words{"--threads", wrong}, 2, {"--threads"});
     }
   }
   CHECK(run_json({"run", graph, "--budget", "100%", "--threads", "3"})["threads"] == 3);
@@ -376,15 +344,12 @@ TEST_CASE("commands that use threads take --threads, and refuse what is no numbe
 
 TEST_CASE("run compares what nobody reads and nobody keeps") {
   const Folder folder;
-  std::string text = diamond_graph();
-  const std::string keep = R"(,"keep":true)";
-  text.erase(text.find(keep), keep.size());
-  const std::string graph = folder.write("g.json", text);
+  const std::string graph = folder.write("g.json", replaced(diamond_graph(), R"(,"keep":true)", ""));
   const Json json = run_json({"run", graph, "--budget", "50", "--alignment", "1"});
   check_fields(json, {{"identical", true}, {"outputs_compared", 1}, {"bytes_compared", 0}});
   CHECK(json["scheduled"]["recomputed"] == 1);
-  const auto table = test::run_command({"run", graph, "--budget", "50", "--alignment", "1"});
-  CHECK(table.out.find("compared 1 digests of outputs that nobody reads or keeps: identical") != std::string::npos);
+  const auto table = run_command({"run", graph, "--budget", "50", "--alignment", "1"});
+  CHECK(contains(table.out, "compared 1 digests of outputs that nobody reads or keeps: identical"));
 }
 
 TEST_CASE("guards are beside the budget") {
@@ -393,29 +358,29 @@ TEST_CASE("guards are beside the budget") {
   check_fields(json, {{"identical", true}, {"guard_bytes", 256}});
   CHECK(json["scheduled"]["predicted_peak_bytes"] == 50);
   CHECK(json["scheduled"]["planned_bytes"].get<std::int64_t>() > 256);
-  CHECK(test::run_command({"run", "--help"}).out.find("guards enlarge the arena") != std::string::npos);
+  CHECK(contains(run_command({"run", "--help"}).out, "guards enlarge the arena"));
 }
 
 TEST_CASE("a plan at its bound is 0.00% above it, and a schedule may name no solver") {
   const auto [folder, graph] = Diamond{};
   run_json({"solve", graph, "--solver", "none", "-o", folder / "s.json"});
-  CHECK(test::run_command({"plan", graph, folder / "s.json"}).out.find(", 0.00% below") != std::string::npos);
+  CHECK(contains(run_command({"plan", graph, folder / "s.json"}).out, ", 0.00% below"));
 
-  Json file = Json::parse(test::read_text(folder / "s.json"));
+  Json file = read_json(folder / "s.json");
   file.erase("solver");
   const std::string unnamed = folder.write("unnamed.json", file.dump());
-  const auto outcome = test::run_command({"run", graph, "--schedule", unnamed, "--budget", "1MiB"});
+  const auto outcome = run_command({"run", graph, "--schedule", unnamed, "--budget", "1MiB"});
   CHECK(outcome.code == 0);
-  CHECK(outcome.out.find("solver unknown;") != std::string::npos);
+  CHECK(contains(outcome.out, "solver unknown;"));
 }
 
 TEST_CASE("a given schedule that does not fit into the budget is refused") {
   const auto [folder, graph] = Diamond{};
   run_json({"solve", graph, "--solver", "none", "-o", folder / "s.json"});
   const auto outcome =
-      test::run_command({"run", graph, "--schedule", folder / "s.json", "--budget", "55", "--alignment", "1"});
+      run_command({"run", graph, "--schedule", folder / "s.json", "--budget", "55", "--alignment", "1"});
   CHECK(outcome.code == 4);
-  CHECK(outcome.err.find("60") != std::string::npos);
+  CHECK(contains(outcome.err, "60"));
 }
 
 TEST_CASE("bench names its units") {
@@ -428,10 +393,9 @@ TEST_CASE("bench names its units") {
 
 TEST_CASE("quiet prints nothing") {
   const Folder folder;
-  const auto outcome = test::run_command({"solve", folder.write("g.json", diamond_graph()), "--quiet"});
+  const auto outcome = run_command({"solve", folder.write("g.json", diamond_graph()), "--quiet"});
   CHECK(outcome.code == 0);
-  CHECK(outcome.out.empty());
-  CHECK(outcome.err.empty());
+  CHECK(outcome.out + outcome.err == "");
 }
 
-}  // namespace cairn::command_test
+}  // namespace cairn::tests::command_test

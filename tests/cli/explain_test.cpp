@@ -8,17 +8,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
-namespace cairn::explain_test {
+namespace cairn::tests::explain_test {
 namespace {
-
-using cairn::tests::check_fields;
-using test::Folder;
-using test::run_command;
-using test::run_json;
-using tests::contains;
-using test::operator+;
-using test::Words;
-using Json = nlohmann::json;
 
 const Words kModel = {"ffn", "--layers", "6", "--batch", "64", "--width", "32", "--inputs", "16", "--outputs", "8"};
 
@@ -59,8 +50,8 @@ void check_savings(const Json& json, std::int64_t recomputed, std::int64_t extra
     }
   }
   const Json& at = all["at_baseline_peak"];
-  CHECK(at["baseline_bytes"] == json["peak"]["baseline"]["bytes"]);
-  CHECK(at["recomputed_later_bytes"] == all["saved_at_baseline_peak_bytes"]);
+  check_fields(at, {{"baseline_bytes", json["peak"]["baseline"]["bytes"]},
+                    {"recomputed_later_bytes", all["saved_at_baseline_peak_bytes"]}});
   CHECK(at["baseline_bytes"].get<std::int64_t>() - at["recomputed_later_bytes"].get<std::int64_t>() -
             at["other_order_bytes"].get<std::int64_t>() + at["held_more_bytes"].get<std::int64_t>() ==
         at["schedule_bytes"]);
@@ -82,12 +73,10 @@ TEST_CASE("info says what the baseline's peak is made of") {
   }
 
   const auto brief = run_command(words), all = run_command(words + Words{"--explain"});
-  CHECK(contains(brief.out, "\nat the peak"));
-  CHECK(contains(brief.out, "\nactivations "));
+  check_says(brief.out, {"\nat the peak", "\nactivations "});
   CHECK_FALSE(contains(brief.out, "\nby layer "));
   CHECK(all.out.starts_with(brief.out.substr(0, brief.out.find("least budget"))));
-  CHECK(contains(all.out, "\nby layer "));
-  CHECK(contains(all.out, "\nlargest at the baseline's peak "));
+  check_says(all.out, {"\nby layer ", "\nlargest at the baseline's peak "});
   CHECK(contains(all.out, " steps\n"));  // idle
 
   // Under a budget it says the same of the cheapest schedule known within it.
@@ -114,7 +103,7 @@ TEST_CASE("solve and run set the schedule's peak beside the baseline's, and say 
     check_savings(json, scheduled["recomputed"],
                   scheduled["cost"].get<std::int64_t>() - json["baseline_cost"].get<std::int64_t>());
 
-    const Json trace = Json::parse(test::read_text(folder / "t.json"));
+    const Json trace = read_json(folder / "t.json");
     std::map<std::string, std::int64_t> phases, threads;
     for (const Json& event : trace["traceEvents"]) {
       ++phases[event["ph"]];
@@ -126,11 +115,9 @@ TEST_CASE("solve and run set the schedule's peak beside the baseline's, and say 
 
     const auto brief = run_command(Words{command} + words),
                all = run_command(Words{command} + words + Words{"--explain"});
-    CHECK(contains(brief.out, "\nrecomputed  "));
-    CHECK(contains(brief.out, "\nlayers saving most "));
+    check_says(brief.out, {"\nrecomputed  ", "\nlayers saving most "});
     CHECK_FALSE(contains(brief.out, "saves at the baseline's peak"));
-    CHECK(contains(all.out, "saves at the baseline's peak"));
-    CHECK(contains(all.out, "\nlargest at the schedule's peak "));
+    check_says(all.out, {"saves at the baseline's peak", "\nlargest at the schedule's peak "});
   }
 }
 
@@ -151,8 +138,7 @@ TEST_CASE("lists are cut at a hundred entries, and counted whole; a graph withou
   check_fields(json["peak"], {{"kinds_known", false}, {"layers_known", false}});
   CHECK(peak["by_kind"] == Json::array({{{"kind", "tensor"}, {"bytes", 1501}, {"tensors", 151}}}));
   const auto all = run_command({"info", path, "--work-limit", "1000", "--explain"});
-  CHECK(contains(all.out, "does not say which of its nodes are forward"));
-  CHECK(contains(all.out, "and 146 more\n"));
+  check_says(all.out, {"does not say which of its nodes are forward", "and 146 more\n"});
 }
 
-}  // namespace cairn::explain_test
+}  // namespace cairn::tests::explain_test

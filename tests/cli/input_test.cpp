@@ -17,21 +17,10 @@
 #include "cairn/core/text.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
+#include "cairn/tests/support/parts.h"
 
-namespace cairn::input_test {
+namespace cairn::tests::input_test {
 namespace {
-
-using tests::contains;
-using test::operator+;
-using test::check_error;
-using test::Child;
-using test::Diamond;
-using test::diamond_graph;
-using test::Folder;
-using test::Outcome;
-using test::run_command;
-using test::run_json;
-using test::Words;
 
 /// A line of the shell in which $CAIRN is the command.
 Outcome run_shell(const std::string& line) {
@@ -68,8 +57,7 @@ TEST_CASE("a dash is standard input for every file that is read") {
   }
   // What has no name is called by where it came from.
   CHECK(run_shell("$CAIRN info - -t 1 --json </dev/null").json()["error"] == "stdin: is empty");
-  std::string nameless = diamond_graph();
-  nameless.erase(nameless.find("\"name\":\"tiny\","), 14);
+  const std::string nameless = replaced(diamond_graph(), R"("name":"tiny",)", "");
   CHECK(run_shell("$CAIRN info - -t 1 --json <" + folder.write("n.json", nameless)).json()["graph"] == "stdin");
   // A file of that name has a path.
   CHECK(run_shell("cd " + (folder / "") + " && cp g.json ./- && $CAIRN info ./- -t 1").code == 0);
@@ -78,7 +66,7 @@ TEST_CASE("a dash is standard input for every file that is read") {
   check_error(run_shell("$CAIRN solve - --start - <" + graph), 2, {"GRAPH and --start both are -"});
   check_error(run_shell("$CAIRN info - <&-"), 2, {"stdin: cannot be read: Bad file descriptor"});
   check_error(run_shell("$CAIRN info - <" + (folder / "")), 2, {"stdin: is a folder"});
-  check_error(run_command({"simulate", graph, "--random", "10", "--checkpoint", "-"}), 2, {"--checkpoint"});
+  check_error({"simulate", graph, "--random", "10", "--checkpoint", "-"}, 2, {"--checkpoint"});
 }
 
 TEST_CASE("a dash is standard output for every file that is written, and the table then goes to stderr") {
@@ -120,8 +108,7 @@ TEST_CASE("a dash is standard output for every file that is written, and the tab
     CHECK(json.code == 2);
     CHECK(contains(json.err, "--json both write to standard output"));
   }
-  check_error(run_command({"solve", graph, "-o", "-", "--plan", "-"}), 2,
-              {"-o and --plan both are -", "standard output"});
+  check_error({"solve", graph, "-o", "-", "--plan", "-"}, 2, {"-o and --plan both are -", "standard output"});
   check_error(run_shell("$CAIRN solve " + graph + " -q -o - >/dev/full"), 2, {"stdout: cannot be written"});
 
   // From one to the next.
@@ -160,30 +147,29 @@ TEST_CASE("what has no end or cannot be read is one line") {
   const Folder folder;
   const std::string pipe = folder / "pipe", sparse = folder.write("sparse", "{");
   std::filesystem::resize_file(sparse, std::uintmax_t{100} << 30);
-  check_error(run_command({"info", sparse}), 2, {"sparse: has more than the 2147483648 bytes (2.00 GiB)"});
-  check_error(run_command({"info", folder / ""}), 2, {"is a folder, not a file"});
+  check_error({"info", sparse}, 2, {"sparse: has more than the 2147483648 bytes (2.00 GiB)"});
+  check_error({"info", folder / ""}, 2, {"is a folder, not a file"});
   const std::string graph = folder.write("g.json", diamond_graph());
   for (const Words& words : {Words{"info", "/dev/zero"},
                              {"plan", graph, "/dev/zero"},
                              {"plan", "--buffers", "/dev/zero"},
                              {"solve", graph, "--td", "/dev/zero", "--solver", "tw"},
                              {"simulate", graph, "--schedules", "/dev/zero", "--backend", "host"}})
-    check_error(run_command(words), 2, {"/dev/zero: byte 0 is 0, which no text holds"});
+    check_error(words, 2, {"/dev/zero: byte 0 is 0, which no text holds"});
   check_error(run_shell("yes | CAIRN_MAX_INPUT=8MiB $CAIRN info -"), 2, {"stdin: has more than the 8388608 bytes"});
   check_error(run_shell("CAIRN_MAX_INPUT=some $CAIRN info " + graph), 2, {"CAIRN_MAX_INPUT 'some'"});
   if (::geteuid() != 0) {
     REQUIRE(::chmod(graph.c_str(), 0) == 0);
-    check_error(run_command({"info", graph}), 2, {"g.json: cannot be opened: Permission denied"});
+    check_error({"info", graph}, 2, {"g.json: cannot be opened: Permission denied"});
   }
   // A pipe that nobody writes to is waited for until the time is over, or Ctrl-C.
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"solve", pipe},
-                                                {"info", pipe},
-                                                {"simulate", pipe, "--random", "5", "--backend", "host"},
-                                                {"plan", graph, pipe},
-                                                {"measure", pipe}}) {
-    check_error(run_command(words + Words{"--time-limit", "0.2s"}), 4,
-                {"pipe: not read within the time limit; raise it"});
+  for (const Words& words : {Words{"solve", pipe},
+                             {"info", pipe},
+                             {"simulate", pipe, "--random", "5", "--backend", "host"},
+                             {"plan", graph, pipe},
+                             {"measure", pipe}}) {
+    check_error(words + Words{"--time-limit", "0.2s"}, 4, {"pipe: not read within the time limit; raise it"});
   }
   Child waiting({"info", pipe});
   // The test's own handler is there until then.
@@ -225,8 +211,8 @@ TEST_CASE("what is unknown, doubled or scaled in a file is warned of on stderr a
   CHECK(json["warnings"][1]["count"] == 2);
   CHECK(json["warnings"][2]["factor"] == 10);
   CHECK(run_json({"models"})["warnings"].empty());
-  check_error(run_command({"info", folder.write("bad.json", R"({"format":"cairn.graph","version":1,"nodes":[
-    {"name":"a","size":4.5}]})")}),
+  check_error({"info", folder.write("bad.json", R"({"format":"cairn.graph","version":1,"nodes":[
+    {"name":"a","size":4.5}]})")},
               2, {"bad.json: node 0 ('a'): \"size\" must be a whole number, not 4.5"});
 }
 
@@ -253,7 +239,7 @@ TEST_CASE("control characters of names reach no terminal") {
   }
   CHECK(run_json({"info", graph, "-t", "1"})["graph"] == "\x1b[2Jg\u202e\n");
   REQUIRE(run_command({"info", graph, "-t", "1", "-q", "--report", folder / "r.html"}).code == 0);
-  const std::string page = test::read_text(folder / "r.html");
+  const std::string page = read_text(folder / "r.html");
   CHECK_FALSE(contains(page, "\x1b"));
   CHECK_FALSE(contains(page, "\u202e"));
   // Beside the data, which the page's script shows in its own way.
@@ -263,21 +249,20 @@ TEST_CASE("control characters of names reach no terminal") {
 TEST_CASE("numbers of options are refused as they were typed") {
   const auto [folder, graph] = Diamond{};
   const std::string large = "99999999999999999999";
-  check_error(run_command({"solve", graph, "--seed", "-1"}), 2, {"--seed -1 is negative"});
-  check_error(run_command({"solve", graph, "--seed=" + large}), 2,
+  check_error({"solve", graph, "--seed", "-1"}, 2, {"--seed -1 is negative"});
+  check_error({"solve", graph, "--seed=" + large}, 2,
               {"--seed " + large + " is too large; the most is 18446744073709551615"});
-  check_error(run_command({"solve", graph, "--work-limit", large}), 2,
+  check_error({"solve", graph, "--work-limit", large}, 2,
               {"--work-limit " + large + " is too large; the most is 9223372036854775807"});
-  check_error(run_command({"model", "ffn", "--batch", "-" + large}), 2, {"--batch -" + large});
-  check_error(run_command({"solve", graph, "--max-occurrences", "3000000000"}), 2,
+  check_error({"model", "ffn", "--batch", "-" + large}, 2, {"--batch -" + large});
+  check_error({"solve", graph, "--max-occurrences", "3000000000"}, 2,
               {"--max-occurrences 3000000000 is out of its range"});
-  check_error(run_command({"solve", graph, "--work-limit", "1.5"}), 2, {"--work-limit 1.5 is not a whole number"});
-  check_error(run_command({"solve", graph, "--seed", "0x10"}), 2, {"--seed 0x10 is not a whole number"});
-  check_error(run_command({"generate", "random", "--keep", "much"}), 2, {"--keep much is not a number"});
-  check_error(run_command({"generate", "random", "--keep", "nan"}), 2, {"--keep nan is not a number"});
-  check_error(run_command({"generate", "three-partition", "--numbers", "1,x"}), 2,
-              {"--numbers x is not a whole number"});
-  check_error(run_command({"plan", graph, "s.json", "--alignment", large}), 2, {"--alignment " + large});
+  check_error({"solve", graph, "--work-limit", "1.5"}, 2, {"--work-limit 1.5 is not a whole number"});
+  check_error({"solve", graph, "--seed", "0x10"}, 2, {"--seed 0x10 is not a whole number"});
+  check_error({"generate", "random", "--keep", "much"}, 2, {"--keep much is not a number"});
+  check_error({"generate", "random", "--keep", "nan"}, 2, {"--keep nan is not a number"});
+  check_error({"generate", "three-partition", "--numbers", "1,x"}, 2, {"--numbers x is not a whole number"});
+  check_error({"plan", graph, "s.json", "--alignment", large}, 2, {"--alignment " + large});
 
   // Every option with numbers, wherever it is declared.
   for (const std::string command :
@@ -310,24 +295,21 @@ TEST_CASE("help is asked for in several ways") {
   const Outcome help = run_command({"--help"});
   CHECK(help.code == 0);
   CHECK(contains(help.out, "Usage: cairn COMMAND"));
-  for (const Words& words : {Words{"help"}, {"help", "help"}, {"help", "--help"}}) {
+  const auto check_help = [](const Words& words, const std::string& text) {
     const Outcome outcome = run_command(words);
     CHECK(outcome.code == 0);
-    CHECK(outcome.out == help.out);
-  }
+    CHECK(outcome.out == text);
+  };
+  for (const Words& words : {Words{"help"}, {"help", "help"}, {"help", "--help"}}) check_help(words, help.out);
   const Outcome solve = run_command({"solve", "--help"});
-  for (const Words& words : {Words{"help", "solve"}, {"solve", "help"}}) {
-    const Outcome outcome = run_command(words);
-    CHECK(outcome.code == 0);
-    CHECK(outcome.out == solve.out);
-  }
+  for (const Words& words : {Words{"help", "solve"}, {"solve", "help"}}) check_help(words, solve.out);
   // Nothing asked for nothing: the help, but a script that lost its words notices.
   const Outcome bare = run_command({});
   CHECK(bare.code == 2);
   CHECK(bare.out == help.out);
   CHECK(bare.err.empty());
-  check_error(run_command({"help", "slove"}), 2, {"no subcommand 'slove'", "'solve'"});
-  check_error(run_command({"hlep"}), 2, {"'help'"});
+  check_error({"help", "slove"}, 2, {"no subcommand 'slove'", "'solve'"});
+  check_error({"hlep"}, 2, {"'help'"});
 }
 
 TEST_CASE("options have one spelling, and the old one is read but not listed") {
@@ -433,7 +415,7 @@ TEST_CASE("the progress line fits the terminal, also one that changes its size")
 }
 
 TEST_CASE("a graph of sizes that add up to nearly half of 2^62 is solved by every command that takes it") {
-  const test::Folder folder;
+  const Folder folder;
   core::GraphBuilder builder("huge");
   core::Random random(1);
   for (core::NodeId v = 0; v < 32; ++v) {
@@ -467,4 +449,4 @@ TEST_CASE("a graph of sizes that add up to nearly half of 2^62 is solved by ever
   }
 }
 
-}  // namespace cairn::input_test
+}  // namespace cairn::tests::input_test

@@ -7,24 +7,12 @@
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/solvers/no_engine.h"
 
-namespace cairn::least_budget_test {
+namespace cairn::tests::least_budget_test {
 namespace {
-
-using cairn::tests::check_fields;
-using test::check_error;
-using test::Diamond;
-using test::diamond_graph;
-using test::Folder;
-using test::operator+;
-using test::run_command;
-using test::run_json;
-using test::Words;
-using tests::no_engine;
-using Json = nlohmann::json;
 
 /// Its least peak in stages with two runs a node is 16,384 bytes.
 std::string write_ffn(const Folder& folder) {
-  run_json(Words{"model"} + test::kFfn + Words{"-o", folder / "ffn.json"});
+  run_json(Words{"model"} + kFfn + Words{"-o", folder / "ffn.json"});
   return folder / "ffn.json";
 }
 
@@ -46,15 +34,14 @@ TEST_CASE("the reason of the lower bound adds up to it if a node works in place"
     {"name":"b","cost":12,"inputs":[0],"scratch":3,"outputs":[{"size":7,"inplace":0},{"size":4}]}]})");
   const std::string table = run_command({"info", graph}).out;
   INFO(table);
-  CHECK(table.find("\nlower bound         17 bytes\n") != std::string::npos);
-  CHECK(table.find("'b' needs its input 'a' (10 B), its 2 outputs (11 B) and scratch (3 B) in memory together, minus "
-                   "up to 7 bytes that in-place nodes save\n") != std::string::npos);
+  check_says(table, {"\nlower bound         17 bytes\n",
+                     "'b' needs its input 'a' (10 B), its 2 outputs (11 B) and scratch (3 B) in memory together, minus "
+                     "up to 7 bytes that in-place nodes save\n"});
   // Sizes are those that are rounded up to the alignment, as in the bound.
   const std::string aligned = run_command({"info", graph, "--alignment", "16"}).out;
   INFO(aligned);
-  CHECK(aligned.find("\nlower bound         48 bytes\n") != std::string::npos);
-  CHECK(aligned.find("'a' (16 B), its 2 outputs (32 B) and scratch (16 B) in memory together, minus up to 16 bytes") !=
-        std::string::npos);
+  check_says(aligned, {"\nlower bound         48 bytes\n",
+                       "'a' (16 B), its 2 outputs (32 B) and scratch (16 B) in memory together, minus up to 16 bytes"});
 }
 
 TEST_CASE("info gives the reason of the lower bound, and who meets the least budget") {
@@ -71,9 +58,8 @@ TEST_CASE("info gives the reason of the lower bound, and who meets the least bud
   CHECK(run_json({"info", graph, "--solver", "none"})["least_feasible_solver"] == "none");
 
   const std::string table = run_command({"info", graph}).out;
-  CHECK(table.find("\nbecause             " + text + "\n") != std::string::npos);
-  CHECK(table.find("83.3% of the baseline, with --solver auto, cost +10.00% or less; proved least\n") !=
-        std::string::npos);
+  check_says(table, {"\nbecause             " + text + "\n",
+                     "83.3% of the baseline, with --solver auto, cost +10.00% or less; proved least\n"});
 
   // Without recomputation 60 are needed, which is no bound of any schedule.
   const Json orders = run_json({"info", graph, "--solver", "order"});
@@ -89,8 +75,8 @@ TEST_CASE("exit code 3 gives the reason and the witness") {
       "memory "
       "together\n"
       "  the least budget known to suffice is that bound (--budget 50), with --solver auto\n";
-  check_error(run_command({"solve", graph, "--budget", "49"}), 3, {"no schedule of 'tiny' " + line});
-  check_error(run_command({"run", graph, "--budget", "49", "--alignment", "1", "--backend", "host"}), 3, {line});
+  check_error({"solve", graph, "--budget", "49"}, 3, {"no schedule of 'tiny' " + line});
+  check_error({"run", graph, "--budget", "49", "--alignment", "1", "--backend", "host"}, 3, {line});
   for (const Words& words : {Words{"solve", graph, "--budget", "49"},
                              Words{"run", graph, "--budget", "49", "--alignment", "1", "--backend", "host"}}) {
     const Json json = run_json(words, 3);
@@ -127,7 +113,7 @@ TEST_CASE("where nothing was found it says why the search ended, and what would 
                  "  the lower bound is 50 bytes (83.3%), set by 'd'\n", "the search ended because the solver finished",
                  "the least budget known to suffice is that bound (--budget 50), with --solver auto",
                  "\n  raise --budget, or try another --solver"});
-    CHECK(ended.err.find("--time-limit") == std::string::npos);
+    CHECK_FALSE(contains(ended.err, "--time-limit"));
   }
   const std::string layered = folder / "layered.json";
   run_json({"generate", "random-layered", "--nodes", "200", "-o", layered});
@@ -145,8 +131,8 @@ TEST_CASE("info bounds the cost within a budget") {
                       {"lower_bound_cost", 11},
                       {"lower_bound_cost_scope", "any schedule"},
                       {"gap_pct", 0}});
-  CHECK(run_command({"info", graph, "--budget", "50"})
-            .out.find("11 cost units (+10.00%): no schedule within the budget costs less\n") != std::string::npos);
+  CHECK(contains(run_command({"info", graph, "--budget", "50"}).out,
+                 "11 cost units (+10.00%): no schedule within the budget costs less\n"));
   const Json free = run_json({"info", graph, "--budget", "60"});
   check_fields(free, {{"cost_within_budget", 10}, {"lower_bound_cost", 10}});
   // A solver that proves nothing has its answer bounded all the same.
@@ -179,7 +165,7 @@ TEST_CASE("each of the engines' solvers says why no schedule meets a budget") {
     INFO(solver);
     // Below what one node needs: of no schedule at all, whatever the solver's own class is.
     const Words words = {"solve", ffn, "--solver", solver, "--budget", "12287", "--time-limit", "2s"};
-    check_error(run_command(words), 3,
+    check_error(words, 3,
                 {"no schedule of 'ffn' fits into 12.00 KiB (12287 bytes, ", " of the baseline peak)\n",
                  "  the lower bound is 12.00 KiB (12288 bytes, ", "%): 'layer",
                  "in memory together\n  the least budget known to suffice is ", ", with --solver "});
@@ -192,7 +178,7 @@ TEST_CASE("what a solver proves of its own schedules alone is told as that") {
   const Folder folder;
   const std::string ffn = write_ffn(folder);
   const Words words = {"solve", ffn, "--solver", "moccasin", "--budget", "15000"};
-  check_error(run_command(words), 3,
+  check_error(words, 3,
               {"no schedule of 'ffn' (input order kept in every stage, at most 2 occurrences of a node) fits into",
                "the lower bound is 16.00 KiB (79.0%): the search proved it; any schedule needs 12.00 KiB, as 'layer",
                "other schedules may fit, which solver 'moccasin' leaves out: try --solver auto"});
@@ -204,15 +190,15 @@ TEST_CASE("what a solver proves of its own schedules alone is told as that") {
   check_fields(info, {{"fits", false},
                       {"fits_scope", "input order kept in every stage, at most 2 occurrences of a node"},
                       {"fits_with_solver", "auto"}});
-  CHECK(info["verdict"].get<std::string>().find("; fits with --solver auto") != std::string::npos);
+  CHECK(contains(info["verdict"], "; fits with --solver auto"));
 }
 
 TEST_CASE("a scope that was asked for is named where it leaves out schedules") {
   const auto [folder, graph] = Diamond{};
-  check_error(run_command({"solve", graph, "--budget", "55", "--order", "input", "--max-occurrences", "1"}), 3,
+  check_error({"solve", graph, "--budget", "55", "--order", "input", "--max-occurrences", "1"}, 3,
               {"(input order kept, without recomputation) fits", "which --order or --max-occurrences leaves out",
                "is 60 bytes"});
-  check_error(run_command({"solve", graph, "--solver", "order", "--budget", "55"}), 3,
+  check_error({"solve", graph, "--solver", "order", "--budget", "55"}, 3,
               {"without recomputation", "suffice is 50 bytes (83.3%), with --solver auto", "try --solver auto"});
 }
 
@@ -240,19 +226,19 @@ TEST_CASE("percentages of budgets and plans are of the baseline's peak with size
   const Json info = run_json(Words{"info", graph, "--budget", "100%"} + aligned);
   check_fields(info, {{"baseline_peak_bytes", 60}, {"hundred_percent_bytes", 768}, {"budget_bytes", 768}});
   const std::string table = run_command(Words{"info", graph} + aligned).out;
-  CHECK(table.find("60 bytes; 100% is 768 bytes, with sizes rounded up to --alignment 256\n") != std::string::npos);
-  CHECK(table.find("768 bytes, 100.0% of the baseline, with --solver") != std::string::npos);
+  check_says(table, {"60 bytes; 100% is 768 bytes, with sizes rounded up to --alignment 256\n",
+                     "768 bytes, 100.0% of the baseline, with --solver"});
   const Json curve = run_json(Words{"pareto", graph, "--budgets", "150%,100%"} + aligned);
   CHECK(curve["points"][0]["budget_pct"] == 150);
   CHECK(curve["points"][1]["budget_pct"] == 100);
-  CHECK(run_command(Words{"pareto", graph, "--budgets", "100%"} + aligned).out.find("100.0%") != std::string::npos);
-  CHECK(run_command(Words{"solve", graph} + aligned).out.find("768 B (100.0%) at +0.00%") != std::string::npos);
-  check_error(run_command(Words{"solve", graph, "--budget", "50%"} + aligned), 3,
+  CHECK(contains(run_command(Words{"pareto", graph, "--budgets", "100%"} + aligned).out, "100.0%"));
+  CHECK(contains(run_command(Words{"solve", graph} + aligned).out, "768 B (100.0%) at +0.00%"));
+  check_error(Words{"solve", graph, "--budget", "50%"} + aligned, 3,
               {"into 384 bytes (50.0% of the baseline peak)", "the lower bound is 768 bytes (100.0%)"});
   // Peaks are not rounded, and nothing is where no plan is asked for.
   CHECK(run_json(Words{"pareto", graph, "--budgets", "100%", "--peak-only"} + aligned)["points"][0]["budget_bytes"] ==
         60);
-  CHECK(run_command({"info", graph}).out.find("100% is") == std::string::npos);
+  CHECK_FALSE(contains(run_command({"info", graph}).out, "100% is"));
 }
 
 TEST_CASE("the least budget known is met by the solver that is named") {
@@ -324,11 +310,11 @@ TEST_CASE("the witness of the least budget is written, and every command keeps t
   const Json fits = run_json(Words{"info", graph} + budget + limit);
   CHECK(fits["fits"] == true);
   CHECK(run_json(Words{"solve", graph, "--budget", "min"} + limit)["planned_bytes"] <= bytes);
-  check_error(run_command({"info", graph, "--witness", graph}), 2, {"--witness", "GRAPH"});
+  check_error({"info", graph, "--witness", graph}, 2, {"--witness", "GRAPH"});
 }
 
 TEST_CASE("a device holds what is resident, libraries, the context and the arena together") {
-  const Words model = {"ffn", "--layers", "4", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs", "8"};
+  const Words& model = kFfn;
   const Words limit = {"--work-limit", "1000000"};
   const Json json = run_json(Words{"info"} + model + Words{"--device-memory", "1GiB"} + limit);
   const Json& device = json["device"];
@@ -352,25 +338,24 @@ TEST_CASE("a device holds what is resident, libraries, the context and the arena
   CHECK(run_json(with(least))["fits"] == true);
   const auto outcome = run_command(with(least / 2));
   CHECK((outcome.code == 3 || outcome.code == 4));
-  CHECK(outcome.out.find("\nleast device ") != std::string::npos);
-  CHECK(outcome.out.find("\nlargest batch ") != std::string::npos);
+  check_says(outcome.out, {"\nleast device ", "\nlargest batch "});
   const Json small = run_json(with(least / 2), outcome.code);
   CHECK(small["device"]["least_memory_bytes"] == beside + least);
   const std::int64_t batch = small["device"]["largest_batch"]["batch"];
   CHECK(batch < 64);
   CHECK(batch >= 1);
 
-  check_error(run_command(Words{"solve"} + model + Words{"--device-memory", "1MiB"}), 3,
+  check_error(Words{"solve"} + model + Words{"--device-memory", "1MiB"}, 3,
               {"'ffn' does not fit into --device-memory 1.00 MiB", "context 512.00 MiB", "smaller --batch"});
-  check_error(run_command(Words{"info"} + model + Words{"--device-memory", "1MiB"} + limit), 3,
+  check_error(Words{"info"} + model + Words{"--device-memory", "1MiB"} + limit, 3,
               {"'ffn' does not fit into --device-memory 1.00 MiB", "without an arena", "largest batch: none"});
   for (const std::string command : {"info", "solve", "run"})
-    check_error(run_command(Words{command} + model + Words{"--context-memory", "1GiB", "-b", "100%"}), 2,
+    check_error(Words{command} + model + Words{"--context-memory", "1GiB", "-b", "100%"}, 2,
                 {"--context-memory is a part of --device-memory; give that too"});
-  check_error(run_command(Words{"info"} + model + Words{"-b", "min"}), 2, {"--budget min is for solve and run"});
-  check_error(run_command(Words{"solve"} + model + Words{"--device-memory", "1GiB", "-b", "50%"}), 2,
+  check_error(Words{"info"} + model + Words{"-b", "min"}, 2, {"--budget min is for solve and run"});
+  check_error(Words{"solve"} + model + Words{"--device-memory", "1GiB", "-b", "50%"}, 2,
               {"--budget", "--device-memory", "drop one"});
-  check_error(run_command(Words{"solve"} + model + Words{"--device-memory", "much"}), 2, {"--device-memory", "'much'"});
+  check_error(Words{"solve"} + model + Words{"--device-memory", "much"}, 2, {"--device-memory", "'much'"});
 }
 
 TEST_CASE("the option --batch auto takes the largest batch that fits") {
@@ -378,28 +363,21 @@ TEST_CASE("the option --batch auto takes the largest batch that fits") {
   const Words limit = {"--work-limit", "2000000"};
   const auto outcome = run_command(Words{"solve"} + model + Words{"--batch", "auto", "-b", "40000", "--json"} + limit);
   REQUIRE(outcome.code == 0);
-  CHECK(outcome.err.find("--batch auto: ") != std::string::npos);
+  CHECK(contains(outcome.err, "--batch auto: "));
   CHECK(outcome.json()["planned_bytes"] <= 40000);
   const auto run = run_command(Words{"run", "--backend", "host"} + model +
                                Words{"--batch", "auto", "-b", "40000", "--json"} + limit);
   REQUIRE(run.code == 0);
   CHECK(run.json()["scheduled"]["measured_peak_bytes"] <= 40000);
-  check_error(run_command(Words{"info"} + model + Words{"--batch", "auto"}), 2, {"--batch auto", "--device-memory"});
-  check_error(run_command(Words{"info"} + model + Words{"--batch", "auto", "-b", "50%"}), 2, {"--batch auto"});
+  check_error(Words{"info"} + model + Words{"--batch", "auto"}, 2, {"--batch auto", "--device-memory"});
+  check_error(Words{"info"} + model + Words{"--batch", "auto", "-b", "50%"}, 2, {"--batch auto"});
   for (const Words& other : {Words{"simulate", "--random", "3"}, Words{"model"}, Words{"pareto"}})
-    check_error(run_command(other + model + Words{"--batch", "auto"}), 2, {"--batch auto is for info, solve and run"});
-  check_error(run_command(Words{"info"} + model + Words{"--batch", "many"}), 2, {"--batch many is not a whole number"});
-  check_error(run_command(Words{"info"} + model + Words{"--batch", "auto", "-b", "10"}), 3, {"no batch of 'ffn' fits"});
+    check_error(other + model + Words{"--batch", "auto"}, 2, {"--batch auto is for info, solve and run"});
+  check_error(Words{"info"} + model + Words{"--batch", "many"}, 2, {"--batch many is not a whole number"});
+  check_error(Words{"info"} + model + Words{"--batch", "auto", "-b", "10"}, 3, {"no batch of 'ffn' fits"});
 }
 
 namespace {
-
-/// Lets commands store schedules in a folder, until the object is destroyed.
-class WithCache {
- public:
-  explicit WithCache(const std::string& folder) { setenv("CAIRN_CACHE", folder.c_str(), 1); }
-  ~WithCache() { setenv("CAIRN_CACHE", "/dev/null", 1); }
-};
 
 bool is_empty(const std::string& folder) {
   return !std::filesystem::exists(folder) || std::filesystem::is_empty(folder);
@@ -412,7 +390,7 @@ TEST_CASE("a budget that one command has named is met by the next one, whatever 
   const std::string graph = folder / "unet.json", cached = folder / "cache/schedules", start = folder / "s.json";
   run_json({"model", "unet", "--image", "32", "--width", "4", "--batch", "2", "-o", graph});
   run_json({"solve", graph, "--solver", "none", "-o", start});
-  const WithCache cache(folder / "cache");
+  const Environment cache("CAIRN_CACHE", folder / "cache");
 
   // These store nothing.
   for (const Words& other : {Words{"--work-limit", "100000"}, Words{"--peak-only", "-t", "200ms"},
@@ -434,13 +412,12 @@ TEST_CASE("a budget that one command has named is met by the next one, whatever 
   const Json run = run_json(Words{"run", graph, "--backend", "host"} + budget + Words{"-t", "1s"});
   CHECK(run["scheduled"]["measured_peak_bytes"] <= bytes);
   // An error names no higher budget.
-  const test::Outcome below =
-      run_command(Words{"solve", graph, "--budget", std::to_string(bytes / 2), "--json"} + at_once);
+  const Outcome below = run_command(Words{"solve", graph, "--budget", std::to_string(bytes / 2), "--json"} + at_once);
   REQUIRE(below.code != 0);
   CHECK(below.json()["least_feasible_bytes"] <= bytes);
 
   // A run that succeeds stores its schedule, too.
-  const WithCache other(folder / "other");
+  const Environment other("CAIRN_CACHE", folder / "other");
   run_json({"run", graph, "--backend", "host", "--budget", "60%", "-t", "1s"});
   CHECK(!is_empty(folder / "other/schedules"));
 }
@@ -456,4 +433,4 @@ TEST_CASE("info with a budget names a schedule that is as cheap as that of solve
   CHECK(more <= 1.5 * (cheap - baseline) + 0.01 * baseline);
 }
 
-}  // namespace cairn::least_budget_test
+}  // namespace cairn::tests::least_budget_test

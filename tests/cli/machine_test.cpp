@@ -4,25 +4,22 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <memory>
-
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
-namespace cairn::machine_test {
+namespace cairn::tests::machine_test {
 namespace {
-
-using test::Child;
-using test::Diamond;
-using test::Folder;
-using test::Outcome;
 
 const std::string kCommand = CAIRN_BINARY_DIR "/bin/cairn";
 
 /// What a shell makes of this, with $cairn.
 Outcome in_shell(const std::string& script) {
   return Child({"-c", fmt::format("cairn='{}'; {}", kCommand, script)}, "", "/bin/bash").wait();
+}
+
+Words long_solve(const std::string& output) {
+  return {"solve", "gpt2", "--layers", "12", "-b", "70%", "-t", "10m", "-o", output};
 }
 
 /// A control group of version 1 or 2 with that much memory; none where this process may not make one.
@@ -70,15 +67,10 @@ TEST_CASE(
   // 200 MiB of resident tensors; arenas of 632 MiB and of half of that.
   const std::string model = "resnet50 --batch 24 --image 128";
   const Outcome whole = run(model + " -b 100%");
-  INFO(whole.err);
   CHECK(whole.code == 5);
-  for (const char* part : {"needs ", "(arena ", "are free here", "a budget of ", " would fit"}) {
-    INFO(part);
-    CHECK(whole.err.find(part) != std::string::npos);
-  }
-  const std::string before = "a budget of ";
-  const std::string budget = whole.err.substr(whole.err.find(before) + before.size());
-  CHECK(run(model + " -b " + std::to_string(std::stoll(budget)) + "MiB").code == 0);
+  check_says(whole.err, {"needs ", "(arena ", "are free here", "a budget of ", " would fit"});
+  const std::int64_t budget = number_behind(whole.err, "a budget of ");
+  CHECK(run(fmt::format("{} -b {}MiB", model, budget)).code == 0);
   // Either alone fits, but not both at once.
   const Outcome both = run("resnet50 --batch 16 --image 128 -b 90% --json");
   INFO(both.err);
@@ -117,14 +109,8 @@ TEST_CASE("a stack of 128 KiB is no segmentation fault") {
 TEST_CASE("SIGTERM and SIGHUP do what Ctrl-C does") {
   for (const int signal : {SIGTERM, SIGHUP}) {
     const Folder folder;
-    Child child({"solve", "gpt2", "--layers", "12", "-b", "70%", "-t", "10m", "-o", folder / "s.json"});
-    child.wait_for_interrupt_handler();
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    kill(child.pid(), signal);
-    const Outcome outcome = child.wait();
-    INFO(outcome.err);
-    CHECK(outcome.code == 130);
-    CHECK(outcome.err.find("interrupted") != std::string::npos);
+    const Outcome outcome = interrupted(long_solve(folder / "s.json"), signal);
+    CHECK(contains(outcome.err, "interrupted"));
     CHECK(std::filesystem::exists(folder / "s.json"));
   }
   // What is ignored, as nohup has it, stays ignored.
@@ -138,19 +124,13 @@ TEST_CASE("SIGTERM and SIGHUP do what Ctrl-C does") {
 
 TEST_CASE("signals that come at once are one request, and a later one ends the command") {
   const Folder folder;
-  const auto begun = [](const std::string& output) {
-    auto child =
-        std::make_unique<Child>(test::Words{"solve", "gpt2", "--layers", "12", "-b", "70%", "-t", "10m", "-o", output});
-    child->wait_for_interrupt_handler();
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    return child;
-  };
-  const auto twice = begun(folder / "s.json");
+  Child twice(long_solve(folder / "s.json"));
+  twice.wait_for_search();
   for (const int signal : {SIGTERM, SIGTERM, SIGINT}) {
-    kill(twice->pid(), signal);
+    kill(twice.pid(), signal);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  const Outcome outcome = twice->wait();
+  const Outcome outcome = twice.wait();
   INFO(outcome.err);
   CHECK(outcome.code == 130);
   CHECK(std::filesystem::exists(folder / "s.json"));
@@ -158,12 +138,13 @@ TEST_CASE("signals that come at once are one request, and a later one ends the c
   // The command waits for a reader of its output, so only a signal that is forced ends it.
   const std::string pipe = folder / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  const auto waiting = begun(pipe);
-  while (waiting->alive()) {
-    kill(waiting->pid(), SIGTERM);
+  Child waiting(long_solve(pipe));
+  waiting.wait_for_search();
+  while (waiting.alive()) {
+    kill(waiting.pid(), SIGTERM);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
-  CHECK(waiting->wait().code == -SIGTERM);
+  CHECK(waiting.wait().code == -SIGTERM);
 }
 
 TEST_CASE("what others put beside an output is neither followed nor kept, and a file that may not grow leaves none") {
@@ -173,15 +154,15 @@ TEST_CASE("what others put beside an output is neither followed nor kept, and a 
   const Outcome linked = in_shell(
       fmt::format("ln -s {0}/precious {0}/s.json.part$$; exec $cairn solve {1} -o {0}/s.json", folder.path(), graph));
   CHECK(linked.code == 0);
-  CHECK(test::read_text(precious) == "mine");
-  CHECK(test::read_text(folder / "s.json").find("cairn.schedule") != std::string::npos);
+  CHECK(read_text(precious) == "mine");
+  CHECK(contains(read_text(folder / "s.json"), "cairn.schedule"));
 
   const Folder small;
   const Outcome outcome =
       in_shell(fmt::format("ulimit -f 1; $cairn solve unet -b 90% -t 1s --report {}/r.html", small.path()));
   INFO(outcome.err);
   CHECK(outcome.code == 2);
-  CHECK(outcome.err.find("r.html") != std::string::npos);
+  CHECK(contains(outcome.err, "r.html"));
   CHECK(small.entries() == 0);
 }
 
@@ -201,30 +182,30 @@ TEST_CASE("engines are opened from absolute paths alone") {
   }
   const Outcome relative = in_shell(in + "CAIRN_ENGINES=engines $cairn solvers");
   CHECK(relative.code == 0);
-  CHECK(relative.out.find("CAIRN_ENGINES 'engines' is not an absolute path") != std::string::npos);
+  CHECK(contains(relative.out, "CAIRN_ENGINES 'engines' is not an absolute path"));
 }
 
 TEST_CASE("an output that cannot be written takes no other one") {
   const auto [folder, graph] = Diamond{};
-  const Outcome outcome = test::run_command(
+  const Outcome outcome = run_command(
       {"solve", graph, "-o", "/dev/full", "--report", folder / "x.html", "--plan", folder / "p.json", "--json"});
   INFO(outcome.err);
   CHECK(outcome.code == 2);
-  CHECK(outcome.err.find("/dev/full: cannot be written") != std::string::npos);
+  CHECK(contains(outcome.err, "/dev/full: cannot be written"));
   CHECK(std::filesystem::exists(folder / "x.html"));
   CHECK(std::filesystem::exists(folder / "p.json"));
   CHECK(outcome.json()["valid"] == true);
-  CHECK(outcome.json()["error"].get<std::string>().find("/dev/full") != std::string::npos);
+  CHECK(contains(outcome.json()["error"], "/dev/full"));
   CHECK(outcome.json()["exit_code"] == 2);
 }
 
 TEST_CASE("an output that cannot be written is told before the search") {
   for (const char* path : {"/proc/s.json", "/proc/self/nothing/s.json", "/sys/s.json"}) {
-    const Outcome outcome = test::run_command({"solve", "gpt2", "-b", "50%", "-t", "10m", "-o", path});
+    const Outcome outcome = run_command({"solve", "gpt2", "-b", "50%", "-t", "10m", "-o", path});
     INFO(outcome.err);
     CHECK(outcome.code == 2);
-    CHECK(outcome.err.find(path) != std::string::npos);
+    CHECK(contains(outcome.err, path));
   }
 }
 
-}  // namespace cairn::machine_test
+}  // namespace cairn::tests::machine_test

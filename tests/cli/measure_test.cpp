@@ -7,23 +7,17 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
-namespace cairn::measure_test {
+namespace cairn::tests::measure_test {
 namespace {
-
-using cairn::tests::check_fields;
-using test::Diamond;
-using test::Folder;
-using test::operator+;
-using test::Words;
 
 const Words kTiny = {"ffn", "--batch", "4", "--layers", "3", "--width", "16", "--inputs", "8", "--outputs", "4"};
 
 void check_fails(const Words& words, int code, const std::string& part) {
-  const auto outcome = test::run_command(words);
+  const auto outcome = run_command(words);
   INFO(outcome.err);
   CHECK(outcome.code == code);
   CHECK(outcome.out.empty());
-  CHECK(outcome.err.find(part) != std::string::npos);
+  CHECK(contains(outcome.err, part));
   CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
 }
 
@@ -32,10 +26,8 @@ void check_fails(const Words& words, int code, const std::string& part) {
 TEST_CASE("measure writes the time of every op as its cost, and nothing else changes") {
   const Folder folder;
   const std::string before = folder / "before.json", after = folder / "after.json";
-  REQUIRE(test::run_command(Words{"model"} + kTiny + Words{"-o", before, "--quiet"}).code == 0);
-  const auto outcome = test::run_command(Words{"measure"} + kTiny + Words{"-o", after, "--json"});
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
+  REQUIRE(run_command(Words{"model"} + kTiny + Words{"-o", before, "--quiet"}).code == 0);
+  const Json json = run_json(Words{"measure"} + kTiny + Words{"-o", after});
   const core::Graph given = core::load_graph(before), measured = core::load_graph(after);
   CHECK(given.fingerprint() == measured.fingerprint());
   REQUIRE(given.node_count() == measured.node_count());
@@ -43,25 +35,21 @@ TEST_CASE("measure writes the time of every op as its cost, and nothing else cha
     CHECK(measured.cost(v) >= 1);
     CHECK(*measured.op(v) == *given.op(v));
   }
-  const auto json = outcome.json();
   check_fields(json, {{"backend", "host"}, {"precision", "fp32"}, {"measured_nodes", given.node_count()}});
   CHECK(json["distinct_ops"].get<std::int64_t>() <= given.node_count());
   CHECK(json["baseline_cost_ns"] == core::evaluate(measured, core::baseline_schedule(measured)).cost);
 
-  const auto run = test::run_command({"run", after, "--budget", "90%", "--json"});
-  REQUIRE(run.code == 0);
-  const auto baseline = run.json()["baseline"];
+  const Json run = run_json({"run", after, "--budget", "90%"});
+  const Json& baseline = run["baseline"];
   CHECK(baseline["predicted_seconds"].get<double>() == Approx(baseline["cost"].get<double>() / 1e9));
-  CHECK(run.json()["scheduled"].contains("time_increase_pct"));
+  CHECK(run["scheduled"].contains("time_increase_pct"));
 }
 
 TEST_CASE("measure keeps the costs of nodes without an op") {
   const auto [folder, graph] = Diamond{};
-  const auto outcome = test::run_command({"measure", graph, "-o", folder / "m.json", "--json"});
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-  check_fields(outcome.json(), {{"measured_nodes", 0}, {"nodes_without_op", 4}});
-  CHECK(test::run_command({"measure", graph}).out.find("4 of 4 nodes, which keep their costs") != std::string::npos);
+  const Json json = run_json({"measure", graph, "-o", folder / "m.json"});
+  check_fields(json, {{"measured_nodes", 0}, {"nodes_without_op", 4}});
+  CHECK(contains(run_command({"measure", graph}).out, "4 of 4 nodes, which keep their costs"));
   const core::Graph given = core::load_graph(graph), measured = core::load_graph(folder / "m.json");
   for (core::NodeId v = 0; v < given.node_count(); ++v) CHECK(given.cost(v) == measured.cost(v));
 }
@@ -69,9 +57,9 @@ TEST_CASE("measure keeps the costs of nodes without an op") {
 TEST_CASE("measure tells what it did: unit and source of the costs, timings and repeats, threads") {
   const Folder folder;
   const std::string file = folder / "m.json";
-  const auto json = test::run_json(Words{"measure"} + kTiny + Words{"-o", file, "--threads", "1"});
+  const auto json = run_json(Words{"measure"} + kTiny + Words{"-o", file, "--threads", "1"});
   CHECK(json["threads"] == 1);
-  CHECK(json["device"].get<std::string>().find("1 threads") != std::string::npos);
+  CHECK(contains(json["device"], "1 threads"));
   CHECK(json["cost_unit"] == "ns");
   const std::string source = json["cost_source"];
   CHECK(source == "measured on " + json["device"].get<std::string>() + ", fp32");
@@ -82,26 +70,25 @@ TEST_CASE("measure tells what it did: unit and source of the costs, timings and 
   CHECK(json["timings"].get<std::int64_t>() >= 5 * json["distinct_ops"].get<std::int64_t>());
   CHECK(json["repeated_timings"].get<std::int64_t>() <= json["timings"].get<std::int64_t>());
   CHECK(json["baseline_cost_before_source"] == "roofline model of an NVIDIA H200, fp32");
-  const auto table = test::run_command(Words{"measure"} + kTiny);
-  CHECK(table.out.find("disturbed and repeated") != std::string::npos);
-  CHECK(table.out.find(" ns (roofline model of an NVIDIA H200, fp32)") != std::string::npos);
+  const auto table = run_command(Words{"measure"} + kTiny);
+  check_says(table.out, {"disturbed and repeated", " ns (roofline model of an NVIDIA H200, fp32)"});
 
   // What was measured here predicts times here, and is set beside them; a model of another machine is not.
   const auto run = [&](const Words& graph, const Words& more) {
     return Words{"run"} + graph + Words{"--budget", "100%", "--repeat", "1", "--time-limit", "2s"} + more;
   };
-  const auto measured = test::run_json(run({file}, {"--threads", "1"}));
+  const auto measured = run_json(run({file}, {"--threads", "1"}));
   check_fields(measured, {{"predicted_by", source}, {"predicts_this_machine", true}});
-  CHECK(test::run_command(run({file}, {"--threads", "1"})).out.find("\npredicted time") != std::string::npos);
-  CHECK(test::run_json(run({file}, {"--threads", "2"}))["predicts_this_machine"] == false);
-  const auto estimated = test::run_json(run(kTiny, {}));
-  CHECK(estimated["predicted_by"] == "roofline model of an NVIDIA H200, fp32");
-  CHECK(estimated["predicts_this_machine"] == false);
+  CHECK(contains(run_command(run({file}, {"--threads", "1"})).out, "\npredicted time"));
+  CHECK(run_json(run({file}, {"--threads", "2"}))["predicts_this_machine"] == false);
+  const auto estimated = run_json(run(kTiny, {}));
+  check_fields(estimated,
+               {{"predicted_by", "roofline model of an NVIDIA H200, fp32"}, {"predicts_this_machine", false}});
   CHECK(estimated["baseline"]["predicted_seconds"].get<double>() > 0);
-  const std::string text = test::run_command(run(kTiny, {})).out;
-  CHECK(text.find("\npredicted time") == std::string::npos);
-  CHECK(text.find("costs come from another machine: roofline model of an NVIDIA H200, fp32\n") != std::string::npos);
-  const auto unknown = test::run_json({"run", folder.write("g.json", test::diamond_graph()), "--budget", "100%"});
+  const std::string text = run_command(run(kTiny, {})).out;
+  CHECK_FALSE(contains(text, "\npredicted time"));
+  CHECK(contains(text, "costs come from another machine: roofline model of an NVIDIA H200, fp32\n"));
+  const auto unknown = run_json({"run", folder.write("g.json", diamond_graph()), "--budget", "100%"});
   CHECK(unknown["baseline"]["predicted_seconds"].is_null());
   CHECK(unknown["predicted_by"] == "costs of the graph's file");
 }
@@ -110,12 +97,12 @@ TEST_CASE("measure keeps to its time limit, writes what it has and says what is 
   const Folder folder;
   const Words model = {"resnet50", "--batch", "8", "--image", "64"};
   const std::string file = folder / "m.json", given = folder / "g.json";
-  REQUIRE(test::run_command(Words{"model"} + model + Words{"-o", given, "--quiet"}).code == 0);
+  REQUIRE(run_command(Words{"model"} + model + Words{"-o", given, "--quiet"}).code == 0);
   // Long enough for one op on this machine.
-  test::Outcome outcome;
+  Outcome outcome;
   for (int milliseconds = 250; outcome.code != 0 && milliseconds < 60'000; milliseconds *= 2) {
-    outcome = test::run_command(
-        {"measure", given, "--time-limit", std::to_string(milliseconds) + "ms", "-o", file, "--json"});
+    outcome =
+        run_command({"measure", given, "--time-limit", std::to_string(milliseconds) + "ms", "-o", file, "--json"});
   }
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
@@ -133,13 +120,12 @@ TEST_CASE("measure keeps to its time limit, writes what it has and says what is 
     if (std::find(unmeasured.begin(), unmeasured.end(), before.name(v)) == unmeasured.end()) continue;
     CHECK(static_cast<double>(measured.cost(v)) == Approx(scale * static_cast<double>(before.cost(v))).margin(1));
   }
-  CHECK(measured.cost_unit().source.find(std::to_string(unmeasured.size()) + " nodes not measured: ") !=
-        std::string::npos);
+  CHECK(contains(measured.cost_unit().source, std::to_string(unmeasured.size()) + " nodes not measured: "));
 
   // With no time at all there is nothing to write.
   const std::string none = folder / "none.json";
   check_fails({"measure", given, "--time-limit", "1ms", "-o", none}, 4, "raise --time-limit");
-  CHECK(test::read_text(none).empty());
+  CHECK(read_text(none).empty());
 }
 
 TEST_CASE("the host executes fp32 only, and says so") {
@@ -158,10 +144,7 @@ TEST_CASE("without a device, cuda is exit 5 with the reason") {
 }
 
 TEST_CASE("run --check finds the host's own bits") {
-  const auto outcome = test::run_command(Words{"run"} + kTiny + Words{"--budget", "90%", "--check", "--json"});
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-  const auto check = outcome.json()["host_check"];
+  const Json check = run_json(Words{"run"} + kTiny + Words{"--budget", "90%", "--check"})["host_check"];
   check_fields(check, {{"passed", true}, {"worst_output", ""}});
   CHECK(check["outputs"].get<std::int64_t>() > 0);
 }
@@ -171,4 +154,4 @@ TEST_CASE("measure refuses to overwrite its input") {
   check_fails({"measure", graph, "-o", graph}, 2, "-o");
 }
 
-}  // namespace cairn::measure_test
+}  // namespace cairn::tests::measure_test

@@ -7,27 +7,16 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
-namespace cairn::objective_test {
+namespace cairn::tests::objective_test {
 namespace {
 
-using cairn::tests::check_fields;
-using test::check_error;
-using test::Diamond;
-using test::diamond_graph;
-using test::Folder;
-using test::fragmenting_graph;
-using test::run_command;
-using test::run_json;
-using test::operator+;
-using test::Words;
-using Json = nlohmann::json;
+const Words kSixLayers = {"ffn", "--layers", "6", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs", "8"};
 
 }  // namespace
 
 TEST_CASE("solve without a budget returns the knee, and says what lies beside it") {
   const Folder folder;
-  const Words model = {"ffn", "--layers", "6", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs", "8"};
-  const Words words = Words{"solve"} + model + Words{"--work-limit", "400000", "-o", folder / "s.json"};
+  const Words words = Words{"solve"} + kSixLayers + Words{"--work-limit", "400000", "-o", folder / "s.json"};
   const Json json = run_json(words);
   CHECK(json["objective"] == "knee");
   CHECK(json["budget_bytes"].is_null());
@@ -39,10 +28,9 @@ TEST_CASE("solve without a budget returns the knee, and says what lies beside it
   CHECK(knee["less_memory"]["planned_bytes"] < knee["planned_bytes"]);
   CHECK(knee["less_memory"]["cost"] > knee["cost"]);
   const auto table = run_command(words);
-  CHECK(table.out.find("\nknee ") != std::string::npos);
-  CHECK(table.out.find("--budget min is the least budget known") != std::string::npos);
+  check_says(table.out, {"\nknee ", "--budget min is the least budget known"});
 
-  const Json least = run_json(Words{"solve"} + model + Words{"--work-limit", "400000", "--budget", "min"});
+  const Json least = run_json(Words{"solve"} + kSixLayers + Words{"--work-limit", "400000", "--budget", "min"});
   CHECK(least["objective"] == "least planned memory");
   CHECK_FALSE(least.contains("knee"));
   CHECK(least["budget_bytes"].is_null());
@@ -61,15 +49,14 @@ TEST_CASE("the knee says what is proved of it: that nothing of its memory costs 
                 {"proved", "no schedule costs less, whatever memory it has; one of this cost may have a lower peak"},
                 {"gap_of", "cost"}});
 
-  const Words model = {"ffn", "--layers", "6", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs", "8"};
-  const Words words = Words{"solve"} + model + Words{"--work-limit", "400000"};
+  const Words words = Words{"solve"} + kSixLayers + Words{"--work-limit", "400000"};
   const Json json = run_json(words);
   const auto knee = json["knee"]["budget_bytes"].get<std::int64_t>();
   const std::string within = "no schedule whose plan fits into " + core::format_bytes(knee) + " (" +
                              std::to_string(knee) + " bytes) costs less";
   CHECK((json["gap_pct"] == 0) == (json["status"] == "optimal"));
   CHECK(json["proved"] == (json["status"] == "optimal" ? Json(within) : Json(nullptr)));
-  CHECK(run_command(words).out.find(within) != std::string::npos);
+  CHECK(contains(run_command(words).out, within));
   // A bound that holds within a budget as large as the knee's memory: what is within it costs no less.
   const Json there =
       run_json(Words{"solve"} + model +
@@ -85,13 +72,13 @@ TEST_CASE("the least memory is one word away, and what other solvers look for wi
     check_fields(json, {{"peak_bytes", 50}, {"cost", 11}});
   }
   const Json proved = run_json({"solve", graph, "--budget", "min"});
-  CHECK(proved["stopped"] == "proved");
-  CHECK(proved["proved"] == "no schedule has a lower plan, and none that fits into it costs less");
+  check_fields(proved, {{"stopped", "proved"},
+                        {"proved", "no schedule has a lower plan, and none that fits into it costs less"}});
   const Json peak = run_json({"solve", graph, "--budget", "min", "--peak-only"});
-  CHECK(peak["objective"] == "least peak");
-  CHECK(peak["proved"] == "no schedule has a lower peak, and none of this peak costs less");
-  check_error(run_command({"solve", graph, "--peak-only"}), 2, {"--peak-only", "--budget"});
-  check_error(run_command({"solve", graph, "--budget", "most"}), 2, {"'most'"});
+  check_fields(peak, {{"objective", "least peak"},
+                      {"proved", "no schedule has a lower peak, and none of this peak costs less"}});
+  check_error({"solve", graph, "--peak-only"}, 2, {"--peak-only", "--budget"});
+  check_error({"solve", graph, "--budget", "most"}, 2, {"'most'"});
 }
 
 TEST_CASE("the least peak costs no more than other solvers need for it") {
@@ -130,19 +117,18 @@ TEST_CASE("the least peak within a cost") {
   check_fields(run_json(open), {{"status", "feasible"}, {"gap_of", "peak"}});
   CHECK(run_json(open)["gap_pct"].get<double>() == Approx(20));
   CHECK(run_json(open)["proved"].is_null());
-  CHECK(
-      run_command(open).out.find("\ngap          peak at most 20.00% above the optimum: no schedule that costs no more "
-                                 "than 11 cost units has a peak below 50 bytes\n") != std::string::npos);
+  CHECK(contains(run_command(open).out,
+                 "\ngap          peak at most 20.00% above the optimum: no schedule that costs no more "
+                 "than 11 cost units has a peak below 50 bytes\n"));
   // A solver of one schedule, which is too costly, still leaves the baseline.
   CHECK(run_json({"solve", graph, "--max-cost", "0%", "--solver", "greedy"})["peak_bytes"] == 60);
-  CHECK(run_command({"solve", graph, "--max-cost", "10%"}).out.find("\ncost limit   11 cost units (+10.00%)\n") !=
-        std::string::npos);
+  CHECK(contains(run_command({"solve", graph, "--max-cost", "10%"}).out, "\ncost limit   11 cost units (+10.00%)\n"));
 
-  check_error(run_command({"solve", graph, "--max-cost", "9"}), 3, {"costs 9 cost units or less", "costs 10"});
-  check_error(run_command({"solve", graph, "--max-cost", "10%", "--budget", "80%"}), 2, {"--max-cost", "--budget"});
+  check_error({"solve", graph, "--max-cost", "9"}, 3, {"costs 9 cost units or less", "costs 10"});
+  check_error({"solve", graph, "--max-cost", "10%", "--budget", "80%"}, 2, {"--max-cost", "--budget"});
   for (const std::string cost : {"cheap", "10 %", "-5%", "5%%", "nan", "inf", "1e30"}) {
     INFO(cost);
-    check_error(run_command({"solve", graph, "--max-cost=" + cost}), 2, {"--max-cost '" + cost + "'", "10%"});
+    check_error({"solve", graph, "--max-cost=" + cost}, 2, {"--max-cost '" + cost + "'", "10%"});
   }
 }
 
@@ -150,7 +136,7 @@ TEST_CASE("a budget is on the plan, and without --peak-only one that does not fi
   const Folder folder;
   const std::string graph = folder.write("g.json", fragmenting_graph()), output = folder / "s.json";
   const Words fixed = {graph, "--order", "fixed", "--solver", "none", "--budget", "400"};
-  check_error(run_command(Words{"solve"} + fixed + Words{"-o", output}), 4,
+  check_error(Words{"solve"} + fixed + Words{"-o", output}, 4,
               {"whose plan fits into 400 bytes (", "the lowest plan needs 500 bytes (", "the lower bound is",
                "the search ended", "--peak-only", output});
   const core::Graph loaded = core::load_graph(graph);
@@ -158,7 +144,7 @@ TEST_CASE("a budget is on the plan, and without --peak-only one that does not fi
   const Json json = run_json(Words{"solve"} + fixed, 4);
   check_fields(json, {{"status", "not_found"}, {"planned_bytes", 500}, {"plan_fits", false}});
   CHECK(run_json(Words{"solve"} + fixed + Words{"--peak-only"})["peak_bytes"] == 400);
-  check_error(run_command(Words{"run"} + fixed + Words{"--backend", "host"}), 4, {"500 bytes"});
+  check_error(Words{"run"} + fixed + Words{"--backend", "host"}, 4, {"500 bytes"});
 
   // Any order may run: one of the same steps has a plan that fits.
   const Words any = {graph, "--solver", "none", "--budget", "400"};
@@ -185,8 +171,8 @@ TEST_CASE("what solve says fits runs within the same budget") {
       const auto solved = run_command(Words{"solve"} + asked + Words{"-o", folder / "s.json", "--json"});
       const auto ran = run_command(Words{"run"} + asked + Words{"--backend", "host", "--json"});
       CHECK(solved.code == ran.code);
-      CHECK(solved.json()["budget_bytes"] == ran.json()["budget_bytes"]);
-      CHECK(solved.json()["alignment"] == ran.json()["alignment"]);
+      check_fields(solved.json(),
+                   {{"budget_bytes", ran.json()["budget_bytes"]}, {"alignment", ran.json()["alignment"]}});
       if (solved.code != 0) continue;
       ++fitted;
       CHECK(solved.json()["planned_bytes"] <= solved.json()["budget_bytes"]);
@@ -215,21 +201,21 @@ TEST_CASE("a start that is none is told in a line") {
   const std::string graph = folder.write("g.json", diamond_graph()), start = folder / "s.json";
   REQUIRE(run_command({"solve", graph, "--budget", "50", "-q", "-o", start}).code == 0);
   const std::string other = folder.write("other.json", fragmenting_graph());
-  std::string text = test::read_text(start);
+  std::string text = read_text(start);
   text.replace(text.find("\"steps\""), text.find(']') - text.find("\"steps\""), "\"steps\":[0,1");
   const std::string short_one = folder.write("short.json", text);
   for (const Words& command : {Words{"solve", "--budget", "90%"}, Words{"run", "--budget", "90%"}, Words{"pareto"}}) {
     INFO(command.front());
-    check_error(run_command(command + Words{graph, "--start", folder / "none.json"}), 2, {"none.json"});
-    check_error(run_command(command + Words{other, "--start", start}), 2, {start, "graph"});
-    check_error(run_command(command + Words{graph, "--start", short_one}), 2, {short_one, "never computed"});
-    check_error(run_command(command + Words{graph, "--start", start, "--max-occurrences", "1"}), 2,
+    check_error(command + Words{graph, "--start", folder / "none.json"}, 2, {"none.json"});
+    check_error(command + Words{other, "--start", start}, 2, {start, "graph"});
+    check_error(command + Words{graph, "--start", short_one}, 2, {short_one, "never computed"});
+    check_error(command + Words{graph, "--start", start, "--max-occurrences", "1"}, 2,
                 {"--start", start, "without recomputation"});
-    check_error(run_command(command + Words{graph, "--start", start, "--solver", "order"}), 2,
+    check_error(command + Words{graph, "--start", start, "--solver", "order"}, 2,
                 {"--start", start, "without recomputation", "--solver order"});
   }
-  check_error(run_command({"run", graph, "--schedule", start, "--start", start}), 2, {"--schedule", "--start"});
-  check_error(run_command({"solve", graph, "--start", start, "-o", start}), 2, {"-o", "--start"});
+  check_error({"run", graph, "--schedule", start, "--start", start}, 2, {"--schedule", "--start"});
+  check_error({"solve", graph, "--start", start, "-o", start}, 2, {"-o", "--start"});
 }
 
 TEST_CASE("run takes what solve takes: the least peak, and the least within a cost") {
@@ -246,24 +232,22 @@ TEST_CASE("run takes what solve takes: the least peak, and the least within a co
     }
   }
   CHECK(run_json({"run", graph, "--backend", "host", "--max-cost", "0%"})["scheduled"]["planned_bytes"] == 60);
-  check_error(run_command({"run", graph, "--backend", "host", "--max-cost", "9"}), 3,
-              {"costs 9 cost units or less", "costs 10"});
-  check_error(run_command({"run", graph, "--budget", "50", "--max-cost", "9"}), 2, {"--max-cost", "--budget"});
-  check_error(run_command({"run", graph, "--max-cost", "cheap"}), 2, {"--max-cost 'cheap'"});
-  check_error(run_command({"run", graph}), 2, {"--budget", "--max-cost", "--schedule"});
+  check_error({"run", graph, "--backend", "host", "--max-cost", "9"}, 3, {"costs 9 cost units or less", "costs 10"});
+  check_error({"run", graph, "--budget", "50", "--max-cost", "9"}, 2, {"--max-cost", "--budget"});
+  check_error({"run", graph, "--max-cost", "cheap"}, 2, {"--max-cost 'cheap'"});
+  check_error({"run", graph}, 2, {"--budget", "--max-cost", "--schedule"});
   REQUIRE(run_command({"solve", graph, "--budget", "50", "-q", "-o", folder / "s.json"}).code == 0);
   for (const Words& how : {Words{"--budget", "min"}, Words{"--max-cost", "10%"}})
-    check_error(run_command(Words{"run", graph, "--schedule", folder / "s.json"} + how), 2,
-                {"--schedule", how.front()});
+    check_error(Words{"run", graph, "--schedule", folder / "s.json"} + how, 2, {"--schedule", how.front()});
 }
 
 TEST_CASE("order fixed is order input by another name") {
   const auto [folder, graph] = Diamond{};
   Json fixed = run_json({"solve", graph, "--order", "fixed", "--budget", "50", "-o", folder / "1.json"});
   Json input = run_json({"solve", graph, "--order", "input", "--budget", "50", "-o", folder / "2.json"});
-  CHECK(test::read_text(folder / "1.json") == test::read_text(folder / "2.json"));
+  CHECK(read_text(folder / "1.json") == read_text(folder / "2.json"));
   CHECK(fixed["scope"] == input["scope"]);
-  check_error(run_command({"solve", graph, "--order", "some"}), 2, {"--order", "fixed"});
+  check_error({"solve", graph, "--order", "some"}, 2, {"--order", "fixed"});
 }
 
 TEST_CASE("solve says how far its cost may be from the least, and why it stopped") {
@@ -275,20 +259,19 @@ TEST_CASE("solve says how far its cost may be from the least, and why it stopped
                         {"gap_of", "cost"},
                         {"proved", "no schedule within the budget costs less"}});
   const auto table = run_command({"solve", graph, "--budget", "50"});
-  CHECK(table.out.find("ended by a proof that nothing is better") != std::string::npos);
-  CHECK(table.out.find("\ngap ") == std::string::npos);
-  CHECK(table.out.find("\nproved       no schedule within the budget costs less\n") != std::string::npos);
+  CHECK(contains(table.out, "ended by a proof that nothing is better"));
+  CHECK_FALSE(contains(table.out, "\ngap "));
+  CHECK(contains(table.out, "\nproved       no schedule within the budget costs less\n"));
 
   const Json open = run_json({"solve", graph, "--budget", "50", "--solver", "greedy"});
   CHECK(open["status"] == "feasible");
   CHECK(open["gap_pct"].get<double>() == Approx(10));
   CHECK(
-      run_command({"solve", graph, "--budget", "50", "--solver", "greedy"})
-          .out.find(
-              "\ngap          cost at most 10.00% above the optimum: no schedule within the budget costs less than 10 "
-              "cost units\n") != std::string::npos);
-  CHECK(run_command({"run", graph, "--budget", "50", "--solver", "greedy", "--backend", "host"})
-            .out.find("cost at most 10.00% above the optimum") != std::string::npos);
+      contains(run_command({"solve", graph, "--budget", "50", "--solver", "greedy"}).out,
+               "\ngap          cost at most 10.00% above the optimum: no schedule within the budget costs less than 10 "
+               "cost units\n"));
+  CHECK(contains(run_command({"run", graph, "--budget", "50", "--solver", "greedy", "--backend", "host"}).out,
+                 "cost at most 10.00% above the optimum"));
 }
 
-}  // namespace cairn::objective_test
+}  // namespace cairn::tests::objective_test

@@ -4,21 +4,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
-namespace cairn::order_test {
+namespace cairn::tests::order_test {
 namespace {
-
-using cairn::test::Diamond;
-using cairn::test::Folder;
-using cairn::test::run_command;
-using cairn::test::run_json;
-using cairn::tests::check_fields;
-using cairn::test::operator+;
-using cairn::test::Words;
-using Json = nlohmann::json;
-
-void check_refused(const Words& words, int code, const Words& fragments) {
-  cairn::test::check_error(run_command(words), code, fragments);
-}
 
 TEST_CASE("every generated graph is solved to a proof by the solver of its class and by order") {
   const Folder folder;
@@ -30,7 +17,7 @@ TEST_CASE("every generated graph is solved to a proof by the solver of its class
     INFO(family);
     const std::string graph = folder / (family + ".json");
     const Json made = run_json({"generate", family, "--nodes", "40", "--seed", "3", "-o", graph});
-    CHECK(made["nodes"] == cairn::core::load_graph(graph).node_count());
+    CHECK(made["nodes"] == core::load_graph(graph).node_count());
     const Json solved = run_json({"solve", graph, "--solver", solver, "-o", folder / "s.json"});
     check_fields(solved, {{"status", "optimal"},
                           {"recomputed", 0},
@@ -44,15 +31,15 @@ TEST_CASE("every generated graph is solved to a proof by the solver of its class
 }
 
 TEST_CASE("generate says what is wrong with its options") {
-  check_refused({"generate", "pumpkins"}, 2, {"'pumpkins'", "did you mean 'pumpkin'"});
-  check_refused({"generate", "three-partition", "--numbers", "1,2,3,4"}, 2, {"3m numbers", "4"});
-  check_refused({"generate", "three-partition", "--numbers", "1,1,10,1,1,1"}, 2, {"sum"});
-  check_refused({"generate", "random", "--nodes", "3", "--edges", "9"}, 2, {"pairs"});
-  check_refused({"generate", "in-tree", "--nodes", "0"}, 2, {"--nodes"});
-  check_refused({"generate", "random-layered", "--nodes", "2"}, 2, {"at least 3 nodes"});
-  check_refused({"generate", "random-layered", "--width", "0"}, 2, {"width"});
-  check_refused({"generate", "random-layered", "--skip-density", "1"}, 2, {"skip connections"});
-  check_refused({"generate", "random-layered", "--nodes", "10000000", "--edge-density", "1"}, 2, {"edges", "20000000"});
+  check_error({"generate", "pumpkins"}, 2, {"'pumpkins'", "did you mean 'pumpkin'"});
+  check_error({"generate", "three-partition", "--numbers", "1,2,3,4"}, 2, {"3m numbers", "4"});
+  check_error({"generate", "three-partition", "--numbers", "1,1,10,1,1,1"}, 2, {"sum"});
+  check_error({"generate", "random", "--nodes", "3", "--edges", "9"}, 2, {"pairs"});
+  check_error({"generate", "in-tree", "--nodes", "0"}, 2, {"--nodes"});
+  check_error({"generate", "random-layered", "--nodes", "2"}, 2, {"at least 3 nodes"});
+  check_error({"generate", "random-layered", "--width", "0"}, 2, {"width"});
+  check_error({"generate", "random-layered", "--skip-density", "1"}, 2, {"skip connections"});
+  check_error({"generate", "random-layered", "--nodes", "10000000", "--edge-density", "1"}, 2, {"edges", "20000000"});
 }
 
 TEST_CASE("a solver of a class names the node that breaks it") {
@@ -60,11 +47,11 @@ TEST_CASE("a solver of a class names the node that breaks it") {
   const std::string graph = folder.write("g.json", R"({"format":"cairn.graph","version":1,"name":"g","nodes":[
     {"name":"a","size":1,"inputs":[]},{"name":"b","size":1,"inputs":[]},{"name":"c","size":1,"inputs":[0,1]},
     {"name":"d","size":1,"inputs":[0]},{"name":"e","size":1,"inputs":[1]},{"name":"f","size":1,"inputs":[2,3,4]}]})");
-  check_refused({"solve", graph, "--solver", "in-tree"}, 2, {"in-tree", "'a' has 2 readers", "--solver order"});
-  check_refused({"solve", graph, "--solver", "out-tree"}, 2, {"out-tree", "'c' has 2 inputs"});
-  check_refused({"solve", graph, "--solver", "pumpkin"}, 2, {"pumpkin", "sources", "'a'", "'b'"});
-  check_refused({"solve", graph, "--solver", "sp"}, 2,
-                {"series-parallel", "nodes remain after all series and parallel reductions"});
+  check_error({"solve", graph, "--solver", "in-tree"}, 2, {"in-tree", "'a' has 2 readers", "--solver order"});
+  check_error({"solve", graph, "--solver", "out-tree"}, 2, {"out-tree", "'c' has 2 inputs"});
+  check_error({"solve", graph, "--solver", "pumpkin"}, 2, {"pumpkin", "sources", "'a'", "'b'"});
+  check_error({"solve", graph, "--solver", "sp"}, 2,
+              {"series-parallel", "nodes remain after all series and parallel reductions"});
   CHECK(run_json({"solve", graph, "--solver", "order"})["status"] == "optimal");
 }
 
@@ -72,9 +59,9 @@ TEST_CASE("a pumpkin too wide for the table says what it needs before it starts"
   const Folder folder;
   const std::string graph = folder / "g.json";
   run_json({"generate", "pumpkin", "--branches", "40", "--length", "4", "-o", graph});
-  check_refused({"solve", graph, "--solver", "pumpkin"}, 2, {"40 readers", "needs", "2.00 GiB allowed"});
-  check_refused({"solve", graph, "--solver", "pumpkin", "--memory", "64MiB"}, 2, {"64.00 MiB allowed", "--memory"});
-  check_refused({"solve", graph, "--solver", "pumpkin", "--memory", "lots"}, 2, {"lots"});
+  check_error({"solve", graph, "--solver", "pumpkin"}, 2, {"40 readers", "needs", "2.00 GiB allowed"});
+  check_error({"solve", graph, "--solver", "pumpkin", "--memory", "64MiB"}, 2, {"64.00 MiB allowed", "--memory"});
+  check_error({"solve", graph, "--solver", "pumpkin", "--memory", "lots"}, 2, {"lots"});
   // The general solver does what it can within the time.
   const Json json = run_json({"solve", graph, "--solver", "order", "-t", "1s"});
   CHECK(json["valid"] == true);
@@ -83,11 +70,11 @@ TEST_CASE("a pumpkin too wide for the table says what it needs before it starts"
 
 TEST_CASE("an order solver's infeasible is about orders alone") {
   const auto [folder, graph] = Diamond{};
-  check_refused({"solve", graph, "--solver", "order", "--budget", "50"}, 3, {"without recomputation", "--solver auto"});
+  check_error({"solve", graph, "--solver", "order", "--budget", "50"}, 3, {"without recomputation", "--solver auto"});
   CHECK(run_json({"solve", graph, "--solver", "auto", "--budget", "50"})["recomputed"] == 1);
   const Json info = run_json({"info", graph, "--solver", "order", "--budget", "50"}, 3);
   check_fields(info, {{"fits", false}, {"fits_scope", "without recomputation"}, {"fits_with_solver", "auto"}});
-  CHECK(info["verdict"].get<std::string>().find("fits with --solver auto") != std::string::npos);
+  CHECK(contains(info["verdict"], "fits with --solver auto"));
 }
 
 TEST_CASE("the flag --forward leaves the backward nodes out of models and files") {
@@ -95,9 +82,9 @@ TEST_CASE("the flag --forward leaves the backward nodes out of models and files"
   const std::string file = folder / "g.json";
   const Words ffn = {"ffn", "--batch", "4", "--layers", "3", "--width", "8"};
   run_json(Words{"model"} + ffn + Words{"-o", file});
-  const auto graph = cairn::core::load_graph(file);
+  const auto graph = core::load_graph(file);
   std::int64_t forward = 0;
-  for (cairn::core::NodeId v = 0; v < graph.node_count(); ++v) forward += graph.backward(v) ? 0 : 1;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) forward += graph.backward(v) ? 0 : 1;
   const Json from_model = run_json(Words{"solve"} + ffn + Words{"--forward", "--solver", "order"});
   check_fields(from_model, {{"nodes", forward}, {"status", "optimal"}});
   const Json from_file = run_json({"solve", file, "--forward", "--solver", "order"});
@@ -108,4 +95,4 @@ TEST_CASE("the flag --forward leaves the backward nodes out of models and files"
 
 }  // namespace
 
-}  // namespace cairn::order_test
+}  // namespace cairn::tests::order_test

@@ -4,19 +4,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
-namespace cairn::pareto_test {
+namespace cairn::tests::pareto_test {
 namespace {
-
-using cairn::tests::check_fields;
-using test::check_error;
-using test::Diamond;
-using test::diamond_graph;
-using test::Folder;
-using test::run_command;
-using test::run_json;
-using test::operator+;
-using test::Words;
-using Json = nlohmann::json;
 
 /// A training step with work for every budget.
 std::string write_ffn(const Folder& folder) {
@@ -61,30 +50,28 @@ TEST_CASE("pareto gives the whole curve, and every output tells the same") {
     CHECK(evaluation.cost == cost);
     knees += point["knee"] == true ? 1 : 0;
     const auto column = [&](const char* key) { return std::to_string(point[key].get<std::int64_t>()); };
-    CHECK(test::read_text(folder / "c.csv")
-              .find("\n" + column("budget_bytes") + "," + column("peak_bytes") + "," + column("planned_bytes") + "," +
-                    column("cost") + ",") != std::string::npos);
+    CHECK(contains(read_text(folder / "c.csv"), "\n" + column("budget_bytes") + "," + column("peak_bytes") + "," +
+                                                    column("planned_bytes") + "," + column("cost") + ","));
   }
   CHECK(knees == 1);
   CHECK(json["knee"]["knee"] == true);
-  CHECK(json["knee_definition"].get<std::string>().find("straight line") != std::string::npos);
-  CHECK(test::read_text(folder / "c.csv").rfind(csv, 0) == 0);
-  CHECK(test::read_text(folder / "c.svg").rfind("<svg xmlns=", 0) == 0);
-  CHECK(test::read_text(folder / "c.svg").find("knee: ") != std::string::npos);
-  const std::string page = test::read_text(folder / "c.html");
+  CHECK(contains(json["knee_definition"], "straight line"));
+  CHECK(read_text(folder / "c.csv").rfind(csv, 0) == 0);
+  CHECK(read_text(folder / "c.svg").rfind("<svg xmlns=", 0) == 0);
+  CHECK(contains(read_text(folder / "c.svg"), "knee: "));
+  const std::string page = read_text(folder / "c.html");
   CHECK(page.rfind("<!DOCTYPE html>", 0) == 0);
-  CHECK(page.find("(knee)") != std::string::npos);
+  CHECK(contains(page, "(knee)"));
 
   const auto table = run_command(words);
   CHECK(table.code == 0);
-  CHECK(table.out.find("<- knee\n") != std::string::npos);
-  CHECK(table.out.find("\nstopped after ") != std::string::npos);
+  check_says(table.out, {"<- knee\n", "\nstopped after "});
   CHECK(run_json(words)["points"] == points);  // within a limit of work, always the same
 }
 
 TEST_CASE("the schedules of a curve are not written to standard output") {
   const auto [folder, graph] = Diamond{};
-  check_error(run_command({"pareto", graph, "--schedules", "-"}), 2,
+  check_error({"pareto", graph, "--schedules", "-"}, 2,
               {"--schedules - is standard output, which is not a folder; name one"});
   CHECK_FALSE(std::filesystem::exists("-"));
 }
@@ -98,10 +85,10 @@ TEST_CASE("pareto takes budgets, and says which cannot be met") {
   CHECK(points[2]["status"] == "infeasible");
   CHECK(points[2]["cost"].is_null());
   CHECK(points[2]["gap_pct"].is_null());
-  CHECK(run_command({"pareto", graph, "--budgets", "49,60"}).out.find("infeasible") != std::string::npos);
+  CHECK(contains(run_command({"pareto", graph, "--budgets", "49,60"}).out, "infeasible"));
 
-  check_error(run_command({"pareto", graph, "--budgets", "48,49"}), 3, {"49 bytes", "lower bound is 50 bytes"});
-  check_error(run_command({"pareto", graph, "--budgets", "55", "--solver", "none"}), 4,
+  check_error({"pareto", graph, "--budgets", "48,49"}, 3, {"49 bytes", "lower bound is 50 bytes"});
+  check_error({"pareto", graph, "--budgets", "55", "--solver", "none"}, 4,
               {"55 bytes", "the least budget known to suffice is 60 bytes (100.0%)", "because the solver finished",
                "--time-limit"});
 }
@@ -127,11 +114,11 @@ TEST_CASE("pareto --peak-only has budgets of peak") {
     CHECK(point["peak_bytes"] <= point["budget_bytes"]);
   }
   CHECK(json["points"][1]["budget_bytes"].get<std::int64_t>() == (baseline * 80 + 99) / 100);  // of sizes as they are
-  CHECK(run_command(words).out.find("90.0%        -        ") != std::string::npos);
-  CHECK(test::read_text(folder / "c.html").find("\"memory\":\"peak memory\"") != std::string::npos);
+  CHECK(contains(run_command(words).out, "90.0%        -        "));
+  CHECK(contains(read_text(folder / "c.html"), "\"memory\":\"peak memory\""));
 
   // Where no plan is as low as the peak, only budgets of peak are met.
-  const std::string gaps = folder.write("gaps.json", test::fragmenting_graph());
+  const std::string gaps = folder.write("gaps.json", fragmenting_graph());
   const Words fixed = {"pareto", gaps, "--order", "fixed", "--solver", "none", "--budgets", "400"};
   CHECK(run_command(fixed).code == 4);
   CHECK(run_json(fixed + Words{"--peak-only"})["points"][0]["peak_bytes"] == 400);
@@ -143,10 +130,10 @@ TEST_CASE("pareto hands a tree decomposition to the solver, and names a backend 
   REQUIRE(run_command({"info", graph, "--td", td, "-t", "1s", "-q"}).code == 0);
   const Json json = run_json({"pareto", graph, "--solver", "tw", "--td", td, "--budgets", "60,50"});
   CHECK(json["points"][1]["cost"] == 11);
-  check_error(run_command({"pareto", graph, "--td", td, "--solver", "greedy"}), 2, {"decomposition"});
-  check_error(run_command({"pareto", graph, "--td", folder / "none.td"}), 2, {"none.td"});
-  check_error(run_command({"pareto", graph, "--backend", "abacus"}), 2, {"abacus"});
-  check_error(run_command({"pareto", graph, "--td", td, "--csv", td}), 2, {"--csv", "--td"});
+  check_error({"pareto", graph, "--td", td, "--solver", "greedy"}, 2, {"decomposition"});
+  check_error({"pareto", graph, "--td", folder / "none.td"}, 2, {"none.td"});
+  check_error({"pareto", graph, "--backend", "abacus"}, 2, {"abacus"});
+  check_error({"pareto", graph, "--td", td, "--csv", td}, 2, {"--csv", "--td"});
 }
 
 TEST_CASE("pareto ends by a proof, or says that most of its limit brought nothing") {
@@ -172,36 +159,30 @@ TEST_CASE("pareto never returns less than it started from") {
 
 TEST_CASE("pareto refuses what it cannot do, in a line") {
   const auto [folder, graph] = Diamond{};
-  check_error(run_command({"pareto", graph, "--points", "1"}), 2, {"--points"});
-  check_error(run_command({"pareto", graph, "--points", "many"}), 2, {"--points"});
-  check_error(run_command({"pareto", graph, "--points", "4", "--budgets", "80%"}), 2, {"--points", "--budgets"});
-  check_error(run_command({"pareto", graph, "--budgets", "80%,much"}), 2, {"'much'"});
-  check_error(run_command({"pareto", graph, "--budgets", "80%,-1"}), 2, {"'-1'", "negative"});
-  check_error(run_command({"pareto", graph, "--csv", folder / "no/c.csv"}), 2, {"no/c.csv", "folder"});
-  check_error(run_command({"pareto", graph, "--csv", graph}), 2, {"--csv", "GRAPH"});
-  check_error(run_command({"pareto", graph, "--csv", folder / "x", "--svg", folder / "x"}), 2, {"--csv", "--svg"});
-  check_error(run_command({"pareto", graph, "--schedules", graph}), 2, {"--schedules", "folder"});
-  check_error(run_command({"pareto", graph, "--solver", "nobody"}), 2, {"nobody"});
-  check_error(run_command({"pareto", folder / "none.json"}), 2, {"none.json"});
-  check_error(run_command({"pareto", graph, "--start", folder / "none.json"}), 2, {"none.json"});
-  CHECK(test::read_text(graph) == diamond_graph());
+  check_error({"pareto", graph, "--points", "1"}, 2, {"--points"});
+  check_error({"pareto", graph, "--points", "many"}, 2, {"--points"});
+  check_error({"pareto", graph, "--points", "4", "--budgets", "80%"}, 2, {"--points", "--budgets"});
+  check_error({"pareto", graph, "--budgets", "80%,much"}, 2, {"'much'"});
+  check_error({"pareto", graph, "--budgets", "80%,-1"}, 2, {"'-1'", "negative"});
+  check_error({"pareto", graph, "--csv", folder / "no/c.csv"}, 2, {"no/c.csv", "folder"});
+  check_error({"pareto", graph, "--csv", graph}, 2, {"--csv", "GRAPH"});
+  check_error({"pareto", graph, "--csv", folder / "x", "--svg", folder / "x"}, 2, {"--csv", "--svg"});
+  check_error({"pareto", graph, "--schedules", graph}, 2, {"--schedules", "folder"});
+  check_error({"pareto", graph, "--solver", "nobody"}, 2, {"nobody"});
+  check_error({"pareto", folder / "none.json"}, 2, {"none.json"});
+  check_error({"pareto", graph, "--start", folder / "none.json"}, 2, {"none.json"});
+  CHECK(read_text(graph) == diamond_graph());
 }
 
 TEST_CASE("Ctrl-C keeps the points that are known and exits with 130") {
   const Folder folder;
   const std::string path = folder / "large.json";
   REQUIRE(run_command({"generate", "random", "--nodes", "4000", "--edges", "8000", "-q", "-o", path}).code == 0);
-  test::Child child({"pareto", path, "--time-limit", "10m", "--csv", folder / "c.csv", "--json"});
-  child.wait_for_interrupt_handler();
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  child.interrupt();
-  const test::Outcome outcome = child.wait();
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 130);
-  CHECK(outcome.err.find("interrupted; ") != std::string::npos);
+  const Outcome outcome = interrupted({"pareto", path, "--time-limit", "10m", "--csv", folder / "c.csv", "--json"});
+  CHECK(contains(outcome.err, "interrupted; "));
   const Json json = outcome.json();
   check_fields(json, {{"interrupted", true}, {"stopped", "interrupted"}});
-  CHECK(test::read_text(folder / "c.csv").rfind("budget_bytes,", 0) == 0);
+  CHECK(read_text(folder / "c.csv").rfind("budget_bytes,", 0) == 0);
 }
 
-}  // namespace cairn::pareto_test
+}  // namespace cairn::tests::pareto_test

@@ -12,22 +12,14 @@
 #include "cairn/tests/solvers/plan/plan_cases.h"
 #include "cairn/tests/support/report_data.h"
 
-namespace cairn::plan_test {
+namespace cairn::tests::plan_test {
 namespace {
-
-using cairn::tests::check_fields;
-using test::operator+;
-using test::Words;
-using Json = nlohmann::json;
-using test::check_error;
-using test::Folder;
-using test::run_command;
 
 const std::string kExample = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n";
 
-Json json_of(const Words& words, int code = 0) { return test::run_json(Words{"plan"} + words, code); }
+Json json_of(const Words& words, int code = 0) { return run_json(Words{"plan"} + words, code); }
 
-Json report_data(const std::string& path) { return test::data_of_page(test::read_text(path)); }
+Json report_data(const std::string& path) { return data_of_page(read_text(path)); }
 
 /// The plan that a CSV holds, each buffer at its fixed offset.
 core::Plan plan_in(const std::vector<core::BufferSpec>& specs) {
@@ -41,14 +33,20 @@ core::Plan plan_in(const std::vector<core::BufferSpec>& specs) {
   return plan;
 }
 
+/// What is wrong with the plan in `output` for the buffers in `csv`; empty: nothing.
+std::string plan_faults(const std::string& csv, const std::string& output,
+                        const std::vector<core::AddressRange>& forbidden = {}) {
+  return core::check_specs(core::load_minimalloc_csv(csv), forbidden, plan_in(core::load_minimalloc_csv(output)));
+}
+
 /// A rectangle of bytes and times cut into buffers: full to the last byte at all times, so that its least height is
 /// known, and with too many of them to be found while a test waits.
 constexpr std::int64_t kHardHeight = 1 << 20;
 std::string hard_problem() {
-  tests::Random random(7);
+  Random random(7);
   std::string csv = "id,lower,upper,size\n";
   int id = 0;
-  for (const auto& b : tests::full_problem(random, tests::FullKind::partition, kHardHeight, 4000))
+  for (const auto& b : full_problem(random, FullKind::partition, kHardHeight, 4000))
     csv += fmt::format("{},{},{},{}\n", id++, b.first, b.end, b.upper - b.lower);
   return csv;
 }
@@ -67,8 +65,8 @@ TEST_CASE("plan says how good a plan is") {
                       {"timed_out", false}});
   CHECK(json["seconds"].get<double>() >= 0);
   check_fields(json, {{"capacity_bytes", 12}, {"fits", true}});
-  const test::Outcome table = run_command({"plan", "--buffers", csv});
-  CHECK(table.out.find("12 bytes: proved least") != std::string::npos);
+  const Outcome table = run_command({"plan", "--buffers", csv});
+  CHECK(contains(table.out, "12 bytes: proved least"));
 
   for (const Words& words : {Words{"--minimize"},
                              {"--minimize", "--capacity", "20"},
@@ -96,7 +94,7 @@ TEST_CASE("a capacity that is proved too small is exit code 3 with the buffers t
     CHECK_FALSE(std::filesystem::exists(folder / "no.csv"));
   }
   check_error(
-      run_command({"plan", "--buffers", csv, "--capacity", "11"}), 3,
+      {"plan", "--buffers", csv, "--capacity", "11"}, 3,
       {"fits into 11 bytes\n  12 bytes are live at once\n", "  3 buffers alone do not fit: b", "12 bytes are known"});
 }
 
@@ -106,25 +104,20 @@ TEST_CASE("a plan that is neither found nor excluded is exit code 4") {
   const Json json = json_of({"--buffers", csv, "--capacity", capacity, "--time-limit", "50ms"}, 4);
   check_fields(json, {{"status", "not_found"}, {"fits", false}, {"timed_out", true}, {"proved_bytes", kHardHeight}});
   CHECK(json["planned_bytes"].get<std::int64_t>() > kHardHeight);
-  check_error(run_command({"plan", "--buffers", csv, "--capacity", capacity, "-t", "50ms"}), 4,
+  check_error({"plan", "--buffers", csv, "--capacity", capacity, "-t", "50ms"}, 4,
               {"found no plan", "within 1.00 MiB", "; not proved impossible"});
-  const test::Outcome table = run_command({"plan", "--buffers", csv, "-t", "50ms"});
+  const Outcome table = run_command({"plan", "--buffers", csv, "-t", "50ms"});
   CHECK(table.code == 0);
-  CHECK(table.out.find("above the least, which is 1.00 MiB (1048576 bytes) or more") != std::string::npos);
+  CHECK(contains(table.out, "above the least, which is 1.00 MiB (1048576 bytes) or more"));
 }
 
 TEST_CASE("Ctrl-C in plan writes the best plan and exits with 130") {
   const Folder folder;
   const std::string csv = folder.write("hard.csv", hard_problem()), output = folder / "out.csv";
   for (const Words& more : {Words{"--minimize"}, Words{"--capacity", std::to_string(kHardHeight)}}) {
-    test::Child child(Words{"plan", "--buffers", csv, "--time-limit", "10m", "-o", output, "--json"} + more);
-    child.wait_for_interrupt_handler();
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    child.interrupt();
-    const test::Outcome outcome = child.wait();
-    INFO(outcome.err);
-    REQUIRE(outcome.code == 130);
-    CHECK(outcome.err.find("interrupted; the best plan so far needs") != std::string::npos);
+    const Outcome outcome =
+        interrupted(Words{"plan", "--buffers", csv, "--time-limit", "10m", "-o", output, "--json"} + more);
+    CHECK(contains(outcome.err, "interrupted; the best plan so far needs"));
     const core::Plan plan = plan_in(core::load_minimalloc_csv(output));
     CHECK(core::check_specs(core::load_minimalloc_csv(csv), {}, plan) == "");
     CHECK(outcome.json()["planned_bytes"] == plan.bytes);
@@ -148,7 +141,7 @@ TEST_CASE("plan honours every column, and its output is a problem again") {
   CHECK(placed[1].offset == 0);
   CHECK(placed[1].alignment == 256);
   json_of({"--buffers", output, "-o", again});
-  CHECK(test::read_text(again) == test::read_text(output));
+  CHECK(read_text(again) == read_text(output));
 }
 
 TEST_CASE("plan keeps off forbidden addresses and out of the seams between banks") {
@@ -156,8 +149,7 @@ TEST_CASE("plan keeps off forbidden addresses and out of the seams between banks
   const std::string csv = folder.write("b.csv", "id,lower,upper,size\na,0,9,6\nb,0,9,6\nc,0,9,3\n");
   const std::string output = folder / "out.csv";
   json_of({"--buffers", csv, "--bank", "8", "--bank", "10", "-o", output});
-  CHECK(core::check_specs(core::load_minimalloc_csv(csv), std::vector<core::AddressRange>{{8, 8}},
-                          plan_in(core::load_minimalloc_csv(output))) == "");
+  CHECK(plan_faults(csv, output, {{8, 8}}) == "");
   // 20 bytes are enough in one piece, but not in pieces of 5.
   CHECK(json_of({"--buffers", csv, "--capacity", "20"})["fits"] == true);
   const auto pieces =
@@ -166,8 +158,7 @@ TEST_CASE("plan keeps off forbidden addresses and out of the seams between banks
 
   const Json json = json_of({"--buffers", csv, "--forbid", "0:6", "--forbid", "12:14", "-o", output});
   CHECK(json["planned_bytes"] == 23);
-  CHECK(core::check_specs(core::load_minimalloc_csv(csv), std::vector<core::AddressRange>{{0, 6}, {12, 14}},
-                          plan_in(core::load_minimalloc_csv(output))) == "");
+  CHECK(plan_faults(csv, output, {{0, 6}, {12, 14}}) == "");
 }
 
 TEST_CASE("a fixed offset beyond the capacity proves that no plan fits") {
@@ -177,18 +168,20 @@ TEST_CASE("a fixed offset beyond the capacity proves that no plan fits") {
   const std::string top = folder.write("top.csv", fixed + "none,0,5,0,99\n"), page = folder / "p.html";
   for (const Words& words : {Words{"--capacity", "16"}, {"--capacity", "16", "--minimize"}, {"--bank", "16"}}) {
     const Words command = Words{"plan", "--buffers", csv, "-o", folder / "o.csv", "--report", page} + words;
-    check_error(run_command(command), 3,
-                {"high.csv' fits into 16", "'high'", "beyond the capacity of 16", "are known to suffice"});
+    check_error(command, 3, {"high.csv' fits into 16", "'high'", "beyond the capacity of 16", "are known to suffice"});
     CHECK(!std::filesystem::exists(folder / "o.csv"));
     CHECK(std::filesystem::exists(page));
-    const auto json = test::run_json(command, 3);
-    check_fields(json, {{"status", "infeasible"}, {"fits", false}, {"capacity_bytes", 16}, {"exit_code", 3}});
-    CHECK(json["conflict"] == nlohmann::json({"high"}));
-    CHECK(json["conflict_irreducible"] == true);
+    const auto json = run_json(command, 3);
+    check_fields(json, {{"status", "infeasible"},
+                        {"fits", false},
+                        {"capacity_bytes", 16},
+                        {"exit_code", 3},
+                        {"conflict", Json({"high"})},
+                        {"conflict_irreducible", true}});
     const std::int64_t suffices = json["planned_bytes"];
     CHECK(suffices >= 27);
     CHECK(run_command({"plan", "--buffers", csv, "--capacity", std::to_string(suffices)}).code == 0);
-    check_error(run_command(Words{"plan", "--buffers", top} + words), 3, {"99"});
+    check_error(Words{"plan", "--buffers", top} + words, 3, {"99"});
   }
 }
 
@@ -198,59 +191,47 @@ TEST_CASE("hints are the offsets of an earlier plan, by id") {
   const std::string earlier = folder.write("p.csv", "offset,id,lower,upper,size\n3,b,0,9,6\n9,a,0,9,6\n0,old,0,9,3\n");
   const std::string output = folder / "out.csv";
   CHECK(json_of({"--buffers", csv, "--hints", earlier, "-o", output})["planned_bytes"] == 15);
-  CHECK(core::check_specs(core::load_minimalloc_csv(csv), {}, plan_in(core::load_minimalloc_csv(output))) == "");
-  check_error(run_command({"plan", "--buffers", csv, "--hints", csv}), 2, {"b.csv", "no buffer has an offset"});
-  check_error(run_command({"plan", "--buffers", csv, "--hints", folder / "none.csv"}), 2, {"none.csv"});
-  check_error(run_command({"plan", "--buffers", csv, "--hints", earlier, "-o", earlier}), 2, {"-o", "--hints"});
+  CHECK(plan_faults(csv, output) == "");
+  check_error({"plan", "--buffers", csv, "--hints", csv}, 2, {"b.csv", "no buffer has an offset"});
+  check_error({"plan", "--buffers", csv, "--hints", folder / "none.csv"}, 2, {"none.csv"});
+  check_error({"plan", "--buffers", csv, "--hints", earlier, "-o", earlier}, 2, {"-o", "--hints"});
 }
 
 TEST_CASE("bad input of plan is one line and exit code 2") {
   const Folder folder;
   const std::string csv = folder.write("b.csv", kExample);
   const auto check_option = [&](const Words& words, const Words& fragments) {
-    check_error(run_command(Words{"plan", "--buffers", csv} + words), 2, fragments);
+    check_error(Words{"plan", "--buffers", csv} + words, 2, fragments);
   };
   const auto check_rows = [&](const std::string& text, const Words& fragments, const Words& words = {}) {
     const std::string bad = folder.write("bad.csv", text);
-    check_error(run_command(Words{"plan", "--buffers", bad} + words), 2, fragments + Words{"bad.csv"});
+    check_error(Words{"plan", "--buffers", bad} + words, 2, fragments + Words{"bad.csv"});
   };
   const std::string head = "id,lower,upper,size", fixed = head + ",offset\n";
-  SECTION("capacity") {
-    for (const std::string capacity : {"0", "-1", "0MiB", "much", "99999999999GiB"})
-      check_option({"--capacity", capacity}, {"--capacity '" + capacity + "'", "above 0"});
-  }
-  SECTION("banks") {
-    check_option({"--bank", "0"}, {"--bank '0'"});
-    check_option({"--bank", "8", "--capacity", "16"}, {"--capacity", "sum of the banks"});
-    check_option({"--bank", "4000000000GiB", "--bank", "4000000000GiB"}, {"2^62"});
-  }
-  SECTION("forbidden ranges") {
-    for (const std::string range : {"4096", "8:4", "8:8", "-4:8", "a:b", ":", "1:", "1:2:3", "5%:7"})
-      check_option({"--forbid=" + range}, {"--forbid '" + range + "' is not a range of addresses", "4096:8192"});
-  }
-  SECTION("time limit") { check_option({"--time-limit", "soon"}, {"soon"}); }
-  SECTION("rows") {
-    check_rows(head + "\na,0,2,1\nb,3,3,1\n", {"line 3", "upper (3) must be above lower (3)"});
-    check_rows(head + "\na,0,2,-1\n", {"line 2", "size is -1"});
-    check_rows("id,lower,size\na,0,2\n", {"line 1", "'upper' is missing"});
-    check_rows(head + "\na,0,2,4611686018427387000\nb,5,6,4611686018427387000\n", {"line 3", "2^62"});
-    check_rows(head + ",alignment\na,0,2,8,0\n", {"line 2", "alignment is 0"});
-    check_rows(fixed + "a,0,2,8,-8\n", {"line 2", "offset is -8"});
-    check_rows(head + ",gaps\na,0,9,8,7-12\n", {"line 2", "'7-12'", "lifetime 0-9"});
-    check_rows(head + ",gaps\na,0,9,8,5-7@0:16\n", {"line 2", "windows", "not supported"});
-  }
-  SECTION("offsets that contradict each other") {
-    check_rows(fixed + "first,0,5,8,0\nfree,0,9,8,\nsecond,4,9,8,7\n", {"'first'", "'second'", "overlap"});
-    check_rows(fixed + "a,0,5,8,12\n", {"'a'", "wall at 16"}, {"--bank", "16", "--bank", "16"});
-    check_rows(fixed + "a,0,5,8,12\n", {"'a'", "forbidden bytes [16, 32)"}, {"--forbid", "16:32"});
-    check_rows(fixed + "a,0,5,8,12\n", {"'a'", "not aligned to 8"}, {"--alignment", "8"});
-  }
-  SECTION("options of --buffers without it") {
-    const std::string graph = folder.write("g.json", test::diamond_graph());
-    for (const Words& words :
-         {Words{"--capacity", "9"}, {"--bank", "9"}, {"--forbid", "0:9"}, {"--hints", csv}, {"--minimize"}})
-      check_error(run_command(Words{"plan", graph, "s.json"} + words), 2, {words[0], "--buffers"});
-  }
+  for (const std::string capacity : {"0", "-1", "0MiB", "much", "99999999999GiB"})
+    check_option({"--capacity", capacity}, {"--capacity '" + capacity + "'", "above 0"});
+  check_option({"--bank", "0"}, {"--bank '0'"});
+  check_option({"--bank", "8", "--capacity", "16"}, {"--capacity", "sum of the banks"});
+  check_option({"--bank", "4000000000GiB", "--bank", "4000000000GiB"}, {"2^62"});
+  for (const std::string range : {"4096", "8:4", "8:8", "-4:8", "a:b", ":", "1:", "1:2:3", "5%:7"})
+    check_option({"--forbid=" + range}, {"--forbid '" + range + "' is not a range of addresses", "4096:8192"});
+  check_option({"--time-limit", "soon"}, {"soon"});
+  check_rows(head + "\na,0,2,1\nb,3,3,1\n", {"line 3", "upper (3) must be above lower (3)"});
+  check_rows(head + "\na,0,2,-1\n", {"line 2", "size is -1"});
+  check_rows("id,lower,size\na,0,2\n", {"line 1", "'upper' is missing"});
+  check_rows(head + "\na,0,2,4611686018427387000\nb,5,6,4611686018427387000\n", {"line 3", "2^62"});
+  check_rows(head + ",alignment\na,0,2,8,0\n", {"line 2", "alignment is 0"});
+  check_rows(fixed + "a,0,2,8,-8\n", {"line 2", "offset is -8"});
+  check_rows(head + ",gaps\na,0,9,8,7-12\n", {"line 2", "'7-12'", "lifetime 0-9"});
+  check_rows(head + ",gaps\na,0,9,8,5-7@0:16\n", {"line 2", "windows", "not supported"});
+  check_rows(fixed + "first,0,5,8,0\nfree,0,9,8,\nsecond,4,9,8,7\n", {"'first'", "'second'", "overlap"});
+  check_rows(fixed + "a,0,5,8,12\n", {"'a'", "wall at 16"}, {"--bank", "16", "--bank", "16"});
+  check_rows(fixed + "a,0,5,8,12\n", {"'a'", "forbidden bytes [16, 32)"}, {"--forbid", "16:32"});
+  check_rows(fixed + "a,0,5,8,12\n", {"'a'", "not aligned to 8"}, {"--alignment", "8"});
+  const std::string graph = folder.write("g.json", diamond_graph());
+  for (const Words& words :
+       {Words{"--capacity", "9"}, {"--bank", "9"}, {"--forbid", "0:9"}, {"--hints", csv}, {"--minimize"}})
+    check_error(Words{"plan", graph, "s.json"} + words, 2, {words[0], "--buffers"});
 }
 
 TEST_CASE("the page of a plan") {
@@ -270,7 +251,7 @@ TEST_CASE("the page of a plan") {
     check_fields(data["levels"].back(), {{"name", "capacity"}, {"bytes", 150}});
   }
   SECTION("of a schedule") {
-    const std::string graph = folder.write("g.json", test::diamond_graph()), schedule = folder / "s.json";
+    const std::string graph = folder.write("g.json", diamond_graph()), schedule = folder / "s.json";
     REQUIRE(run_command({"solve", graph, "--solver", "none", "-q", "-o", schedule}).code == 0);
     const Json json = json_of({graph, schedule, "--report", page, "--time-limit", "1s"});
     check_fields(json, {{"status", "optimal"}, {"proved_bytes", 60}});
@@ -308,4 +289,4 @@ TEST_CASE("the page of a plan") {
   }
 }
 
-}  // namespace cairn::plan_test
+}  // namespace cairn::tests::plan_test

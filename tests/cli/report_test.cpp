@@ -5,16 +5,8 @@
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/support/report_data.h"
 
-namespace cairn::report_test {
+namespace cairn::tests::report_test {
 namespace {
-
-using cairn::tests::check_fields;
-using test::Diamond;
-using test::Folder;
-using test::run_command;
-using test::operator+;
-using test::Words;
-using Json = nlohmann::json;
 
 const Words kModel{"resnet18", "--batch", "1", "--image", "32"};
 
@@ -24,10 +16,8 @@ struct Told {
 };
 Told told_by(const Folder& folder, const Words& words) {
   const std::string page = folder / "r.html";
-  const test::Outcome outcome = run_command(words + Words{"--report", page, "--json"});
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-  return {outcome.json(), test::data_of_page(test::read_text(page))};
+  const Json json = run_json(words + Words{"--report", page});
+  return {json, data_of_page(read_text(page))};
 }
 
 }  // namespace
@@ -50,20 +40,18 @@ TEST_CASE("the page of info has the schedules of the least budget and of the one
   CHECK(data["command"] == "cairn info");
   REQUIRE(data["tracks"].size() == 3);
   CHECK(data["tracks"][0]["peak"]["bytes"] == json["baseline_peak_bytes"]);
-  CHECK(data["tracks"][1]["arena_bytes"] == json["least_budget"]["planned_bytes"]);
-  CHECK(data["tracks"][1]["cost"] == json["least_budget"]["cost"]);
+  check_fields(data["tracks"][1],
+               {{"arena_bytes", json["least_budget"]["planned_bytes"]}, {"cost", json["least_budget"]["cost"]}});
   CHECK(data["tracks"][2]["arena_bytes"] <= json["budget_bytes"]);
   CHECK(data["tracks"][2]["cost"] == json["cost_within_budget"]);
 }
 
 TEST_CASE("a report is refused where it would overwrite an input") {
   const auto [folder, graph] = Diamond{};
-  for (const std::string command : {"info", "solve"})
-    test::check_error(run_command({command, graph, "--report", graph}), 2, {"--report"});
-  CHECK(test::read_text(graph) == test::diamond_graph());
-  test::check_error(
-      run_command({"solve", graph, "--solver", "tw", "--sweep", folder / "c.csv", "--report", folder / "r"}), 2,
-      {"--report", "--sweep"});
+  for (const std::string command : {"info", "solve"}) check_error({command, graph, "--report", graph}, 2, {"--report"});
+  CHECK(read_text(graph) == diamond_graph());
+  check_error({"solve", graph, "--solver", "tw", "--sweep", folder / "c.csv", "--report", folder / "r"}, 2,
+              {"--report", "--sweep"});
 }
 
-}  // namespace cairn::report_test
+}  // namespace cairn::tests::report_test

@@ -12,32 +12,16 @@
 #include "cairn/report/words.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
+#include "cairn/tests/support/parts.h"
 
-namespace cairn::said_test {
+namespace cairn::tests::said_test {
 namespace {
-
-using test::check_error;
-using test::Diamond;
-using test::diamond_graph;
-using test::Folder;
-using test::kFfn;
-using tests::contains;
-using test::operator+;
-using test::run_command;
-using test::run_json;
-using test::Words;
-using Json = nlohmann::json;
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   return lines;
-}
-
-std::string replaced(std::string text, const std::string& part, const std::string& by) {
-  text.replace(text.find(part), part.size(), by);
-  return text;
 }
 
 /// Within 50 bytes `a` must run three times, which costs more than twice what running every node once does.
@@ -58,22 +42,21 @@ TEST_CASE("the verdict of an error is one line of at most 160 characters, whatev
   const Folder folder;
   const std::string name = std::string(200, 'x') + "\\n" + std::string(200, 'y');
   const std::string graph = folder.write("g.json", replaced(diamond_graph(), "tiny", name));
-  const std::string gaps = folder.write("gaps.json", replaced(test::fragmenting_graph(), "gaps", name));
+  const std::string gaps = folder.write("gaps.json", replaced(fragmenting_graph(), "gaps", name));
   for (const Words& words : {Words{"solve", graph, "--budget", "49"}, Words{"run", graph, "--budget", "49"},
                              Words{"info", graph, "--budget", "49"}, Words{"pareto", graph, "--budgets", "49"},
                              Words{"solve", graph, "--budget", "55", "--order", "input", "--max-occurrences", "1"},
                              Words{"solve", graph, "--max-cost", "9"}, Words{"solve", graph, "--device-memory", "1MiB"},
                              Words{"info", graph, "--device-memory", "1MiB"}}) {
     CAPTURE(words);
-    const auto outcome = run_command(words + Words{"-q"});
-    check_error(outcome, 3, {"xxx...yyy"});
+    check_error(words + Words{"-q"}, 3, {"xxx...yyy"});
   }
   for (const Words& words : {Words{"solve", graph, "--budget", "55", "--solver", "none"},
                              Words{"info", graph, "--budget", "55", "--solver", "none"},
                              Words{"pareto", graph, "--budgets", "55", "--solver", "none"},
                              Words{"solve", gaps, "--order", "fixed", "--solver", "none", "--budget", "400"}}) {
     CAPTURE(words);
-    check_error(run_command(words + Words{"-q"}), 4, {"xxx...yyy"});
+    check_error(words + Words{"-q"}, 4, {"xxx...yyy"});
   }
 }
 
@@ -106,8 +89,7 @@ TEST_CASE("errors say sizes without eleven digits, and no percentage twice") {
   CHECK(std::set<std::string>(shares.begin(), shares.end()).size() == shares.size());
   // Bytes are exact where they are what tells two sizes apart.
   const std::string close = run_command(Words{"solve"} + kFfn + Words{"--budget", "12287"}).err;
-  CHECK(contains(close, "fits into 12.00 KiB (12287 bytes, "));
-  CHECK(contains(close, "the lower bound is 12.00 KiB (12288 bytes, "));
+  check_says(close, {"fits into 12.00 KiB (12287 bytes, ", "the lower bound is 12.00 KiB (12288 bytes, "});
 }
 
 TEST_CASE("the least budget that is said is met as it is said") {
@@ -182,7 +164,7 @@ TEST_CASE("the picture of a curve goes down to the least budget that was asked f
   const std::string svg = folder / "c.svg";
   const Words words = Words{"pareto"} + kFfn + Words{"--budgets", "100%,90%,5%", "--work-limit", "400000"};
   REQUIRE(run_command(words + Words{"--svg", svg, "-q"}).code == 0);
-  const std::string text = test::read_text(svg);
+  const std::string text = read_text(svg);
   const std::size_t begin = text.find("class='bound' d='");
   REQUIRE(begin != std::string::npos);
   const std::string path = text.substr(begin, text.find("'/>", begin) - begin);
@@ -196,16 +178,16 @@ TEST_CASE("the picture of a curve goes down to the least budget that was asked f
 
 TEST_CASE("a page does not call feasible what it calls exceeded") {
   const Folder folder;
-  const std::string graph = folder.write("g.json", test::fragmenting_graph()), page = folder / "p.html";
+  const std::string graph = folder.write("g.json", fragmenting_graph()), page = folder / "p.html";
   const Words fixed = {"solve", graph, "--order", "fixed", "--solver", "none", "--budget", "400", "--report", page};
   // Nothing fits: the best so far is shown, and is not called feasible.
   CHECK(run_command(fixed).code == 4);
-  CHECK(contains(test::read_text(page), "exceeded"));
-  CHECK_FALSE(contains(test::read_text(page), "feasible"));
+  CHECK(contains(read_text(page), "exceeded"));
+  CHECK_FALSE(contains(read_text(page), "feasible"));
   // The budget is on the peak, which is within it.
   CHECK(run_command(fixed + Words{"--peak-only"}).code == 0);
-  CHECK(contains(test::read_text(page), "on the peak, met; 500 B planned"));
-  CHECK_FALSE(contains(test::read_text(page), "exceeded"));
+  CHECK(contains(read_text(page), "on the peak, met; 500 B planned"));
+  CHECK_FALSE(contains(read_text(page), "exceeded"));
 }
 
 TEST_CASE("a graph has one name in every table, error and page") {
@@ -225,11 +207,11 @@ TEST_CASE("a graph has one name in every table, error and page") {
           Words{"info", path, "--budget", "49"}, Words{"solve", path, "--device-memory", "1MiB"}}) {
       CAPTURE(words);
       CHECK(run_json(words, 3)["graph"] == name);
-      check_error(run_command(words + Words{"-q"}), 3, {"'" + name + "'"});
+      check_error(words + Words{"-q"}, 3, {"'" + name + "'"});
     }
     const std::string page = folder / "page.html";
     REQUIRE(run_command({"plan", path, folder / "s.json", "--report", page, "-q"}).code == 0);
-    CHECK(contains(test::read_text(page), "\"title\":\"" + name + "\""));
+    CHECK(contains(read_text(page), "\"title\":\"" + name + "\""));
   };
   check(folder.write("named.json", diamond_graph()), "tiny");
   const std::string anonymous = folder.write("g", replaced(diamond_graph(), R"("name":"tiny",)", ""));
@@ -243,12 +225,12 @@ TEST_CASE("the counters in docs/explain.md are those of the trace that is writte
       run_command(Words{"run", "--backend", "host"} + kFfn + Words{"--budget", "90%", "--trace", trace, "-q"}).code ==
       0);
   std::set<std::string> counters;
-  const Json written = Json::parse(test::read_text(trace));
+  const Json written = read_json(trace);
   for (const Json& event : written["traceEvents"]) {
     if (event["ph"] == "C") counters.insert(event["name"]);
   }
   CHECK(counters.size() == 4);
-  const std::string docs = test::read_text(CAIRN_SOURCE_DIR "/docs/explain.md");
+  const std::string docs = read_text(CAIRN_SOURCE_DIR "/docs/explain.md");
   for (const std::string& counter : counters) {
     INFO(counter);
     CHECK(contains(docs, "`" + counter + "`"));
@@ -259,7 +241,7 @@ TEST_CASE("option --repeat means executions of run, and the depth of a model has
   const Words tiny = {"resnet18", "--batch", "1", "--image", "32", "--classes", "10", "--width", "4"};
   for (const Words& command : {Words{"info"}, Words{"solve"}, Words{"pareto"}, Words{"model"}, Words{"measure"}}) {
     CAPTURE(command);
-    check_error(run_command(command + tiny + Words{"--repeat", "2"}), 2,
+    check_error(command + tiny + Words{"--repeat", "2"}, 2,
                 {"--repeat is for the executions of 'run'", "--depth-multiplier 2"});
   }
   const Json once = run_json(Words{"model"} + tiny);
@@ -278,17 +260,16 @@ TEST_CASE("info and solve take --precision as run does") {
   for (const std::string command : {"info", "solve"}) {
     INFO(command);
     const Json json = run_json(Words{command} + kFfn + half + limit);
-    CHECK(json["fingerprint"] == model["fingerprint"]);
-    CHECK(json["baseline_peak_bytes"] == model["baseline_peak_bytes"]);
+    check_fields(json, {{"fingerprint", model["fingerprint"]}, {"baseline_peak_bytes", model["baseline_peak_bytes"]}});
     CHECK(json["baseline_peak_bytes"] < run_json(Words{command} + kFfn + limit)["baseline_peak_bytes"]);
-    check_error(run_command(Words{command} + kFfn + Words{"--precision", "bf61"}), 2, {"'bf61'", "bf16"});
+    check_error(Words{command} + kFfn + Words{"--precision", "bf61"}, 2, {"'bf61'", "bf16"});
   }
-  const auto [folder, graph] = test::Diamond{};
+  const auto [folder, graph] = Diamond{};
   for (const std::string command : {"info", "solve", "run", "measure"}) {
     INFO(command);
     const Words words = command == "run" ? Words{"-b", "100%"} : Words{};
     for (const std::string precision : {"fp32", "bf16"})
-      check_error(run_command(Words{command, graph, "--precision", precision} + words), 2,
+      check_error(Words{command, graph, "--precision", precision} + words, 2,
                   {"--precision " + precision + " changes nothing", "no node of the graph has an op; drop it"});
   }
 }
@@ -312,8 +293,8 @@ TEST_CASE("info --batch auto says what a sample costs, and takes a limit of cost
   CHECK(run_command(words + Words{"--max-cost", "1000%", "--json"}).json()["batch"] == batch);
   // Of half the bytes a larger batch fits.
   CHECK(run_command(words + Words{"--precision", "bf16", "--json"}).json()["batch"].get<std::int64_t>() > batch);
-  check_error(run_command({"info", "ffn", "--max-cost", "10%"}), 2, {"--max-cost of info is for --batch auto"});
-  check_error(run_command(words + Words{"--max-cost", "cheap"}), 2, {"--max-cost 'cheap' is not a cost"});
+  check_error({"info", "ffn", "--max-cost", "10%"}, 2, {"--max-cost of info is for --batch auto"});
+  check_error(words + Words{"--max-cost", "cheap"}, 2, {"--max-cost 'cheap' is not a cost"});
 }
 
 TEST_CASE("a run without a warm execution shows no percentage of time") {
@@ -335,8 +316,7 @@ TEST_CASE("run says what memory lacks before it searches") {
   for (const Words& words : {Words{"--budget", "100%"}, Words{"--budget", "min"}, Words{"--max-cost", "10%"}}) {
     CAPTURE(words);
     const std::string output = folder / "s.json";
-    check_error(run_command(Words{"run", graph, "--backend", "host", "-o", output} + words), 5,
-                {"arena 2.00 PiB", "are free here"});
+    check_error(Words{"run", graph, "--backend", "host", "-o", output} + words, 5, {"arena 2.00 PiB", "are free here"});
     CHECK_FALSE(std::filesystem::exists(output));  // nothing was searched
   }
 }
@@ -346,10 +326,9 @@ TEST_CASE("two outputs by way of links to one file that is not there yet are tol
   std::filesystem::create_symlink("s.json", folder / "l.json");
   std::filesystem::create_symlink("l.json", folder / "again.json");
   for (const char* link : {"l.json", "again.json"}) {
-    check_error(run_command({"solve", graph, "-o", folder / "s.json", "--plan", folder / link}), 2,
-                {"-o and --plan both write"});
+    check_error({"solve", graph, "-o", folder / "s.json", "--plan", folder / link}, 2, {"-o and --plan both write"});
     CHECK_FALSE(std::filesystem::exists(folder / "s.json"));
   }
 }
 
-}  // namespace cairn::said_test
+}  // namespace cairn::tests::said_test

@@ -10,24 +10,16 @@
 #include "cairn/tests/cli/command.h"
 #include "cairn/tests/cli/simulate_case.h"
 
-namespace cairn::simulate_test {
+namespace cairn::tests::simulate_test {
 namespace {
-
-using cairn::tests::check_fields;
-using test::Folder;
-using test::Outcome;
-using test::run_command;
-using test::run_json;
-using test::operator+;
-using test::Words;
 
 struct Case {
   Folder folder;
-  core::Graph graph = test::sweep_graph();
+  core::Graph graph = sweep_graph();
   std::string path = folder.write("g.json", core::graph_to_json(graph));
 
   Outcome run(const Words& words) const { return run_command(Words{"simulate", path} + words); }
-  nlohmann::json json(const Words& words) const { return run_json(Words{"simulate", path} + words); }
+  Json json(const Words& words) const { return run_json(Words{"simulate", path} + words); }
 };
 
 /// The cells of a CSV file, by rows.
@@ -48,11 +40,10 @@ std::string numbers(const core::Schedule& schedule, const std::string& separator
   return text;
 }
 
-void check_entries(const nlohmann::json& shown, const std::vector<sim::Entry>& entries) {
+void check_entries(const Json& shown, const std::vector<sim::Entry>& entries) {
   REQUIRE(shown.size() == entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    CHECK(shown[i] ==
-          nlohmann::json{{"index", entries[i].index}, {"peak_bytes", entries[i].peak}, {"cost", entries[i].cost}});
+    CHECK(shown[i] == Json{{"index", entries[i].index}, {"peak_bytes", entries[i].peak}, {"cost", entries[i].cost}});
   }
 }
 
@@ -61,7 +52,7 @@ void check_entries(const nlohmann::json& shown, const std::vector<sim::Entry>& e
 TEST_CASE("simulate reports what its candidates are by the definitions") {
   const Case test;
   constexpr std::int64_t kTotal = 3000;
-  const sim::Tally expected = test::plain_sweep(test.graph, {.seed = 5, .moves = 6}, kTotal);
+  const sim::Tally expected = plain_tally(test.graph, {.seed = 5, .moves = 6}, kTotal);
   const std::int64_t budget = expected.quantile(25);
   const auto json =
       test.json({"--random", "3k", "--seed", "5", "--recompute", "6", "--budget", std::to_string(budget)});
@@ -78,8 +69,8 @@ TEST_CASE("simulate reports what its candidates are by the definitions") {
                       {"valid", kTotal},
                       {"invalid", 0}});
   CHECK(json["seconds"] > 0);
-  CHECK(json["baseline_peak_bytes"] == core::evaluate(test.graph, core::baseline_schedule(test.graph)).peak);
-  CHECK(json["lower_bound_peak_bytes"] == core::peak_lower_bound(test.graph));
+  check_fields(json, {{"baseline_peak_bytes", core::evaluate(test.graph, core::baseline_schedule(test.graph)).peak},
+                      {"lower_bound_peak_bytes", core::peak_lower_bound(test.graph)}});
   check_entries(json["top"], expected.top());
   check_entries(json["pareto"], expected.front());
   CHECK(json["pareto"].size() > 1);
@@ -102,12 +93,12 @@ TEST_CASE("simulate reports what its candidates are by the definitions") {
 
 TEST_CASE("simulate takes nodes of several outputs, and pinned ones, which run once") {
   const Folder folder;
-  tests::Random random(19);
+  Random random(19);
   const core::Graph graph =
-      tests::random_graph(random, {.min_nodes = 24, .max_nodes = 24, .several_outputs = true, .pinned = true});
+      random_graph(random, {.min_nodes = 24, .max_nodes = 24, .several_outputs = true, .pinned = true});
   const std::string path = folder.write("g.json", core::graph_to_json(graph));
   const auto json_of = [&](const Words& words) { return run_json(Words{"simulate", path} + words); };
-  const sim::Tally expected = test::plain_sweep(graph, {.seed = 5, .moves = 9}, 2000);
+  const sim::Tally expected = plain_tally(graph, {.seed = 5, .moves = 9}, 2000);
   const auto swept = json_of({"--random", "2k", "--seed", "5", "--recompute", "9"});
   CHECK(swept["valid"] == 2000);
   check_entries(swept["top"], expected.top());
@@ -128,10 +119,10 @@ TEST_CASE("simulate takes nodes of several outputs, and pinned ones, which run o
 
 TEST_CASE("simulate gives the same answer whatever the pieces and threads") {
   const Case test;
-  const auto whole = test::without_circumstances(test.json({"--random", "20000", "--recompute", "3"}));
+  const auto whole = without_circumstances(test.json({"--random", "20000", "--recompute", "3"}));
   for (const Words& words : {Words{"--at-once", "7"}, {"--threads", "1"}, {"--threads", "3", "--at-once", "999"}})
-    CHECK(test::without_circumstances(test.json(Words{"--random", "2e4", "--recompute", "3"} + words)) == whole);
-  CHECK(test::without_circumstances(test.json({"--random", "20k", "--recompute", "3", "--seed", "1"})) != whole);
+    CHECK(without_circumstances(test.json(Words{"--random", "2e4", "--recompute", "3"} + words)) == whole);
+  CHECK(without_circumstances(test.json({"--random", "20k", "--recompute", "3", "--seed", "1"})) != whole);
 }
 
 TEST_CASE("simulate writes the best schedule and a line for each of the best and of the Pareto set") {
@@ -143,7 +134,7 @@ TEST_CASE("simulate writes the best schedule and a line for each of the best and
   CHECK(file.cost == json["best"]["cost"]);
 
   const auto rows = read_csv(csv);
-  CHECK(rows[0] == std::vector<std::string>{"index", "valid", "peak_bytes", "peak_step", "cost", "rank", "pareto"});
+  CHECK(rows[0] == Words{"index", "valid", "peak_bytes", "peak_step", "cost", "rank", "pareto"});
   std::size_t ranked = 0, pareto = 0;
   for (std::size_t r = 1; r < rows.size(); ++r) {
     const auto schedule = sim::generate(test.graph, {.seed = 0, .moves = 6}, std::stoll(rows[r][0]));
@@ -161,39 +152,26 @@ TEST_CASE("simulate writes the best schedule and a line for each of the best and
 
 TEST_CASE("simulate evaluates the schedules of a file in every form") {
   const Case test;
-  tests::Random random(3);
+  Random random(3);
   std::string text = "\xEF\xBB\xBF# made by hand\n\n";
   std::vector<std::pair<std::int64_t, core::Schedule>> lines;
   for (std::int64_t line = 3; line < 103; ++line) {
-    core::Schedule schedule = tests::random_schedule(random, test.graph);
-    if (line % 9 == 0) schedule = tests::random_invalid_schedule(random, test.graph);
+    core::Schedule schedule = random_schedule(random, test.graph);
+    if (line % 9 == 0) schedule = random_invalid_schedule(random, test.graph);
     const bool valid = core::evaluate(test.graph, schedule).valid();
-    switch (line % 5) {
-      case 0:
-        text += "[" + numbers(schedule, ", ") + "]\r\n";
-        break;
-      case 1:
-        text += numbers(schedule, " ") + "\n";
-        break;
-      case 2:
-        text += "  " + numbers(schedule, ",") + "  \n";
-        break;
-      case 3:
-        text += valid ? core::schedule_to_json(test.graph, schedule, "x")
-                      : "{\"steps\":[" + numbers(schedule, ",") + "]}\n";
-        break;
-      default:
-        text += "   \n";
-        continue;
-    }
-    lines.emplace_back(line, schedule);
+    const std::string forms[] = {
+        "[" + numbers(schedule, ", ") + "]\r\n", numbers(schedule, " ") + "\n", "  " + numbers(schedule, ",") + "  \n",
+        valid ? core::schedule_to_json(test.graph, schedule, "x") : "{\"steps\":[" + numbers(schedule, ",") + "]}\n",
+        "   \n"};
+    text += forms[line % 5];
+    if (line % 5 != 4) lines.emplace_back(line, schedule);
   }
   const std::string path = test.folder.write("lines.txt", text), csv = test.folder / "r.csv",
                     best = test.folder / "b.json";
   for (const std::string at_once : {"1000", "3", "1"}) {
     const auto json = test.json({"--schedules", path, "-o", csv, "--best", best, "--at-once", at_once});
     const auto rows = read_csv(csv);
-    CHECK(rows[0] == std::vector<std::string>{"line", "valid", "peak_bytes", "peak_step", "cost"});
+    CHECK(rows[0] == Words{"line", "valid", "peak_bytes", "peak_step", "cost"});
     REQUIRE(rows.size() == lines.size() + 1);
     std::vector<sim::Entry> valid;
     for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -227,7 +205,7 @@ TEST_CASE("simulate evaluates the schedules of a file in every form") {
 TEST_CASE("a schedule file over many lines is one candidate and stdin is a file") {
   const Case test;
   const auto baseline = core::baseline_schedule(test.graph);
-  const auto object = nlohmann::json::parse(core::schedule_to_json(test.graph, baseline, "x"));
+  const auto object = Json::parse(core::schedule_to_json(test.graph, baseline, "x"));
   const std::string pretty = test.folder.write("pretty.json", "# from elsewhere\n" + object.dump(2) + "\n");
   const std::string one_line = test.folder.write("s.json", object.dump() + "\n");
   for (const std::string& path : {pretty, one_line}) {
@@ -235,9 +213,9 @@ TEST_CASE("a schedule file over many lines is one candidate and stdin is a file"
     CHECK(json["candidates"] == 1);
     CHECK(json["best"]["peak_bytes"] == json["baseline_peak_bytes"]);
   }
-  test::Child child({"-c", std::string(CAIRN_BINARY_DIR) + "/bin/cairn simulate " + test.path +
-                               " --schedules - --json < " + one_line},
-                    "", "/bin/sh");
+  Child child({"-c", std::string(CAIRN_BINARY_DIR) + "/bin/cairn simulate " + test.path + " --schedules - --json < " +
+                         one_line},
+              "", "/bin/sh");
   const auto outcome = child.wait();
   REQUIRE(outcome.code == 0);
   CHECK(outcome.json()["candidates"] == 1);
@@ -267,8 +245,8 @@ TEST_CASE("a bad line stops the sweep or is left out as asked") {
     INFO(line);
     const std::string path = test.folder.write("l.txt", good + "# note\n" + good + line + "\n" + good);
     const std::string csv = test.folder / "never.csv";
-    test::check_error(test.run({"--schedules", path, "-o", csv, "--at-once", "2"}), 2,
-                      {path, "line 4", message, "--on-bad-line skip"});
+    check_error(test.run({"--schedules", path, "-o", csv, "--at-once", "2"}), 2,
+                {path, "line 4", message, "--on-bad-line skip"});
     CHECK(!std::filesystem::exists(csv));
     all += good + line + "\n";
   }
@@ -278,7 +256,7 @@ TEST_CASE("a bad line stops the sweep or is left out as asked") {
   REQUIRE(json["bad"].size() == 8);
   for (std::size_t i = 0; i < 8; ++i) {
     CHECK(json["bad"][i]["line"] == 2 * i + 2);
-    CHECK(json["bad"][i]["what"].get<std::string>().find(bad[i].second) != std::string::npos);
+    CHECK(contains(json["bad"][i]["what"], bad[i].second));
   }
 }
 
@@ -293,7 +271,7 @@ TEST_CASE("numbers that are no node make a candidate invalid and do not stop the
   CHECK(json["histogram"].is_null());
   const Outcome people = test.run({"--schedules", path, "--report", test.folder / "r.html"});
   CHECK(people.code == 0);
-  CHECK(people.out.find("no candidate is valid") != std::string::npos);
+  CHECK(contains(people.out, "no candidate is valid"));
 }
 
 TEST_CASE("a file without schedules and a graph without nodes are simulated") {
@@ -309,8 +287,9 @@ TEST_CASE("a file without schedules and a graph without nodes are simulated") {
 TEST_CASE("simulate refuses bad options in one line") {
   const Case test;
   const std::string lines = test.folder.write("l.txt", "0\n");
-  const auto refused = [&](const std::vector<std::string>& words, const std::vector<std::string>& fragments,
-                           int code = 2) { test::check_error(test.run(words), code, fragments); };
+  const auto refused = [&](const Words& words, const Words& fragments, int code = 2) {
+    check_error(test.run(words), code, fragments);
+  };
   refused({}, {"--random", "--schedules"});
   refused({"--random", "5", "--schedules", lines}, {"either"});
   for (const char* count :
@@ -335,7 +314,7 @@ TEST_CASE("simulate refuses bad options in one line") {
   refused({"--random", "5", "-o", "/nonexistent/r.csv"}, {"/nonexistent"});
   refused({"--random", "5", "--best", test.folder / "x", "--report", test.folder / "x"}, {"both"});
   refused({"--random", "5", "--sed", "3"}, {"--seed"});
-  test::check_error(run_command({"simulate", "/nonexistent/g.json", "--random", "5"}), 2, {"/nonexistent/g.json"});
+  check_error({"simulate", "/nonexistent/g.json", "--random", "5"}, 2, {"/nonexistent/g.json"});
 }
 
 TEST_CASE("counts of candidates may be written short") {
@@ -349,36 +328,36 @@ TEST_CASE("a sweep killed at any moment goes on from its checkpoint to the same 
   const Case test;
   const std::string checkpoint = test.folder / "c.json";
   const auto with = [](const Words& words) { return words + Words{"--recompute", "4", "--top", "20", "--seed", "9"}; };
-  test::Child child(
+  Child child(
       with({"simulate", test.path, "--random", "1e15", "--checkpoint", checkpoint, "--checkpoint-every", "10ms"}));
-  REQUIRE(test::wait_for_checkpoint(child, checkpoint));
+  REQUIRE(wait_for_checkpoint(child, checkpoint));
   child.end_at_once();
   CHECK(child.wait().code == -SIGKILL);
-  const auto done = nlohmann::json::parse(test::read_text(checkpoint))["done"].get<std::int64_t>();
+  const auto done = read_json(checkpoint)["done"].get<std::int64_t>();
   const std::string total = std::to_string(done + 3000);
 
   const auto resumed = test.json(with({"--random", total, "--checkpoint", checkpoint}));
   CHECK(resumed["resumed_from"] == done);
-  CHECK(test::without_circumstances(resumed) == test::without_circumstances(test.json(with({"--random", total}))));
-  CHECK(nlohmann::json::parse(test::read_text(checkpoint))["done"] == done + 3000);
+  CHECK(without_circumstances(resumed) == without_circumstances(test.json(with({"--random", total}))));
+  CHECK(read_json(checkpoint)["done"] == done + 3000);
 
   SECTION("and a checkpoint of something else is refused") {
-    const auto refused = [&](const std::vector<std::string>& words, const std::string& fragment) {
-      test::check_error(test.run(words), 2, {checkpoint, fragment});
+    const auto refused = [&](const Words& words, const std::string& fragment) {
+      check_error(test.run(words), 2, {checkpoint, fragment});
     };
     refused({"--random", total, "--checkpoint", checkpoint, "--seed", "9", "--top", "20"}, "4 moves, not 0 moves");
     refused({"--random", total, "--checkpoint", checkpoint, "--recompute", "4", "--top", "20"}, "seed 9, not 0");
     refused({"--random", total, "--checkpoint", checkpoint, "--recompute", "4", "--seed", "9"}, "top");
     refused(with({"--random", total, "--checkpoint", checkpoint, "--budget", "90%"}), "budget");
     refused(with({"--random", "5", "--checkpoint", checkpoint}), "request at least as many");
-    const std::string text = test::read_text(checkpoint);
+    const std::string text = read_text(checkpoint);
     test.folder.write("c.json", text.substr(0, text.size() / 2));
     refused(with({"--random", total, "--checkpoint", checkpoint}), "truncated");
     test.folder.write("c.json", "");
     refused(with({"--random", total, "--checkpoint", checkpoint}), "empty");
     test.folder.write("c.json", core::graph_to_json(test.graph));
     refused(with({"--random", total, "--checkpoint", checkpoint}), "cairn.sweep");
-    CHECK(test::read_text(checkpoint) == core::graph_to_json(test.graph));
+    CHECK(read_text(checkpoint) == core::graph_to_json(test.graph));
     test.folder.write("c.json", text);
     core::GraphBuilder larger(test.graph);
     larger.node(0).size += 1;
@@ -390,9 +369,9 @@ TEST_CASE("a sweep killed at any moment goes on from its checkpoint to the same 
 TEST_CASE("Ctrl-C in a sweep writes what there is and exits with 130") {
   const Case test;
   const std::string checkpoint = test.folder / "c.json", best = test.folder / "b.json", report = test.folder / "r.html";
-  test::Child child({"simulate", test.path, "--random", "1e15", "--checkpoint", checkpoint, "--checkpoint-every",
-                     "10ms", "--best", best, "--report", report, "--json"});
-  REQUIRE(test::wait_for_checkpoint(child, checkpoint));
+  Child child({"simulate", test.path, "--random", "1e15", "--checkpoint", checkpoint, "--checkpoint-every", "10ms",
+               "--best", best, "--report", report, "--json"});
+  REQUIRE(wait_for_checkpoint(child, checkpoint));
   child.interrupt();
   const Outcome outcome = child.wait();
   INFO(outcome.err);
@@ -400,7 +379,7 @@ TEST_CASE("Ctrl-C in a sweep writes what there is and exits with 130") {
   const auto json = outcome.json();
   CHECK(json["interrupted"] == true);
   CHECK(core::load_schedule(best, test.graph).peak_bytes == json["best"]["peak_bytes"]);
-  CHECK(nlohmann::json::parse(test::read_text(checkpoint))["done"] == json["candidates"]);
+  CHECK(read_json(checkpoint)["done"] == json["candidates"]);
   CHECK(std::filesystem::exists(report));
 }
 
@@ -411,7 +390,7 @@ TEST_CASE("Ctrl-C while simulate waits for input ends it") {
   const int writer = open(pipe.c_str(), O_RDWR);
   const std::string line = numbers(core::baseline_schedule(test.graph), " ") + "\n";
   REQUIRE(write(writer, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
-  test::Child child({"simulate", test.path, "--schedules", pipe, "-o", csv, "--json"});
+  Child child({"simulate", test.path, "--schedules", pipe, "-o", csv, "--json"});
   // Once it has read the line, it waits for the next one.
   for (int left = 1; left > 0 && child.alive(); ioctl(writer, FIONREAD, &left))
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -438,15 +417,13 @@ TEST_CASE("the report of a sweep is one page that needs no network") {
   const std::string path = test.folder / "r.html";
   REQUIRE(
       test.run({"--random", "2000", "--recompute", "6", "--budget", "90%", "--report", path, "--quiet"}).out.empty());
-  const std::string page = test::read_text(path);
+  const std::string page = read_text(path);
   CHECK(page.rfind("<!DOCTYPE html>", 0) == 0);
-  CHECK(page.find("Within the budget") != std::string::npos);
-  CHECK(page.find("\"histogram\":{") != std::string::npos);
-  CHECK(page.find("best candidate") != std::string::npos);
+  check_says(page, {"Within the budget", "\"histogram\":{", "best candidate"});
   CHECK(page.ends_with("</html>\n"));
   for (const char* part : {"src=", "@import", "<script>alert", ":nan", ":inf"}) {
     INFO(part);
-    CHECK(page.find(part) == std::string::npos);
+    CHECK_FALSE(contains(page, part));
   }
 }
 
@@ -458,24 +435,24 @@ TEST_CASE("simulate finds the profiles that no other one dominates, and draws th
   test.graph = core::load_graph(test.path);
   const auto found = test.json({"--random", "500", "--undominated", "--report", page})["undominated"];
   check_fields(found, {{"candidates", 500}, {"complete", true}});
-  for (const nlohmann::json& one : found["profiles"]) {
+  for (const Json& one : found["profiles"]) {
     std::int64_t valley = one["start_bytes"], peak = valley;
-    for (const nlohmann::json& segment : one["segments"]) {
+    for (const Json& segment : one["segments"]) {
       peak = std::max(peak, valley + segment[0].get<std::int64_t>());
       valley += segment[0].get<std::int64_t>() - segment[1].get<std::int64_t>();
     }
     check_fields(one, {{"peak_bytes", peak}, {"end_bytes", valley}});
   }
   CHECK(found["profiles"].size() > 1);
-  CHECK(core::read_file(page).find("Profiles that no other one dominates") != std::string::npos);
+  CHECK(contains(core::read_file(page), "Profiles that no other one dominates"));
   CHECK(test.json({"--random", "5"})["undominated"].is_null());
 
   // The same candidates from a file are the same answer.
   std::string lines;
-  for (std::int64_t i = 0; i < 500; ++i) lines += nlohmann::json(sim::generate(test.graph, {}, i).steps).dump() + "\n";
+  for (std::int64_t i = 0; i < 500; ++i) lines += Json(sim::generate(test.graph, {}, i).steps).dump() + "\n";
   auto from_file = test.json({"--schedules", test.folder.write("lines.txt", lines), "--undominated"})["undominated"];
-  for (nlohmann::json& one : from_file["profiles"]) one["index"] = one["index"].get<std::int64_t>() - 1;  // lines
+  for (Json& one : from_file["profiles"]) one["index"] = one["index"].get<std::int64_t>() - 1;  // lines
   CHECK(from_file == found);
 }
 
-}  // namespace cairn::simulate_test
+}  // namespace cairn::tests::simulate_test

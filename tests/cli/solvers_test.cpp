@@ -4,12 +4,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
 
-namespace cairn::solvers_test {
+namespace cairn::tests::solvers_test {
 namespace {
-
-using cairn::tests::check_fields;
-using Json = nlohmann::json;
-using test::run_json;
 
 /// A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit: Figure 1 of Kumar et al.
 std::string figure_1() {
@@ -34,36 +30,36 @@ TEST_CASE("solvers lists every solver with what it can and its options") {
         {{"name", std::string(solver.name)}, {"recomputes", solver.can.recomputes}, {"missing", solver.why_missing()}});
     CHECK(told["options"].size() == solver.options.size());
   }
-  const auto table = test::run_command({"solvers"});
+  const auto table = run_command({"solvers"});
   CHECK(table.code == 0);
-  CHECK(table.out.find("--option retain=1") != std::string::npos);
+  CHECK(contains(table.out, "--option retain=1"));
 }
 
 TEST_CASE("an exact search of an order that uses up its memory does not say that its time ended") {
-  const test::Folder folder;
+  const Folder folder;
   const std::string graph = folder / "r.json";
-  REQUIRE(test::run_command({"generate", "random", "--nodes", "120", "--edges", "240", "-o", graph}).code == 0);
+  REQUIRE(run_command({"generate", "random", "--nodes", "120", "--edges", "240", "-o", graph}).code == 0);
   check_fields(run_json({"solve", graph, "--solver", "exact", "--memory", "100KiB", "--time-limit", "10m"}),
                {{"status", "feasible"}, {"stopped", "ended"}, {"timed_out", false}});
 }
 
 TEST_CASE("options of a solver reach it, and are refused where it has none such") {
-  const test::Folder folder;
+  const Folder folder;
   const std::string graph = folder.write("g.json", figure_1());
   const Json json = run_json({"solve", graph, "--solver", "tw", "--option", "k=1", "--option", "retain=0"});
   CHECK(json["recomputed"].get<int>() > 0);
   CHECK(run_json({"solve", graph, "--solver", "tw", "--option", "k=100"})["recomputed"] == 0);
-  test::check_error(test::run_command({"solve", graph, "--solver", "tw", "--option", "kk=1"}), 2,
-                    {"solver 'tw' has no option 'kk'", "did you mean 'k'?"});
-  test::check_error(test::run_command({"solve", graph, "--solver", "tw", "--option", "k=x"}), 2, {"whole number"});
+  check_error({"solve", graph, "--solver", "tw", "--option", "kk=1"}, 2,
+              {"solver 'tw' has no option 'kk'", "did you mean 'k'?"});
+  check_error({"solve", graph, "--solver", "tw", "--option", "k=x"}, 2, {"whole number"});
   for (const std::string again : {"k=1", "k=2"})
-    test::check_error(test::run_command({"solve", graph, "--solver", "tw", "--option", "k=1", "--option", again}), 2,
-                      {"--option k is given twice; give it one value"});
-  test::check_error(test::run_command({"solve", graph, "--option", "k=1"}), 2, {"solver 'auto' has no option 'k'"});
+    check_error({"solve", graph, "--solver", "tw", "--option", "k=1", "--option", again}, 2,
+                {"--option k is given twice; give it one value"});
+  check_error({"solve", graph, "--option", "k=1"}, 2, {"solver 'auto' has no option 'k'"});
 }
 
 TEST_CASE("solve says of which schedules its bounds are, and keeps to the scope that is asked for") {
-  const test::Folder folder;
+  const Folder folder;
   const std::string graph = folder.write("g.json", figure_1());
   Json json = run_json({"solve", graph, "--budget", "3", "--work-limit", "100000"});
   check_fields(json, {{"scope", "any schedule"},
@@ -79,11 +75,11 @@ TEST_CASE("solve says of which schedules its bounds are, and keeps to the scope 
                       {"lower_bound_peak_bytes", 4}});
   json = run_json({"solve", graph, "--budget", "3", "--order", "input", "--work-limit", "100000"});
   check_fields(json, {{"scope", "input order kept"}, {"cost", 6}});
-  test::check_error(test::run_command({"solve", graph, "--budget", "3", "--max-occurrences", "1"}), 3,
-                    {"'figure1' without recomputation", "lower bound is 4"});
-  test::check_error(test::run_command({"solve", graph, "--solver", "tw", "--order", "input"}), 2,
-                    {"solver 'tw' cannot keep to: input order kept", "greedy"});
-  test::check_error(test::run_command({"solve", graph, "--order", "random"}), 2, {"--order"});
+  check_error({"solve", graph, "--budget", "3", "--max-occurrences", "1"}, 3,
+              {"'figure1' without recomputation", "lower bound is 4"});
+  check_error({"solve", graph, "--solver", "tw", "--order", "input"}, 2,
+              {"solver 'tw' cannot keep to: input order kept", "greedy"});
+  check_error({"solve", graph, "--order", "random"}, 2, {"--order"});
 }
 
-}  // namespace cairn::solvers_test
+}  // namespace cairn::tests::solvers_test

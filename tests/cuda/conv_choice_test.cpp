@@ -11,14 +11,9 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/seeds.h"
 
-namespace cairn::conv_choice_test {
+namespace cairn::tests::conv_choice_test {
 
-using cairn::cuda::ConvLimits;
-using cairn::cuda::ConvTrials;
-using cairn::cuda::ConvVariant;
-using cairn::cuda::ConvVariants;
-using cairn::cuda::find_variants;
-using cairn::cuda::kWorthIt;
+using namespace cuda;
 
 namespace {
 
@@ -116,17 +111,16 @@ TEST_CASE("engines that refuse to run, and those that cannot be timed, are no va
 }
 
 TEST_CASE("variants are a front: more scratch is worth it, and nothing that was timed is better") {
-  cairn::tests::for_each_seed(2000, [&](cairn::tests::Random& random) {
-    const auto below = [&](std::int64_t count) { return random.below(count); };
+  for_each_seed(2000, [&](Random& random) {
     std::vector<Engine> engines;
-    for (std::int64_t i = below(9); i >= 0; --i) {
+    for (std::int64_t i = random.below(9); i >= 0; --i) {
       Engine& engine = engines.emplace_back();
-      if (below(6) > 0) engine.workspace = below(2) > 0 ? below(40) : below(300);
-      if (below(6) > 0) engine.ms = 1.1 + static_cast<double>(below(40)) / 4;
+      if (random.below(6) > 0) engine.workspace = random.below(2) > 0 ? random.below(40) : random.below(300);
+      if (random.below(6) > 0) engine.ms = 1.1 + static_cast<double>(random.below(40)) / 4;
     }
-    const bool has_lowered = below(3) > 0;
-    const ConvVariant lowered{std::nullopt, has_lowered ? below(100) : 0,
-                              has_lowered ? 1.1 + static_cast<double>(below(40)) / 4 : 0};
+    const bool has_lowered = random.below(3) > 0;
+    const ConvVariant lowered{std::nullopt, has_lowered ? random.below(100) : 0,
+                              has_lowered ? 1.1 + static_cast<double>(random.below(40)) / 4 : 0};
     InventedTrials trials(engines, lowered);
     ConvLimits limits = kLimits;
     limits.most_trials = 100;
@@ -165,4 +159,4 @@ TEST_CASE("variants are a front: more scratch is worth it, and nothing that was 
   });
 }
 
-}  // namespace cairn::conv_choice_test
+}  // namespace cairn::tests::conv_choice_test

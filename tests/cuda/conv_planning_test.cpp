@@ -6,15 +6,13 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
 #include "cairn/core/precision.h"
 #include "cairn/cuda/internal/conv_plans.h"
 #include "cairn/cuda/internal/conv_variants.h"
@@ -23,16 +21,11 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
 
-namespace cairn::conv_planning_test {
+namespace cairn::tests::conv_planning_test {
 
-using cairn::core::ElementType;
-using cairn::cuda::CardPlanner;
-using cairn::cuda::ConvProposal;
-using cairn::cuda::EngineNote;
-using cairn::cuda::EngineNotes;
-using cairn::cuda::refusal;
-using cairn::runtime::device::ConvKind;
-using cairn::runtime::device::ConvShape;
+using namespace core;
+using namespace cuda;
+using namespace runtime::device;
 
 namespace {
 
@@ -49,11 +42,7 @@ constexpr std::array kKinds = {ConvKind::forward, ConvKind::grad_input, ConvKind
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
 std::string properties_of(const std::string& card) {
-  std::ifstream file(std::string(CAIRN_SOURCE_DIR) + "/cuda/cards/" + card + ".json");
-  REQUIRE(file);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return read_file(std::string(CAIRN_SOURCE_DIR) + "/cuda/cards/" + card + ".json");
 }
 
 /// Prints the line by which the test counts as skipped.
@@ -65,13 +54,13 @@ bool cannot_plan() {
 }
 
 /// The distinct convolutions of a model's forward pass, in fp32.
-std::set<ConvShape> forward_shapes(const cairn::core::Graph& graph) {
+std::set<ConvShape> forward_shapes(const Graph& graph) {
   std::set<ConvShape> shapes;
-  for (cairn::core::NodeId v = 0; v < graph.node_count(); ++v) {
-    const cairn::core::Op* op = graph.op(v);
-    if (op == nullptr || op->kind != cairn::core::OpKind::conv2d) continue;
-    const std::vector<cairn::core::Shape> args = cairn::core::arg_shapes(graph, v);
-    const cairn::core::Shape &x = args[0], &w = args[1], &y = op->shape;
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    const Op* op = graph.op(v);
+    if (op == nullptr || op->kind != OpKind::conv2d) continue;
+    const std::vector<Shape> args = arg_shapes(graph, v);
+    const Shape &x = args[0], &w = args[1], &y = op->shape;
     shapes.insert({.images = x[0],
                    .in_h = x[1],
                    .in_w = x[2],
@@ -88,16 +77,14 @@ std::set<ConvShape> forward_shapes(const cairn::core::Graph& graph) {
 }
 
 std::set<ConvShape> resnet50_shapes() {
-  cairn::models::BuildOptions options;
-  options.values = {{"batch", 128}, {"image", 224}};
-  return forward_shapes(cairn::models::build_model("resnet50", options));
+  return forward_shapes(models::build_model("resnet50", {.values = {{"batch", 128}, {"image", 224}}}));
 }
 
 /// The convolutions of all models with their default options.
 std::set<ConvShape> zoo_shapes() {
   std::set<ConvShape> shapes;
-  for (const cairn::models::ModelInfo& model : cairn::models::registry())
-    shapes.merge(forward_shapes(cairn::models::build_model(model.name, {})));
+  for (const models::ModelInfo& model : models::registry())
+    shapes.merge(forward_shapes(models::build_model(model.name, {})));
   return shapes;
 }
 
@@ -120,7 +107,7 @@ std::optional<Taken> take(const std::vector<ConvProposal>& proposals, std::int64
   std::int64_t place = 0;
   for (const ConvProposal& proposal : proposals) {
     if (proposal.refusal.empty() && proposal.workspace <= limit) return Taken{place, proposal.workspace};
-    if (proposal.refusal != cairn::cuda::kRoundsToTf32) ++place;
+    if (proposal.refusal != kRoundsToTf32) ++place;
   }
   return std::nullopt;
 }
@@ -172,7 +159,7 @@ TEST_CASE("engines are refused for what their notes say and the shape's precisio
 
 TEST_CASE("properties that describe no device are refused in one line") {
   if (cannot_plan()) return;
-  const std::string text = cairn::tests::error_of<cairn::core::DeviceError>([] { CardPlanner planner("{}"); });
+  const std::string text = error_of<DeviceError>([] { CardPlanner planner("{}"); });
   CHECK(!text.empty());
   CHECK(text.find('\n') == std::string::npos);
 }
@@ -189,7 +176,7 @@ TEST_CASE("every convolution of every model has an engine on every card") {
       for (const ConvShape& shape : shapes) {
         INFO(card << ", " << precision.name << ": " << describe(with(shape, kind, precision)));
         const std::vector<ConvProposal> proposals = planner.proposals(with(shape, kind, precision));
-        CHECK(take(proposals, cairn::cuda::kSmallWorkspace));
+        CHECK(take(proposals, kSmallWorkspace));
         for (const ConvProposal& proposal : proposals) {
           CHECK(proposal.workspace >= 0);
           if (!proposal.refusal.empty()) continue;
@@ -215,7 +202,7 @@ TEST_CASE("ResNet-50 takes one of the first five engines that its precision perm
       for (const ConvShape& shape : shapes) {
         const std::vector<ConvProposal> proposals = planner.proposals(with(shape, kind, precision));
         in_256_mib.add(take(proposals, 256 * kMiB));
-        large.add(take(proposals, cairn::cuda::kLargeWorkspace));
+        large.add(take(proposals, kLargeWorkspace));
       }
       CHECK(in_256_mib.none == 0);
       CHECK(in_256_mib.mean() < 5);
@@ -228,7 +215,7 @@ TEST_CASE("ResNet-50 takes one of the first five engines that its precision perm
 // Prints the table of docs/cuda.md.
 TEST_CASE("table of the places that ResNet-50 takes", "[.][table]") {
   if (cannot_plan()) return;
-  constexpr std::array kLimits = {cairn::cuda::kSmallWorkspace, 256 * kMiB, cairn::cuda::kLargeWorkspace};
+  constexpr std::array kLimits = {kSmallWorkspace, 256 * kMiB, kLargeWorkspace};
   std::printf("| Card | Precision | 32 MiB | 256 MiB | 1 GiB |\n| --- | --- | --- | --- | --- |\n");
   for (const std::string card : kCards) {
     const CardPlanner planner(properties_of(card));
@@ -248,4 +235,4 @@ TEST_CASE("table of the places that ResNet-50 takes", "[.][table]") {
   }
 }
 
-}  // namespace cairn::conv_planning_test
+}  // namespace cairn::tests::conv_planning_test

@@ -3,10 +3,10 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 
-namespace cairn::device_test {
+namespace cairn::tests::device_test {
 
-using cairn::cuda::Probe;
-using cairn::cuda::probe;
+using cuda::Probe;
+using cuda::probe;
 
 TEST_CASE("the probe gives a device or one line that says why not") {
   const Probe result = probe();
@@ -26,8 +26,8 @@ TEST_CASE("the probe says why when no device is visible", "[.][no_device]") {
 }
 
 TEST_CASE("the device has a name, memory and multiprocessors") {
-  if (cairn::tests::no_device()) return;
-  const cairn::cuda::DeviceInfo device = *probe().device;
+  if (no_device()) return;
+  const cuda::DeviceInfo device = *probe().device;
   CHECK_FALSE(device.name.empty());
   CHECK(device.free_bytes > 0);
   CHECK(device.free_bytes <= device.total_bytes);
@@ -35,4 +35,4 @@ TEST_CASE("the device has a name, memory and multiprocessors") {
   CHECK(device.multiprocessors > 0);
 }
 
-}  // namespace cairn::device_test
+}  // namespace cairn::tests::device_test

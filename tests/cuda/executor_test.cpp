@@ -4,14 +4,15 @@
 #include <cuda_runtime_api.h>
 
 #include "cairn/core/error.h"
-#include "cairn/core/plan.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/schedule.h"
 #include "cairn/runtime/executor.h"
-#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/support/device_program.h"
+#include "cairn/tests/support/errors.h"
+#include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests::executor_test {
@@ -19,24 +20,6 @@ namespace {
 
 using core::Graph;
 using core::Schedule;
-using Outputs = std::vector<std::pair<core::OutputRef, std::vector<std::byte>>>;
-
-runtime::Program program_of(cuda::Device& device, const Graph& graph, const Schedule& schedule,
-                            std::int64_t guard_bytes = 0) {
-  const core::Plan plan =
-      solvers::plan_memory(graph, schedule, {.alignment = 256, .guard_bytes = guard_bytes, .limit = {.work = 0}});
-  return runtime::compile(graph, schedule, plan, cuda::compile_options(device, false, guard_bytes));
-}
-
-Outputs outputs_of(runtime::Executor& executor) {
-  Outputs outputs;
-  for (const auto& output : executor.outputs()) {
-    outputs.emplace_back(core::OutputRef(output.node, output.output),
-                         std::vector<std::byte>(output.bytes.begin(), output.bytes.end()));
-  }
-  return outputs;
-}
-
 void check_synthetic(int graphs) {
   cuda::Device device;
   Random random(21);
@@ -45,7 +28,7 @@ void check_synthetic(int graphs) {
     const Schedule schedule = random_schedule(random, graph);
     const std::int64_t guard = random.chance(50) ? 256 : 0;
     const bool poison = random.chance(50);
-    const runtime::Program program = program_of(device, graph, schedule, guard);
+    const runtime::Program program = device_program(device, graph, schedule, guard);
     const auto host = runtime::host_executor(program, {.poison = poison, .sentinels = guard > 0});
     const runtime::StepReport expected = host->run();
     cuda::Executor executor(device, program, {.poison = poison, .sentinels = guard > 0});
@@ -77,7 +60,7 @@ TEST_CASE("recomputation does not change a bit of any model, in any precision, a
     for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
       INFO(tiny.name << " " << core::to_string(precision));
       const Graph graph = device.with_scratch(core::with_precision(tiny.build(), precision), false);
-      cuda::Executor baseline(device, program_of(device, graph, core::baseline_schedule(graph)));
+      cuda::Executor baseline(device, device_program(device, graph));
       baseline.run();
       CHECK(baseline.measured_peak_bytes() == baseline.program().arena_bytes);
       const Outputs expected = outputs_of(baseline);
@@ -86,10 +69,10 @@ TEST_CASE("recomputation does not change a bit of any model, in any precision, a
         CHECK(outputs_of(baseline) == expected);
       }
       const Schedule schedule = random_schedule(random, graph);
-      cuda::Executor again(device, program_of(device, graph, schedule, 256), {.poison = true, .sentinels = true});
+      cuda::Executor again(device, device_program(device, graph, schedule, 256), {.poison = true, .sentinels = true});
       again.run();
       CHECK(outputs_of(again) == expected);
-      cuda::Executor launched(device, program_of(device, graph, schedule), {.launch = cuda::Launch::stream});
+      cuda::Executor launched(device, device_program(device, graph, schedule), {.launch = cuda::Launch::stream});
       CHECK(launched.run(true).op_seconds.size() == schedule.steps.size());
       CHECK(outputs_of(launched) == expected);
     }
@@ -100,7 +83,7 @@ TEST_CASE("the caller's stream and memory serve, and a step allocates nothing") 
   if (no_device()) return;
   cuda::Device device;
   const Graph graph = device.with_scratch(tiny_models().back().build(), false);
-  const runtime::Program program = program_of(device, graph, core::baseline_schedule(graph));
+  const runtime::Program program = device_program(device, graph);
   cuda::Executor own(device, program);
   own.run();
   cudaStream_t stream = nullptr;
@@ -124,16 +107,11 @@ TEST_CASE("the caller's stream and memory serve, and a step allocates nothing") 
 TEST_CASE("more than the device has is refused, with the budget that would fit") {
   if (no_device()) return;
   cuda::Device device;
-  core::GraphBuilder builder("huge");
-  core::Node node{.name = "huge", .size = device.info().total_bytes * 2, .keep = true};
-  builder.add(node);
-  const Graph graph = builder.build();
-  try {
-    cuda::Executor executor(device, program_of(device, graph, core::baseline_schedule(graph)));
-    FAIL("it fits");
-  } catch (const core::DeviceError& error) {
-    CHECK(std::string(error.what()).find("a budget of ") != std::string::npos);
-  }
+  core::Node node = make_node("huge", device.info().total_bytes * 2);
+  node.keep = true;
+  const Graph graph = build_graph({node});
+  CHECK(contains(error_of<core::DeviceError>([&] { cuda::Executor(device, device_program(device, graph)); }),
+                 "a budget of "));
 }
 
 }  // namespace cairn::tests::executor_test

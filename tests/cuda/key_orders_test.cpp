@@ -5,17 +5,17 @@
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/solvers/order/key_trees.h"
 
-namespace cairn::cuda::key_orders_test {
+namespace cairn::tests::key_orders_test {
 namespace {
 
 void check_trees(int most_readers) {
-  const auto device = make_accelerator();
-  tests::Random random(1);
+  const auto device = cuda::make_accelerator();
+  Random random(1);
   core::HostMachine host;
   for (int readers = 1; readers <= most_readers; ++readers) {
     for (const std::int64_t width : {1, 64, 1 << 13}) {
       INFO(readers << " readers, width " << width);
-      const solvers::KeyTree tree = tests::random_key_tree(random, readers, readers / 2, 3);
+      const solvers::KeyTree tree = random_key_tree(random, readers, readers / 2, 3);
       solvers::KeyOrderOptions options{.least_width = width, .least_batch = width == 1 ? 4096 : 0};
       const solvers::KeyOrdersFound expected = solvers::search_key_orders(tree, options, host);
       const solvers::KeyOrdersFound found = device->key_orders(tree, options);
@@ -29,14 +29,14 @@ void check_trees(int most_readers) {
 }
 
 TEST_CASE("key orders on a device: the host's answer however wide the search is") {
-  if (tests::no_device()) return;
+  if (no_device()) return;
   check_trees(8);
 }
 
 TEST_CASE("key orders on a device: the host's answer on a few small trees", "[sanitize]") {
-  if (tests::no_device()) return;
+  if (no_device()) return;
   check_trees(3);
 }
 
 }  // namespace
-}  // namespace cairn::cuda::key_orders_test
+}  // namespace cairn::tests::key_orders_test

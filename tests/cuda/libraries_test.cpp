@@ -17,28 +17,20 @@
 #include "cairn/cuda/internal/runtime.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/runtime/window_cases.h"
 #include "cairn/tests/support/errors.h"
+#include "cairn/tests/support/stored_values.h"
 
-namespace cairn::libraries_test {
+namespace cairn::tests::libraries_test {
 
-using cairn::core::Bf16;
-using cairn::core::DeviceError;
-using cairn::core::ElementType;
-using cairn::cuda::check;
-using cairn::cuda::Convolutions;
-using cairn::cuda::DeviceMemory;
-using cairn::cuda::Gemms;
-using cairn::cuda::Stream;
-using cairn::runtime::device::ConvKind;
-using cairn::runtime::device::ConvOperands;
-using cairn::runtime::device::ConvShape;
-using cairn::runtime::device::GemmOperands;
-using cairn::runtime::device::GemmShape;
+using namespace core;
+using namespace cuda;
+using namespace runtime::device;
 
 namespace {
 
 constexpr std::int64_t kWorkspaceLimit = std::int64_t{64} << 20;
-constexpr cairn::cuda::WorkspaceLimits kLimits = {kWorkspaceLimit, std::int64_t{256} << 20};
+constexpr WorkspaceLimits kLimits = {kWorkspaceLimit, std::int64_t{256} << 20};
 
 struct Precision {
   ElementType type;
@@ -51,8 +43,8 @@ constexpr Precision kPrecisions[] = {{ElementType::f32, false}, {ElementType::f3
 class Tensor {
  public:
   Tensor(ElementType type, std::int64_t count, std::uint64_t seed)
-      : type_(type), values_(static_cast<std::size_t>(count)), memory_(cairn::cuda::device_memory(kOffset + bytes())) {
-    cairn::core::Random random(seed);
+      : type_(type), values_(static_cast<std::size_t>(count)), memory_(device_memory(kOffset + bytes())) {
+    core::Random random(seed);
     for (double& value : values_) {
       const auto number = static_cast<float>(2 * random.uniform() - 1);
       value = type == ElementType::bf16 ? static_cast<float>(Bf16(number)) : number;
@@ -88,26 +80,11 @@ class Tensor {
     return stored;
   }
 
-  std::vector<double> read_values() const {
-    const std::vector<std::byte> stored = read();
-    std::vector<double> values(values_.size());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      Bf16 half;
-      float value = 0;
-      if (type_ == ElementType::bf16) {
-        std::memcpy(&half, stored.data() + 2 * i, 2);
-        value = static_cast<float>(half);
-      } else {
-        std::memcpy(&value, stored.data() + 4 * i, 4);
-      }
-      values[i] = value;
-    }
-    return values;
-  }
+  std::vector<double> read_values() const { return stored_values(read(), type_); }
 
  private:
   static constexpr std::int64_t kOffset = 16;
-  std::int64_t bytes() const { return cairn::core::element_bytes(type_) * static_cast<std::int64_t>(values_.size()); }
+  std::int64_t bytes() const { return core::element_bytes(type_) * static_cast<std::int64_t>(values_.size()); }
 
   ElementType type_;
   std::vector<double> values_;
@@ -157,7 +134,7 @@ struct ProductCase {
         c(shape.type, shape.batch * shape.m * shape.n, 4) {}
 
   std::vector<std::byte> run(Gemms& gemms, float alpha) {
-    const DeviceMemory workspace = cairn::cuda::device_memory(gemms.workspace(shape));
+    const DeviceMemory workspace = device_memory(gemms.workspace(shape));
     if (shape.accumulate) {
       c.restore();
     } else {
@@ -194,7 +171,7 @@ struct ProductCase {
 
   GemmShape shape;
   Tensor a, b, bias, c;
-  Stream stream = cairn::cuda::make_stream();
+  Stream stream = make_stream();
 };
 
 void check_product(Gemms& gemms, const GemmShape& shape, float alpha) {
@@ -213,13 +190,31 @@ std::string describe(const ConvShape& shape) {
          (shape.tf32 ? " tf32 " : " ") + std::string(to_string(shape.type));
 }
 
+ConvShape conv_shape(const ConvCase& c, ConvKind kind, Precision precision) {
+  return {.kind = kind,
+          .tf32 = precision.tf32,
+          .type = precision.type,
+          .images = c.n,
+          .in_h = c.h,
+          .in_w = c.w,
+          .in_c = c.c,
+          .kernel_h = c.kh,
+          .kernel_w = c.kw,
+          .out_h = c.oh(),
+          .out_w = c.ow(),
+          .out_c = c.oc,
+          .stride = c.stride,
+          .pad = c.pad};
+}
+
 /// One convolution; x, w and y are on the device, and the one that the kind computes is overwritten.
-struct ConvCase {
-  explicit ConvCase(const ConvShape& convolution)
-      : shape(convolution),
-        x(shape.type, shape.images * shape.in_h * shape.in_w * shape.in_c, 1),
-        w(shape.type, shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c, 2),
-        y(shape.type, shape.images * shape.out_h * shape.out_w * shape.out_c, 3) {}
+struct Convolution {
+  Convolution(const ConvCase& c, ConvKind kind, Precision precision)
+      : extents(c),
+        shape(conv_shape(c, kind, precision)),
+        x(shape.type, element_count(c.x()), 1),
+        w(shape.type, element_count(c.weight()), 2),
+        y(shape.type, element_count(c.y()), 3) {}
 
   Tensor& out() { return shape.kind == ConvKind::forward ? y : shape.kind == ConvKind::grad_input ? x : w; }
 
@@ -236,7 +231,7 @@ struct ConvCase {
   }
 
   std::vector<std::byte> run(Convolutions& convolutions, std::int64_t workspace_bytes) {
-    const DeviceMemory workspace = cairn::cuda::device_memory(workspace_bytes);
+    const DeviceMemory workspace = device_memory(workspace_bytes);
     out().poison();
     check(cudaDeviceSynchronize(), "synchronize");
     convolutions.run(shape, operands(), workspace.get(), workspace_bytes, stream.get());
@@ -245,80 +240,39 @@ struct ConvCase {
 
   Expected expected() {
     Expected result(out().values().size());
-    std::size_t at_y = 0;
-    for (std::int64_t image = 0; image < shape.images; ++image)
-      for (std::int64_t row = 0; row < shape.out_h; ++row)
-        for (std::int64_t column = 0; column < shape.out_w; ++column)
-          for (std::int64_t channel = 0; channel < shape.out_c; ++channel)
-            add_terms(image, row, column, channel, at_y++, result);
+    extents.for_products([&](std::int64_t out, std::int64_t in, std::int64_t weight) {
+      const auto at_y = static_cast<std::size_t>(out), at_x = static_cast<std::size_t>(in),
+                 at_w = static_cast<std::size_t>(weight);
+      switch (shape.kind) {
+        case ConvKind::forward:
+          result.add(at_y, x.values()[at_x] * w.values()[at_w]);
+          break;
+        case ConvKind::grad_input:
+          result.add(at_x, y.values()[at_y] * w.values()[at_w]);
+          break;
+        case ConvKind::grad_weight:
+          result.add(at_w, y.values()[at_y] * x.values()[at_x]);
+          break;
+      }
+    });
     // A fast algorithm mixes neighbours, so that errors are in proportion to the greatest magnitude.
     const double greatest = *std::max_element(result.magnitudes.begin(), result.magnitudes.end());
     std::fill(result.magnitudes.begin(), result.magnitudes.end(), greatest);
     return result;
   }
 
+  ConvCase extents;
   ConvShape shape;
   Tensor x, w, y;
-  Stream stream = cairn::cuda::make_stream();
-
- private:
-  /// All products of an x and a w that belong to one element of y, into what the kind computes.
-  void add_terms(std::int64_t image, std::int64_t row, std::int64_t column, std::int64_t channel, std::size_t at_y,
-                 Expected& result) const {
-    for (std::int64_t i = 0; i < shape.kernel_h; ++i) {
-      for (std::int64_t j = 0; j < shape.kernel_w; ++j) {
-        const std::int64_t in_row = row * shape.stride + i - shape.pad;
-        const std::int64_t in_column = column * shape.stride + j - shape.pad;
-        if (in_row < 0 || in_row >= shape.in_h || in_column < 0 || in_column >= shape.in_w) continue;
-        for (std::int64_t c = 0; c < shape.in_c; ++c) {
-          const auto at_x =
-              static_cast<std::size_t>(((image * shape.in_h + in_row) * shape.in_w + in_column) * shape.in_c + c);
-          const auto at_w =
-              static_cast<std::size_t>(((channel * shape.kernel_h + i) * shape.kernel_w + j) * shape.in_c + c);
-          switch (shape.kind) {
-            case ConvKind::forward:
-              result.add(at_y, x.values()[at_x] * w.values()[at_w]);
-              break;
-            case ConvKind::grad_input:
-              result.add(at_x, y.values()[at_y] * w.values()[at_w]);
-              break;
-            case ConvKind::grad_weight:
-              result.add(at_w, y.values()[at_y] * x.values()[at_x]);
-              break;
-          }
-        }
-      }
-    }
-  }
+  Stream stream = make_stream();
 };
-
-struct Geometry {
-  std::int64_t images, in_h, in_w, in_c, kernel_h, kernel_w, stride, pad, out_c;
-};
-
-ConvShape conv_shape(const Geometry& g, ConvKind kind, Precision precision) {
-  return {.kind = kind,
-          .tf32 = precision.tf32,
-          .type = precision.type,
-          .images = g.images,
-          .in_h = g.in_h,
-          .in_w = g.in_w,
-          .in_c = g.in_c,
-          .kernel_h = g.kernel_h,
-          .kernel_w = g.kernel_w,
-          .out_h = (g.in_h + 2 * g.pad - g.kernel_h) / g.stride + 1,
-          .out_w = (g.in_w + 2 * g.pad - g.kernel_w) / g.stride + 1,
-          .out_c = g.out_c,
-          .stride = g.stride,
-          .pad = g.pad};
-}
 
 constexpr ConvKind kKinds[] = {ConvKind::forward, ConvKind::grad_input, ConvKind::grad_weight};
-constexpr Geometry kGeometries[] = {
-    {1, 5, 5, 1, 1, 1, 1, 0, 1},   {2, 7, 9, 5, 3, 3, 1, 1, 7},     {3, 9, 7, 4, 3, 3, 2, 0, 6},
-    {2, 8, 10, 8, 3, 3, 2, 1, 16}, {2, 13, 11, 3, 7, 7, 2, 3, 5},   {2, 8, 8, 3, 7, 7, 1, 3, 3},
-    {4, 9, 11, 7, 1, 1, 2, 0, 9},  {2, 9, 9, 8, 3, 3, 1, 3, 8},     {2, 6, 5, 2, 1, 1, 1, 1, 3},
-    {1, 9, 8, 3, 7, 7, 1, 0, 2},   {2, 14, 14, 32, 3, 3, 1, 1, 64}, {2, 11, 6, 3, 3, 1, 1, 1, 4},
+const ConvCase kGeometries[] = {
+    {1, 5, 5, 1, 1, 1, 1, 1, 0},   {2, 7, 9, 5, 7, 3, 3, 1, 1},     {3, 9, 7, 4, 6, 3, 3, 2, 0},
+    {2, 8, 10, 8, 16, 3, 3, 2, 1}, {2, 13, 11, 3, 5, 7, 7, 2, 3},   {2, 8, 8, 3, 3, 7, 7, 1, 3},
+    {4, 9, 11, 7, 9, 1, 1, 2, 0},  {2, 9, 9, 8, 8, 3, 3, 1, 3},     {2, 6, 5, 2, 3, 1, 1, 1, 1},
+    {1, 9, 8, 3, 2, 7, 7, 1, 0},   {2, 14, 14, 32, 64, 3, 3, 1, 1}, {2, 11, 6, 3, 4, 3, 1, 1, 1},
 };
 
 /// Prints the line by which the test counts as skipped.
@@ -344,14 +298,13 @@ TEST_CASE("cuDNN is there, or one line says why not") {
 }
 
 TEST_CASE("no bytes are no memory") {
-  CHECK(cairn::cuda::device_memory(0) == nullptr);
-  CHECK(cairn::cuda::pinned_memory(0) == nullptr);
+  CHECK(device_memory(0) == nullptr);
+  CHECK(pinned_memory(0) == nullptr);
 }
 
 TEST_CASE("a CUDA failure is one line that begins with what failed") {
   CHECK_NOTHROW(check(cudaSuccess, "copy"));
-  const std::string text =
-      cairn::tests::error_of<DeviceError>([] { check(cudaErrorMemoryAllocation, "7 bytes of device memory"); });
+  const std::string text = error_of<DeviceError>([] { check(cudaErrorMemoryAllocation, "7 bytes of device memory"); });
   CHECK(text.rfind("7 bytes of device memory: ", 0) == 0);
   CHECK(one_line(text));
 }
@@ -359,21 +312,21 @@ TEST_CASE("a CUDA failure is one line that begins with what failed") {
 // Run by ctest with CUDA_VISIBLE_DEVICES=-1, on machines with and without a GPU.
 TEST_CASE("without a device, handles and libraries say so in one line", "[.][no_device]") {
   const auto throws_one_line = [](auto&& make) {
-    const std::string text = cairn::tests::error_of<DeviceError>(make);
+    const std::string text = error_of<DeviceError>(make);
     INFO(text);
     CHECK((text.empty() || one_line(text)));
     return !text.empty();
   };
   CHECK(throws_one_line([] { Gemms gemms(kWorkspaceLimit); }));
-  CHECK(throws_one_line([] { cairn::cuda::make_stream(); }));
-  CHECK(throws_one_line([] { cairn::cuda::make_event(); }));
-  CHECK(throws_one_line([] { cairn::cuda::device_memory(1); }));
-  CHECK(throws_one_line([] { cairn::cuda::pinned_memory(1); }));
+  CHECK(throws_one_line([] { make_stream(); }));
+  CHECK(throws_one_line([] { make_event(); }));
+  CHECK(throws_one_line([] { device_memory(1); }));
+  CHECK(throws_one_line([] { pinned_memory(1); }));
   CHECK_FALSE(Convolutions(kLimits).available());
 }
 
 TEST_CASE("matrix products by cuBLAS are those of a loop in double") {
-  if (cairn::tests::no_device()) return;
+  if (no_device()) return;
   Gemms gemms(kWorkspaceLimit);
   struct Extents {
     std::int64_t m, n, k;
@@ -407,15 +360,15 @@ TEST_CASE("matrix products by cuBLAS are those of a loop in double") {
 }
 
 TEST_CASE("rows of a product may lie apart") {
-  if (cairn::tests::no_device()) return;
+  if (no_device()) return;
   Gemms gemms(kWorkspaceLimit);
   constexpr std::int64_t kM = 200, kN = 45, kK = 33, kApart = 48;  // elements from row to row
-  const Stream stream = cairn::cuda::make_stream();
+  const Stream stream = make_stream();
   for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
     const GemmShape shape{
         .trans_b = true, .type = type, .m = kM, .n = kN, .k = kK, .lda = kApart, .ldb = kApart, .ldc = kApart};
     Tensor a(type, kM * kApart, 1), b(type, kN * kApart, 2), c(type, kM * kApart, 3);
-    const DeviceMemory workspace = cairn::cuda::device_memory(gemms.workspace(shape));
+    const DeviceMemory workspace = device_memory(gemms.workspace(shape));
     c.poison();
     check(cudaDeviceSynchronize(), "synchronize");
     gemms.run(shape, {.a = a.data(), .b = b.data(), .c = c.data()}, workspace.get(), stream.get());
@@ -442,7 +395,7 @@ TEST_CASE("rows of a product may lie apart") {
 }
 
 TEST_CASE("TF32 is used only where it is allowed") {
-  if (cairn::tests::no_device()) return;
+  if (no_device()) return;
   Gemms gemms(kWorkspaceLimit);
   // With k = 8, few roundings hide what the factors lose.
   const GemmShape shape{.m = 256, .n = 256, .k = 8};
@@ -457,7 +410,7 @@ TEST_CASE("TF32 is used only where it is allowed") {
 }
 
 TEST_CASE("a product has the same bits whenever it is computed") {
-  if (cairn::tests::no_device()) return;
+  if (no_device()) return;
   for (const Precision precision : kPrecisions) {
     // A small result of long sums, of which parts are summed side by side; and a large one.
     for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{48, 64, 32768}, {768, 512, 640}}) {
@@ -474,7 +427,7 @@ TEST_CASE("a product has the same bits whenever it is computed") {
 }
 
 TEST_CASE("products do without a workspace where they must") {
-  if (cairn::tests::no_device()) return;
+  if (no_device()) return;
   Gemms gemms(0);
   const GemmShape shape{.m = 48, .n = 64, .k = 4096};
   CHECK(gemms.workspace(shape) == 0);
@@ -482,28 +435,28 @@ TEST_CASE("products do without a workspace where they must") {
 }
 
 TEST_CASE("a product that is none is refused with its shape") {
-  if (cairn::tests::no_device()) return;
+  if (no_device()) return;
   Gemms gemms(kWorkspaceLimit);
-  CHECK_THROWS_AS(gemms.workspace({.m = 4, .n = 0, .k = 4}), cairn::core::InputError);
-  CHECK_THROWS_AS(gemms.workspace({.bias = true, .accumulate = true, .m = 4, .n = 4, .k = 4}), cairn::core::InputError);
-  CHECK_THROWS_AS(gemms.workspace({.type = ElementType::i32, .m = 4, .n = 4, .k = 4}), cairn::core::InputError);
+  CHECK_THROWS_AS(gemms.workspace({.m = 4, .n = 0, .k = 4}), core::InputError);
+  CHECK_THROWS_AS(gemms.workspace({.bias = true, .accumulate = true, .m = 4, .n = 4, .k = 4}), core::InputError);
+  CHECK_THROWS_AS(gemms.workspace({.type = ElementType::i32, .m = 4, .n = 4, .k = 4}), core::InputError);
 }
 
 TEST_CASE("convolutions by cuDNN are those of a loop in double") {
-  if (cairn::tests::no_device()) return;
+  if (no_device()) return;
   Convolutions convolutions(kLimits);
   if (no_cudnn(convolutions)) return;
   int planned = 0;
-  for (const Geometry& geometry : kGeometries) {
+  for (const ConvCase& geometry : kGeometries) {
     for (const ConvKind kind : kKinds) {
       for (const Precision precision : kPrecisions) {
         const ConvShape shape = conv_shape(geometry, kind, precision);
         INFO(describe(shape));
-        const cairn::cuda::ConvVariants& variants = convolutions.variants(shape);
+        const ConvVariants& variants = convolutions.variants(shape);
         if (variants.all.empty()) continue;  // the caller then does without cuDNN
-        ConvCase convolution(shape);
+        Convolution convolution(geometry, kind, precision);
         const Expected expected = convolution.expected();
-        for (const cairn::cuda::ConvVariant& variant : variants.all) {
+        for (const ConvVariant& variant : variants.all) {
           const std::optional<std::int64_t> workspace = convolutions.workspace(shape, variant.scratch);
           CHECK(workspace.has_value() == variant.engine.has_value());
           if (!workspace) continue;
@@ -521,17 +474,17 @@ TEST_CASE("convolutions by cuDNN are those of a loop in double") {
 }
 
 TEST_CASE("a convolution has the same bits whenever it is computed") {
-  if (cairn::tests::no_device()) return;
+  if (no_device()) return;
   Convolutions convolutions(kLimits);
   if (no_cudnn(convolutions)) return;
-  for (const Geometry& geometry : {Geometry{8, 28, 28, 64, 3, 3, 1, 1, 64}, Geometry{8, 56, 56, 3, 7, 7, 2, 3, 64}}) {
+  for (const ConvCase& geometry : {ConvCase{8, 28, 28, 64, 64, 3, 3, 1, 1}, ConvCase{8, 56, 56, 3, 64, 7, 7, 2, 3}}) {
     for (const ConvKind kind : kKinds) {
       for (const Precision precision : kPrecisions) {
         const ConvShape shape = conv_shape(geometry, kind, precision);
         INFO(describe(shape));
         const std::optional<std::int64_t> workspace = convolutions.workspace(shape);
         if (!workspace) continue;
-        ConvCase convolution(shape);
+        Convolution convolution(geometry, kind, precision);
         const std::vector<std::byte> first = convolution.run(convolutions, *workspace);
         for (int i = 0; i < 5; ++i) CHECK(convolution.run(convolutions, *workspace) == first);
       }
@@ -540,22 +493,22 @@ TEST_CASE("a convolution has the same bits whenever it is computed") {
 }
 
 TEST_CASE("library calls can be captured into a graph") {
-  if (cairn::tests::no_device()) return;
+  if (no_device()) return;
   Gemms gemms(kWorkspaceLimit);
   Convolutions convolutions(kLimits);
   ProductCase product(GemmShape{.bias = true, .m = 64, .n = 96, .k = 33});
   const std::vector<std::byte> product_bits = product.run(gemms, 1);
-  const DeviceMemory product_workspace = cairn::cuda::device_memory(gemms.workspace(product.shape));
+  const DeviceMemory product_workspace = device_memory(gemms.workspace(product.shape));
 
-  ConvCase convolution(conv_shape(kGeometries[1], ConvKind::forward, kPrecisions[0]));
+  Convolution convolution(kGeometries[1], ConvKind::forward, kPrecisions[0]);
   const std::optional<std::int64_t> workspace = convolutions.workspace(convolution.shape);
-  const DeviceMemory conv_workspace = cairn::cuda::device_memory(workspace.value_or(0));
+  const DeviceMemory conv_workspace = device_memory(workspace.value_or(0));
   std::vector<std::byte> conv_bits;
   if (workspace) conv_bits = convolution.run(convolutions, *workspace);
 
   product.c.poison();
   convolution.y.poison();
-  const Stream stream = cairn::cuda::make_stream();
+  const Stream stream = make_stream();
   check(cudaDeviceSynchronize(), "synchronize");
   check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "capture");
   gemms.run(product.shape, {1, product.a.data(), product.b.data(), product.bias.data(), product.c.data()},
@@ -564,13 +517,13 @@ TEST_CASE("library calls can be captured into a graph") {
     convolutions.run(convolution.shape, convolution.operands(), conv_workspace.get(), *workspace, stream.get());
   cudaGraph_t captured = nullptr;
   check(cudaStreamEndCapture(stream.get(), &captured), "end of capture");
-  const cairn::cuda::CapturedGraph graph(captured);
+  const CapturedGraph graph(captured);
   cudaGraphExec_t instance = nullptr;
   check(cudaGraphInstantiate(&instance, graph.get(), 0), "instantiate");
-  const cairn::cuda::GraphExec exec(instance);
+  const GraphExec exec(instance);
   check(cudaGraphLaunch(exec.get(), stream.get()), "launch");
   CHECK(product.c.read() == product_bits);
   if (workspace) CHECK(convolution.y.read() == conv_bits);
 }
 
-}  // namespace cairn::libraries_test
+}  // namespace cairn::tests::libraries_test

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cairn/core/op.h"
+#include "cairn/tests/runtime/window_cases.h"
 #include "cairn/tests/support/op_case.h"
 
 /// Ops of every kind on shapes that take every path of their kernels.
@@ -17,10 +18,7 @@ inline std::vector<OpCase> op_cases(bool large) {
   std::vector<OpCase> cases;
   const auto add = [&](OpKind kind, Shape out, std::vector<Shape> args, core::OpAttrs attrs = {},
                        std::int64_t limit = 1) {
-    OpCase one{.op = {.kind = kind, .shape = std::move(out), .attrs = std::move(attrs)},
-               .args = std::move(args),
-               .limit = limit};
-    cases.push_back(std::move(one));
+    cases.push_back({{.kind = kind, .shape = std::move(out), .attrs = std::move(attrs)}, std::move(args), limit});
   };
   std::vector<std::int64_t> counts = {1, 7, 8, 1000, 8200};
   if (large) counts.push_back(3'000'001);
@@ -62,15 +60,11 @@ inline std::vector<OpCase> op_cases(bool large) {
   }
   for (const std::int64_t s : {1, 5, 32, 65}) add(OpKind::softmax, {3, s, s}, {{3, s, s}}, {.causal = true});
   for (const std::int64_t c : {1, 3, 8, 36}) {
-    for (const auto& [kernel, stride, pad] :
-         std::vector<std::array<std::int64_t, 3>>{{3, 2, 1}, {2, 2, 0}, {3, 1, 1}}) {
-      const std::int64_t h = 9, w = 7, oh = (h + 2 * pad - kernel) / stride + 1,
-                         ow = (w + 2 * pad - kernel) / stride + 1;
-      const core::OpAttrs attrs{.kernel = kernel, .stride = stride, .pad = pad};
-      add(OpKind::maxpool, {2, oh, ow, c}, {{2, h, w, c}}, attrs);
-      add(OpKind::maxpool_grad, {2, h, w, c}, {{2, oh, ow, c}, {2, h, w, c}}, attrs);
-      add(OpKind::maxpool_with_indices, {2, oh, ow, c}, {{2, h, w, c}}, attrs);
-      add(OpKind::maxpool_with_indices_grad, {2, h, w, c}, {{2, oh, ow, c}, {2, oh, ow, c}}, attrs, kernel * kernel);
+    for (const PoolCase& p : {PoolCase{2, 9, 7, c, 3, 2, 1}, {2, 9, 7, c, 2, 2, 0}, {2, 9, 7, c, 3, 1, 1}}) {
+      add(OpKind::maxpool, p.y(), {p.x()}, p.attrs());
+      add(OpKind::maxpool_grad, p.x(), {p.y(), p.x()}, p.attrs());
+      add(OpKind::maxpool_with_indices, p.y(), {p.x()}, p.attrs());
+      add(OpKind::maxpool_with_indices_grad, p.x(), {p.y(), p.y()}, p.attrs(), p.kernel * p.kernel);
     }
     add(OpKind::mean_pool, {3, c}, {{3, 5, 7, c}});
     add(OpKind::mean_pool_grad, {3, 5, 7, c}, {{3, c}});
@@ -78,14 +72,11 @@ inline std::vector<OpCase> op_cases(bool large) {
     add(OpKind::upsample_grad, {2, 3, 5, c}, {{2, 6, 10, c}});
     for (const auto& [kernel, stride, pad] :
          std::vector<std::array<std::int64_t, 3>>{{1, 1, 0}, {3, 1, 1}, {3, 2, 1}, {7, 2, 3}, {1, 2, 0}}) {
-      const std::int64_t h = 11, w = 8, oc = 12, oh = (h + 2 * pad - kernel) / stride + 1,
-                         ow = (w + 2 * pad - kernel) / stride + 1;
-      const Shape x{2, h, w, c}, weight{oc, kernel, kernel, c}, y{2, oh, ow, oc};
-      const core::OpAttrs attrs{.stride = stride, .pad = pad};
-      add(OpKind::conv2d, y, {x, weight}, attrs);
-      add(OpKind::conv2d, y, {x, weight, {oc}}, attrs);
-      add(OpKind::conv2d_grad_input, x, {y, weight}, attrs);
-      add(OpKind::conv2d_grad_weight, weight, {y, x}, attrs);
+      const ConvCase conv{2, 11, 8, c, 12, kernel, kernel, stride, pad};
+      add(OpKind::conv2d, conv.y(), {conv.x(), conv.weight()}, conv.attrs());
+      add(OpKind::conv2d, conv.y(), {conv.x(), conv.weight(), {conv.oc}}, conv.attrs());
+      add(OpKind::conv2d_grad_input, conv.x(), {conv.y(), conv.weight()}, conv.attrs());
+      add(OpKind::conv2d_grad_weight, conv.weight(), {conv.y(), conv.x()}, conv.attrs());
     }
   }
   for (const bool trans_a : {false, true}) {

@@ -3,16 +3,12 @@
 
 #include <map>
 
-#include "cairn/core/plan.h"
-#include "cairn/core/precision.h"
-#include "cairn/core/schedule.h"
 #include "cairn/cuda/device.h"
-#include "cairn/cuda/support/executor.h"
-#include "cairn/runtime/executor.h"
-#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/cuda/op_cases.h"
+#include "cairn/tests/support/device_program.h"
+#include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/stored_values.h"
 
 namespace cairn::tests::ops_test {
@@ -20,33 +16,6 @@ namespace {
 
 using core::ElementType;
 using core::Graph;
-
-core::Plan plan_of(const Graph& graph) {
-  return solvers::plan_memory(graph, core::baseline_schedule(graph), {.alignment = 256, .limit = {.work = 0}});
-}
-
-using OutputBytes = std::vector<std::vector<std::byte>>;
-
-OutputBytes outputs_of(runtime::Executor& executor) {
-  executor.run();
-  OutputBytes outputs;
-  for (const runtime::Output& output : executor.outputs()) {
-    outputs.emplace_back(output.bytes.begin(), output.bytes.end());
-  }
-  return outputs;
-}
-
-OutputBytes on_host(const Graph& graph) {
-  const auto executor = runtime::host_executor(runtime::compile(graph, core::baseline_schedule(graph), plan_of(graph)));
-  return outputs_of(*executor);
-}
-
-OutputBytes on_device(cuda::Device& device, const Graph& given, bool tf32) {
-  const Graph graph = device.with_scratch(given, tf32);
-  cuda::Executor executor(device, runtime::compile(graph, core::baseline_schedule(graph), plan_of(graph),
-                                                   cuda::compile_options(device, tf32)));
-  return outputs_of(executor);
-}
 
 /// One packed and one odd case of every kind: what a memory checker gets through in a minute.
 std::vector<OpCase> few_cases() {
@@ -71,7 +40,7 @@ void check_ops(const std::vector<OpCase>& cases) {
   cuda::Device device;
   for (const OpCase& one : cases) {
     const Graph plain = graph_of(one, ElementType::f32);
-    const OutputBytes expected = on_host(plain);
+    const Outputs expected = on_host(plain);
     const Graph half = graph_of(one, ElementType::bf16);
     const struct {
       const Graph& graph;
@@ -83,7 +52,7 @@ void check_ops(const std::vector<OpCase>& cases) {
       std::string shapes;
       for (const auto& shape : one.args) shapes += fmt::format("[{}] ", fmt::join(shape, ","));
       INFO(core::to_string(one.op.kind) << " " << core::to_string(type) << (way.tf32 ? " tf32 " : " ") << shapes);
-      const OutputBytes outputs = on_device(device, way.graph, way.tf32);
+      const Outputs outputs = on_device(device, way.graph, way.tf32);
       CHECK(on_device(device, way.graph, way.tf32) == outputs);
       REQUIRE(outputs.size() == expected.size());
       for (std::size_t k = 0; k < outputs.size(); ++k) {
@@ -92,8 +61,8 @@ void check_ops(const std::vector<OpCase>& cases) {
           if (type == ElementType::f32) CHECK(outputs[k] == expected[k]);
           continue;
         }
-        const std::vector<double> actual = stored_values(outputs[k], stored);
-        const std::vector<double> wanted = stored_values(expected[k], ElementType::f32);
+        const std::vector<double> actual = stored_values(outputs[k].second, stored);
+        const std::vector<double> wanted = stored_values(expected[k].second, ElementType::f32);
         REQUIRE(actual.size() == wanted.size());
         if (one.op.kind == core::OpKind::maxpool_grad && type == ElementType::bf16) {  // where a tie is another input's
           CHECK(relative_error(of_planes(actual, one.op.shape), of_planes(wanted, one.op.shape)) <= way.tolerance);

@@ -6,24 +6,24 @@
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/solvers/order/pumpkin_cases.h"
 
-namespace cairn::cuda::pumpkin_test {
+namespace cairn::tests::pumpkin_test {
 namespace {
 
 using solvers::PumpkinAnswer;
 using End = PumpkinAnswer::End;
 
 PumpkinAnswer on_host(const solvers::PumpkinProblem& problem) {
-  return solve_pumpkin(core::HostMachine(), problem, {});
+  return solvers::solve_pumpkin(core::HostMachine(), problem, {});
 }
 
 TEST_CASE("pumpkin on a device: the host's answer for up to 18 branches of 16 nodes") {
-  if (tests::no_device()) return;
-  const auto device = make_accelerator();
+  if (no_device()) return;
+  const auto device = cuda::make_accelerator();
   CHECK_FALSE(device->device().empty());
-  tests::Random random(1);
+  Random random(1);
   for (std::int64_t branches = 1; branches <= 18; ++branches) {
     INFO(branches);
-    const solvers::PumpkinProblem problem = tests::pumpkin_of_chains(random, branches, 16);
+    const solvers::PumpkinProblem problem = pumpkin_of_chains(random, branches, 16);
     const PumpkinAnswer answer = device->pumpkin(problem, {});
     REQUIRE(answer.end == End::solved);
     CHECK(answer == on_host(problem));
@@ -32,14 +32,14 @@ TEST_CASE("pumpkin on a device: the host's answer for up to 18 branches of 16 no
 
 /// Full of ties and equal branches.
 void check_small(int pumpkins) {
-  const auto device = make_accelerator();
-  tests::Random random(2);
+  const auto device = cuda::make_accelerator();
+  Random random(2);
   for (int i = 0; i < pumpkins; ++i) {
-    tests::PumpkinShape shape{.kinds = random.between(1, 6),
-                              .copies = random.between(1, 3),
-                              .length = random.between(0, 12),
-                              .bytes = random.pick(std::vector<std::int64_t>{1, 2, 5, 40, 1000})};
-    const solvers::PumpkinProblem problem = tests::random_pumpkin(random, shape);
+    PumpkinShape shape{.kinds = random.between(1, 6),
+                       .copies = random.between(1, 3),
+                       .length = random.between(0, 12),
+                       .bytes = random.pick(std::vector<std::int64_t>{1, 2, 5, 40, 1000})};
+    const solvers::PumpkinProblem problem = random_pumpkin(random, shape);
     solvers::PumpkinOptions options{.chunk = random.between(1, 1000), .go_on = [](std::int64_t) { return true; }};
     INFO(i);
     CHECK(device->pumpkin(problem, options) == on_host(problem));
@@ -47,20 +47,20 @@ void check_small(int pumpkins) {
 }
 
 TEST_CASE("pumpkin on a device: the host's answer on small pumpkins full of ties and equal branches") {
-  if (tests::no_device()) return;
+  if (no_device()) return;
   check_small(300);
 }
 
 TEST_CASE("pumpkin on a device: the host's answer on a few small pumpkins", "[sanitize]") {
-  if (tests::no_device()) return;
+  if (no_device()) return;
   check_small(10);
 }
 
 TEST_CASE("pumpkin on a device: it stops and it keeps to its memory") {
-  if (tests::no_device()) return;
-  const auto device = make_accelerator();
-  tests::Random random(3);
-  const solvers::PumpkinProblem problem = tests::pumpkin_of_chains(random, 14, 16);
+  if (no_device()) return;
+  const auto device = cuda::make_accelerator();
+  Random random(3);
+  const solvers::PumpkinProblem problem = pumpkin_of_chains(random, 14, 16);
   solvers::PumpkinOptions options{.chunk = 256};
   int calls = 0;
   options.go_on = [&](std::int64_t) { return ++calls < 20; };
@@ -74,4 +74,4 @@ TEST_CASE("pumpkin on a device: it stops and it keeps to its memory") {
 }
 
 }  // namespace
-}  // namespace cairn::cuda::pumpkin_test
+}  // namespace cairn::tests::pumpkin_test

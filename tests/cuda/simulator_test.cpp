@@ -11,37 +11,32 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/simulators.h"
 
-namespace cairn::simulator_test {
+namespace cairn::tests::simulator_test {
 namespace {
 
-using cairn::tests::no_device;
-
-core::Graph graph_of(tests::Random& random, bool large) {
-  tests::RandomGraphOptions options = tests::any_graph(random, {.min_nodes = 1, .max_nodes = large ? 600 : 60});
-  return tests::random_graph(random, options);
+core::Graph graph_of(Random& random, bool large) {
+  return random_graph(random, any_graph(random, {.min_nodes = 1, .max_nodes = large ? 600 : 60}));
 }
 
 /// Every tenth graph is large, but where they are few.
 void check_outcomes(int rounds, bool few) {
-  tests::Random random(81);
+  Random random(81);
   for (int round = 0; round < rounds; ++round) {
     const core::Graph graph = graph_of(random, round % 10 == 0 && !few);
     sim::ScheduleBatch batch(graph.node_count());
     const bool orders_alone = random.chance(40);
     for (std::int64_t c = random.between(1, round % 7 == 0 && !few ? 4096 : 64); c > 0; --c) {
       if (random.chance(20)) {
-        batch.add(tests::random_invalid_schedule(random, graph));
+        batch.add(random_invalid_schedule(random, graph));
       } else {
-        batch.add(orders_alone ? tests::random_schedule(random, graph, 0) : tests::random_schedule(random, graph));
+        batch.add(orders_alone ? random_schedule(random, graph, 0) : random_schedule(random, graph));
       }
     }
     const auto host = sim::host_simulator(graph);
     const auto device = cuda::device_simulator(graph);
-    sim::Outcomes expected, outcomes;
-    host->evaluate(batch, expected);
-    device->evaluate(batch, outcomes);
-    REQUIRE(outcomes == expected);
+    REQUIRE(evaluated(*device, batch) == evaluated(*host, batch));
     if (batch.total_steps() > 100'000) continue;
     const sim::Profiles profiles = device->profiles(batch), of_host = host->profiles(batch);
     REQUIRE(profiles.begin == of_host.begin);
@@ -50,7 +45,7 @@ void check_outcomes(int rounds, bool few) {
 }
 
 void check_tallies(int rounds, bool few) {
-  tests::Random random(82);
+  Random random(82);
   for (int round = 0; round < rounds; ++round) {
     const core::Graph graph = graph_of(random, round % 10 == 0 && !few);
     const sim::Generator generator{static_cast<std::uint64_t>(round),
@@ -105,10 +100,7 @@ TEST_CASE("the device simulator gives the host's outcomes where ids need more th
   const auto device = cuda::device_simulator(graph);
   const sim::Generator generator{1, 0};
   const sim::ScheduleBatch batch = host->generate(generator, 0, 3);
-  sim::Outcomes expected, outcomes;
-  host->evaluate(batch, expected);
-  device->evaluate(batch, outcomes);
-  CHECK(outcomes == expected);
+  CHECK(evaluated(*device, batch) == evaluated(*host, batch));
   const sim::ScheduleBatch drawn = device->generate(generator, 0, 3);
   for (std::int64_t c = 0; c < 3; ++c) CHECK(drawn.schedule(c) == batch.schedule(c));
 }
@@ -121,10 +113,7 @@ void check_large_sizes(core::NodeId nodes) {
   for (const std::int32_t moves : {0, 20}) {
     INFO(moves << " moves");
     const sim::ScheduleBatch batch = host->generate({1, moves}, 0, 2);
-    sim::Outcomes expected, outcomes;
-    host->evaluate(batch, expected);
-    device->evaluate(batch, outcomes);
-    CHECK(outcomes == expected);
+    CHECK(evaluated(*device, batch) == evaluated(*host, batch));
     CHECK(device->profiles(batch).value == host->profiles(batch).value);
   }
 }
@@ -146,4 +135,4 @@ TEST_CASE("without a device the device simulator says why") {
 
 }  // namespace
 
-}  // namespace cairn::simulator_test
+}  // namespace cairn::tests::simulator_test

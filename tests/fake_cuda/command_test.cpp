@@ -12,19 +12,17 @@
 namespace cairn::tests::command_test {
 namespace {
 
-using test::Folder;
-
 const Words kTiny = {"ffn", "--batch", "64", "--layers", "3", "--width", "32", "--inputs", "8", "--outputs", "4"};
 const Words kConv = {"unet", "--batch", "2", "--image", "16", "--width", "4", "--depth", "2", "--classes", "3"};
 
 void check_refused(const Device& device, const Words& words, const Words& parts) {
-  const test::Outcome outcome = run_on(device, words);
+  const Outcome outcome = run_on(device, words);
   INFO(outcome.err);
   CHECK(outcome.code == 5);
   CHECK(outcome.out.empty());
   // What memory lacks for the baseline is said before.
   const std::string before = "cairn: the baseline will not be executed";
-  CHECK(test::is_error(outcome.err.starts_with(before) ? outcome.err.substr(outcome.err.find('\n') + 1) : outcome.err));
+  CHECK(is_error(outcome.err.starts_with(before) ? outcome.err.substr(outcome.err.find('\n') + 1) : outcome.err));
   check_says(outcome.err, parts);
 }
 
@@ -40,12 +38,9 @@ TEST_CASE("command: run on a device: identical, measured is planned, times and t
   for (const Words& model : {kTiny, kConv}) {
     for (const std::string precision : {"fp32", "tf32", "bf16"}) {
       INFO(model[0] << " " << precision);
-      const auto outcome = run_on({}, Words{"run"} + model +
-                                          Words{"--budget", "100%", "--backend", "cuda", "--precision", precision,
-                                                "--check", "--repeat", "3", "--json"});
-      INFO(outcome.err);
-      REQUIRE(outcome.code == 0);
-      const auto json = outcome.json();
+      const Json json = json_on(
+          {}, Words{"run"} + model +
+                  Words{"--budget", "100%", "--backend", "cuda", "--precision", precision, "--check", "--repeat", "3"});
       check_fields(json, {{"backend", "cuda"}, {"precision", precision}, {"identical", true}});
       CHECK(json["host_check"]["passed"] == true);
       for (const std::string part : {"baseline", "scheduled"}) {
@@ -59,12 +54,9 @@ TEST_CASE("command: run on a device: identical, measured is planned, times and t
 TEST_CASE("command: convolutions take memory that is free under the budget, and no more") {
   const Device with_cudnn = {{"FAKE_CUDA_CUDNN", "1"}};
   for (const std::string budget : {"100%", "80%"}) {
-    const auto outcome =
-        run_on(with_cudnn, Words{"run"} + kConv +
-                               Words{"--budget", budget, "--backend", "cuda", "--repeat", "3", "--check", "--json"});
-    INFO(budget << " " << outcome.err);
-    REQUIRE(outcome.code == 0);
-    const auto json = outcome.json();
+    INFO(budget);
+    const Json json = json_on(
+        with_cudnn, Words{"run"} + kConv + Words{"--budget", budget, "--backend", "cuda", "--repeat", "3", "--check"});
     check_fields(json, {{"backend", "cuda"}, {"identical", true}});
     CHECK(json["host_check"]["passed"] == true);
     CHECK(json["nodes_in_free_memory"] > 0);
@@ -73,21 +65,16 @@ TEST_CASE("command: convolutions take memory that is free under the budget, and 
     CHECK(json["scheduled"]["planned_bytes"] <= json["budget_bytes"]);
   }
   // Without cuDNN there is nothing to choose.
-  const auto without =
-      run_on({}, Words{"run"} + kConv + Words{"--budget", "100%", "--backend", "cuda", "--quiet", "--json"});
-  INFO(without.err);
-  REQUIRE(without.code == 0);
-  CHECK(without.json()["nodes_in_free_memory"] == 0);
+  const Json without = json_on({}, Words{"run"} + kConv + Words{"--budget", "100%", "--backend", "cuda", "--quiet"});
+  CHECK(without["nodes_in_free_memory"] == 0);
 }
 
 TEST_CASE("command: auto takes the device, and debug modes work on it") {
   const Folder folder;
-  const auto outcome = run_on({}, Words{"run"} + kTiny +
-                                      Words{"--budget", "100%", "--poison", "--sentinels", "--trace",
-                                            folder / "trace.json", "-o", folder / "s.json", "--json"});
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-  check_fields(outcome.json(), {{"backend", "cuda"}, {"identical", true}});
+  const Json json = json_on({}, Words{"run"} + kTiny +
+                                    Words{"--budget", "100%", "--poison", "--sentinels", "--trace",
+                                          folder / "trace.json", "-o", folder / "s.json"});
+  check_fields(json, {{"backend", "cuda"}, {"identical", true}});
   // The schedule is for the graph as given, so both machines take it.
   for (const std::string backend : {"cuda", "host"}) {
     const auto again =
@@ -100,17 +87,12 @@ TEST_CASE("command: auto takes the device, and debug modes work on it") {
 TEST_CASE("command: a measured graph is run as it was measured") {
   const Folder folder;
   for (const std::string precision : {"fp32", "bf16"}) {
-    const auto measured =
-        run_on({}, Words{"measure"} + kTiny +
-                       Words{"--backend", "cuda", "--precision", precision, "-o", folder / "g.json", "--json"});
-    INFO(measured.err);
-    REQUIRE(measured.code == 0);
-    CHECK(measured.json()["backend"] == "cuda");
-    const auto run = run_on({}, {"run", folder / "g.json", "--budget", "100%", "--backend", "cuda", "--json"});
-    INFO(run.err);
-    REQUIRE(run.code == 0);
-    CHECK(run.json()["precision"] == precision);
-    CHECK(run.json()["baseline"]["cost"] == measured.json()["baseline_cost_ns"]);
+    const Json measured = json_on(
+        {}, Words{"measure"} + kTiny + Words{"--backend", "cuda", "--precision", precision, "-o", folder / "g.json"});
+    CHECK(measured["backend"] == "cuda");
+    const Json run = json_on({}, {"run", folder / "g.json", "--budget", "100%", "--backend", "cuda"});
+    CHECK(run["precision"] == precision);
+    CHECK(run["baseline"]["cost"] == measured["baseline_cost_ns"]);
   }
 }
 
@@ -133,10 +115,7 @@ TEST_CASE("command: no device, no driver, an old driver, another architecture: o
 TEST_CASE("command: out of memory says what was asked, what is free, and a budget that fits") {
   const Device small = {{"FAKE_CUDA_BYTES", "40000"}};
   check_refused(small, kRun, {"arena", "are free on fake device", "a budget of ", " would fit"});
-  const auto outcome = run_on(small, kRun);
-  const std::string before = "a budget of ";
-  const std::string budget =
-      std::to_string(std::strtoll(outcome.err.c_str() + outcome.err.find(before) + before.size(), nullptr, 10));
+  const std::string budget = std::to_string(number_behind(run_on(small, kRun).err, "a budget of "));
   // What would fit is no promise that a schedule exists; but memory is then not what stops it.
   CHECK(run_on(small, Words{"run"} + kTiny + Words{"--budget", budget, "--backend", "cuda"}).code != 5);
   check_refused({{"FAKE_CUDA_BYTES", "2000"}}, kRun, {"besides the arena does not fit, even without an arena"});
@@ -144,24 +123,17 @@ TEST_CASE("command: out of memory says what was asked, what is free, and a budge
 }
 
 TEST_CASE("command: a device too small for the baseline alone executes the schedule") {
-  const Words words = kRun + Words{"--json"};
-  const auto whole = run_on({}, words);
-  INFO(whole.err);
-  REQUIRE(whole.code == 0);
-  const std::int64_t baseline = whole.json()["baseline"]["planned_bytes"];
-  const std::int64_t scheduled = whole.json()["scheduled"]["planned_bytes"];
+  const Json whole = json_on({}, kRun);
+  const std::int64_t baseline = whole["baseline"]["planned_bytes"], scheduled = whole["scheduled"]["planned_bytes"];
   REQUIRE(scheduled < baseline);
   const std::int64_t small = 40000;
-  const auto refused = run_on({{"FAKE_CUDA_BYTES", std::to_string(small)}}, kRun);
-  const std::string before = "a budget of ";
-  const std::int64_t fits = std::strtoll(refused.err.c_str() + refused.err.find(before) + before.size(), nullptr, 10);
-  const auto alone = run_on({{"FAKE_CUDA_BYTES", std::to_string(small - fits + (baseline + scheduled) / 2)}}, words);
-  INFO(alone.err);
-  REQUIRE(alone.code == 0);
-  CHECK(alone.json()["identical"].is_null());
-  CHECK(alone.json()["baseline"]["measured_peak_bytes"].is_null());
-  CHECK(alone.json()["scheduled"]["measured_peak_bytes"] == alone.json()["scheduled"]["planned_bytes"]);
-  CHECK(alone.json()["note"].get<std::string>().find("the baseline was not executed") != std::string::npos);
+  const Outcome refused = run_on({{"FAKE_CUDA_BYTES", std::to_string(small)}}, kRun);
+  const std::int64_t fits = number_behind(refused.err, "a budget of ");
+  const Json alone = json_on({{"FAKE_CUDA_BYTES", std::to_string(small - fits + (baseline + scheduled) / 2)}}, kRun);
+  CHECK(alone["identical"].is_null());
+  CHECK(alone["baseline"]["measured_peak_bytes"].is_null());
+  CHECK(alone["scheduled"]["measured_peak_bytes"] == alone["scheduled"]["planned_bytes"]);
+  CHECK(contains(alone["note"], "the baseline was not executed"));
 }
 
 TEST_CASE("command: a kernel that fails is named by its step, op and node") {
@@ -171,11 +143,9 @@ TEST_CASE("command: a kernel that fails is named by its step, op and node") {
 }
 
 TEST_CASE("command: auto falls back to the host without a device") {
-  const auto outcome = run_on(failing("cudaGetDeviceCount", cudaErrorNoDevice),
-                              Words{"run"} + kTiny + Words{"--budget", "100%", "--json"});
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-  CHECK(outcome.json()["backend"] == "host");
+  const Json json =
+      json_on(failing("cudaGetDeviceCount", cudaErrorNoDevice), Words{"run"} + kTiny + Words{"--budget", "100%"});
+  CHECK(json["backend"] == "host");
 }
 
 TEST_CASE("the probe gives a reason for every error of its calls") {

@@ -36,7 +36,7 @@ TEST_CASE("executors can be moved and replaced, live side by side, and outlast a
   CHECK(results_of(second) == expected);
 
   const Graph other = build_graph({make_node("a", 1000), make_node("b", 70, {0})});
-  Executor third(f.device, device_program(f.device, other, core::baseline_schedule(other)));
+  Executor third(f.device, device_program(f.device, other));
   second.enqueue();
   third.enqueue();
   const Device moved = std::move(f.device);
@@ -124,7 +124,7 @@ TEST_CASE("graphs without memory, without nodes, and with empty outputs run") {
   std::vector<core::Node> nodes = {make_node("empty"), make_node("reader", 16, {0}), make_node("sink", 0, {1})};
   nodes[1].keep = nodes[2].keep = true;
   for (const Graph& graph : {build_graph({}), build_graph({make_node("only")}), build_graph(nodes)}) {
-    const Program program = device_program(device, graph, core::baseline_schedule(graph));
+    const Program program = device_program(device, graph);
     for (const Launch launch : kLaunches) {
       Executor executor(device, program, {.poison = true, .launch = launch});
       const runtime::StepReport report = executor.run(true);

@@ -6,10 +6,10 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/cuda/support/executor.h"
-#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 #include "cairn/tests/runtime/graphs.h"
+#include "cairn/tests/support/device_program.h"
 
 /// What tests of cuda::Executor on the fake runtime share.
 namespace cairn::tests {
@@ -20,22 +20,13 @@ inline const std::vector<cuda::Launch> kLaunches = {cuda::Launch::graph, cuda::L
 /// A fresh device; at the end nothing may be left on it, and nothing forbidden may have happened.
 struct Gpu {
   explicit Gpu(std::int64_t bytes = fake::kDeviceBytes) { fake::reset(bytes); }
-  ~Gpu() { check_clean(); }
-  Gpu(const Gpu&) = delete;
-  Gpu& operator=(const Gpu&) = delete;
-
-  static void check_clean() {
+  ~Gpu() {
     CHECK(fake::alive() == "");
     CHECK(fake::faults() == "");
   }
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
 };
-
-inline runtime::Program device_program(cuda::Device& device, const core::Graph& graph, const core::Schedule& schedule,
-                                       std::int64_t guard_bytes = 0, std::int64_t alignment = 256) {
-  const core::Plan plan =
-      solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes, .limit = {.work = 0}});
-  return runtime::compile(graph, schedule, plan, cuda::compile_options(device, false, guard_bytes));
-}
 
 inline Results run_on_device(cuda::Device& device, runtime::Program program,
                              const cuda::ExecutorOptions& options = {}) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
 
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
@@ -91,7 +90,7 @@ TEST_CASE("models on the device: close to the host, and the same bits for every 
       fake::set_cudnn(cudnn);
       Device device;
       const Graph graph = tiny_model(name);
-      const Results host = results_of(compiled(graph, core::baseline_schedule(graph)));
+      const Results host = results_of(compiled(graph));
       for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
         const Graph stored = device.with_scratch(core::with_precision(graph, precision), false);
         const Schedule baseline = core::baseline_schedule(stored);
@@ -129,8 +128,7 @@ TEST_CASE("ops of several outputs on the device: the bits of those that make the
   for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
     const Graph single = device.with_scratch(core::with_precision(pooled_norms(false), precision), false);
     const Graph bundled = device.with_scratch(core::with_precision(pooled_norms(true), precision), false);
-    const Results expected =
-        run_on_device(device, device_program(device, single, core::baseline_schedule(single)), {.poison = true});
+    const Results expected = run_on_device(device, device_program(device, single), {.poison = true});
     for (int i = 0; i < 10; ++i) {
       const Schedule schedule = i == 0 ? core::baseline_schedule(bundled) : random_schedule(random, bundled);
       const Results results = run_on_device(device, device_program(device, bundled, schedule, kGuard),
@@ -168,7 +166,7 @@ TEST_CASE("a convolution runs in the way for which its node has scratch") {
   // The fake convolutions overwrite all of the workspace that they are given, so that the measured peak shows which one
   // ran.
   const auto measured_peak = [&](const Graph& graph) {
-    const Program program = device_program(device, graph, core::baseline_schedule(graph));
+    const Program program = device_program(device, graph);
     Executor executor(device, program);
     executor.run();
     const std::int64_t measured = executor.measured_peak_bytes();
@@ -196,7 +194,7 @@ TEST_CASE("with_scratch gives what the kernels take, again and again, and leaves
           if (in_place) CHECK(device.scratch_bytes(graph, v, false) == 0);
         }
         // Compiling asks the device once more.
-        CHECK_NOTHROW(device_program(device, once, core::baseline_schedule(once)));
+        CHECK_NOTHROW(device_program(device, once));
       }
     }
   }
@@ -205,7 +203,7 @@ TEST_CASE("with_scratch gives what the kernels take, again and again, and leaves
 TEST_CASE("graph and stream, run and enqueue, and every further run give the same bits") {
   const Gpu gpu;
   Fixture f;
-  const Results expected = run_on_device(f.device, device_program(f.device, f.graph, core::baseline_schedule(f.graph)));
+  const Results expected = run_on_device(f.device, device_program(f.device, f.graph));
   for (const Launch launch : kLaunches) {
     Executor executor(f.device, f.program(), {.launch = launch});
     CHECK(results_of(executor) == expected);  // of the step that the constructor ran
@@ -300,9 +298,7 @@ TEST_CASE("out of memory: what was asked, what is free, and a budget that fits")
   program.arena_bytes = kBytes;
   const std::string error = error_of<core::DeviceError>([&] { Executor(f.device, program, {.sentinels = true}); });
   INFO(error);
-  CHECK(contains(error, "arena 100.00 MiB"));
-  CHECK(contains(error, "only 100.00 MiB"));
-  CHECK(contains(error, "fake device"));
+  check_says(error, {"arena 100.00 MiB", "only 100.00 MiB", "fake device"});
   const std::string before_number = "a budget of ";
   REQUIRE(contains(error, before_number));
   const char* const number = error.c_str() + error.find(before_number) + before_number.size();
@@ -384,8 +380,7 @@ TEST_CASE("a kernel that fails at its launch is named with its step and node") {
     Fixture f;
     fake::fail_call("kernel", 1, cudaErrorInvalidConfiguration);
     const std::string error = error_of<core::DeviceError>([&] { Executor(f.device, f.program(), {.launch = launch}); });
-    CHECK(contains(error, "step 0, matmul hidden: "));
-    CHECK(contains(error, "invalid configuration argument"));
+    check_says(error, {"step 0, matmul hidden: ", "invalid configuration argument"});
     CHECK(fake::last_error() == cudaSuccess);
   }
 }
@@ -447,7 +442,7 @@ TEST_CASE("sentinels: buffers laid over each other, and writes behind a buffer, 
                                    make_node("c", 50, {2}), make_node("sink", 100, {3, 1})});
   const Gpu gpu;
   Device device;
-  Program sound = device_program(device, graph, core::baseline_schedule(graph), kGuard);
+  Program sound = device_program(device, graph, kGuard);
   for (const Launch launch : kLaunches) {
     const cuda::ExecutorOptions options{.sentinels = true, .launch = launch};
     const auto error = [&](const Program& program) {
@@ -488,12 +483,9 @@ TEST_CASE("poison shows a read after free") {
   const Gpu gpu;
   Device device;
   const Graph graph = build_graph({make_node("a", 200), make_node("b", 300, {0}), make_node("sink", 100, {0, 1})});
-  Program program = device_program(device, graph, core::baseline_schedule(graph));
+  Program program = device_program(device, graph);
   const Results expected = run_on_device(device, program);
-  runtime::Instruction& b = program.instructions[1];  // frees `a`, which the sink still reads
-  b.free_begin = static_cast<std::uint32_t>(program.frees.size());
-  b.free_count = 1;
-  program.frees.push_back(output_of(program, 0));
+  free_early(program, 1, 0);  // the sink still reads `a`
   CHECK(run_on_device(device, program) == expected);
   CHECK_FALSE(run_on_device(device, program, {.poison = true}) == expected);
 }
@@ -502,7 +494,7 @@ TEST_CASE("the measured peak is what was written, not what was planned") {
   const Gpu gpu;
   Device device;
   const Graph graph = build_graph({make_node("a", 5 << 20), make_node("b", 300, {0})});
-  Program program = device_program(device, graph, core::baseline_schedule(graph));
+  Program program = device_program(device, graph);
   const std::int64_t needed = program.arena_bytes;
   program.arena_bytes += std::int64_t{3} << 20;
   {
@@ -523,37 +515,24 @@ TEST_CASE("programs that are not made for this device are refused") {
   fake::set_cudnn(true);
   Device device;
   const Graph synthetic = build_graph({make_node("a", 100), make_node("b", 100, {0})});
-  const Schedule schedule = core::baseline_schedule(synthetic);
-  CHECK_THROWS_AS(Executor(device, device_program(device, synthetic, schedule, 0, 8)), core::InputError);
-  CHECK_NOTHROW(Executor(device, device_program(device, synthetic, schedule, 0, 16)));
-  CHECK_THROWS_AS(Executor(device, device_program(device, synthetic, schedule), {.sentinels = true}), core::InputError);
+  CHECK_THROWS_AS(Executor(device, device_program(device, synthetic, 0, 8)), core::InputError);
+  CHECK_NOTHROW(Executor(device, device_program(device, synthetic, 0, 16)));
+  CHECK_THROWS_AS(Executor(device, device_program(device, synthetic), {.sentinels = true}), core::InputError);
 
   const Graph bare = tiny_model("unet"), graph = device.with_scratch(bare, false);
-  const Schedule baseline = core::baseline_schedule(graph);
-  CHECK_THROWS_AS(device_program(device, graph, baseline, 0, 8), core::InputError);
+  CHECK_THROWS_AS(device_program(device, graph, 0, 8), core::InputError);
   // Workspaces of libraries need more than kernels do.
-  CHECK_THROWS_AS(Executor(device, device_program(device, graph, baseline, 0, 16)), core::InputError);
-  CHECK_THROWS_AS(device_program(device, bare, baseline), core::InputError);
-  const std::string error = error_of<core::InputError>([&] { Executor(device, compiled(bare, baseline)); });
+  CHECK_THROWS_AS(Executor(device, device_program(device, graph, 0, 16)), core::InputError);
+  CHECK_THROWS_AS(device_program(device, bare), core::InputError);
+  const std::string error = error_of<core::InputError>([&] { Executor(device, compiled(bare)); });
   CHECK(contains(error, "bytes of scratch on this device"));
 }
 
 TEST_CASE("ids out of range are found before they reach a kernel") {
   const Gpu gpu;
   Device device;
-  core::GraphBuilder builder;
-  const auto ids = builder.add_resident({.name = "ids",
-                                         .shape = {50},
-                                         .role = core::Resident::Role::data,
-                                         .type = core::Resident::Type::i32,
-                                         .init = core::Resident::Init::uniform,
-                                         .scale = 1000});
-  const auto table = builder.add_resident({.name = "table", .shape = {3, 2}});
-  core::Op op = make_op(core::OpKind::embedding, {50, 2});
-  op.args = {core::Operand::resident(ids), core::Operand::resident(table)};
-  add_op(builder, "lookup", op);
-  const Graph graph = device.with_scratch(builder.build(), false);
-  const Program program = device_program(device, graph, core::baseline_schedule(graph));
+  const Graph graph = device.with_scratch(lookup_out_of_range(), false);
+  const Program program = device_program(device, graph);
   CHECK(contains(error_of<core::Error>([&] { Executor(device, program); }), "node 'lookup' reads resident 'ids'"));
 }
 

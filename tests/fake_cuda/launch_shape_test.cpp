@@ -20,9 +20,9 @@
 #include "cairn/runtime/device/pool.h"
 #include "cairn/runtime/device/shape.h"
 #include "cairn/runtime/device/softmax.h"
-#include "cairn/sim/device/machine_simulator.h"
 #include "cairn/sim/tally.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/simulators.h"
 
 namespace cairn::tests::launch_shape_test {
 namespace {
@@ -212,24 +212,15 @@ class CardOnHost : public core::HostMachine {
   mutable std::int64_t shared_launches_ = 0, other_launches_ = 0;
 };
 
-template <class Id>
-class OnCard : public sim::device::MachineSimulator<CardOnHost, Id> {
- public:
-  using sim::device::MachineSimulator<CardOnHost, Id>::MachineSimulator;
-  std::string backend() const override { return "test"; }
-  std::string device() const override { return "test"; }
-};
-
 /// Lets the simulator evaluate, list and tally candidates of the graph.
 template <class Id>
 void simulate(CardOnHost& machine, const core::Graph& graph, std::int64_t count) {
-  OnCard<Id> simulator(machine, graph);
+  OnMachine<CardOnHost, Id> simulator(machine, graph);
   const sim::Generator generator{.seed = 1, .moves = 3};
   const sim::ScheduleBatch batch = simulator.generate(generator, 0, count);
-  sim::Outcomes outcomes, again;
-  simulator.evaluate(batch, outcomes);
+  sim::Outcomes again;
   simulator.evaluate(generator, 0, count, again);
-  CHECK(outcomes == again);
+  CHECK(evaluated(simulator, batch) == again);
   CHECK(std::ssize(simulator.profiles(batch).begin) == count + 1);
   sim::Tally tally;
   simulator.sweep(generator, 0, count, tally);

@@ -16,6 +16,7 @@
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 #include "cairn/tests/sim/dominance_cases.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/simulators.h"
 
 namespace cairn::tests::simulator_test {
 namespace {
@@ -55,11 +56,10 @@ TEST_CASE("the device's simulator gives the host's answers, whatever the caller'
       const sim::ScheduleBatch batch = host->generate(generator, 5, count);
       const sim::ScheduleBatch drawn = device->generate(generator, 5, count);
       for (std::int64_t c = 0; c < count; ++c) REQUIRE(drawn.schedule(c) == batch.schedule(c));
-      sim::Outcomes expected, outcomes, of_drawn;
-      host->evaluate(batch, expected);
-      device->evaluate(batch, outcomes);
+      sim::Outcomes of_drawn;
       device->evaluate(generator, 5, count, of_drawn);
-      REQUIRE(outcomes == expected);
+      const sim::Outcomes expected = evaluated(*host, batch);
+      REQUIRE(evaluated(*device, batch) == expected);
       REQUIRE(of_drawn == expected);
       REQUIRE(device->profiles(batch).value == host->profiles(batch).value);
       sim::Tally tally(sim::tally_options(graph)), of_host(sim::tally_options(graph));

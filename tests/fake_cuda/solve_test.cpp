@@ -5,24 +5,23 @@
 namespace cairn::tests::solve_test {
 namespace {
 
-test::Outcome solve_on(const std::string& variable, const std::string& value, const Words& more) {
+Outcome solve_on(const std::string& variable, const std::string& value, const Words& more) {
   return run_on({{variable, value}}, Words{"solve", "--json", "--time-limit", "60s"} + more);
 }
 
 }  // namespace
 
 TEST_CASE("command: solve fills a large table on the device as the host does") {
-  const test::Folder folder;
+  const Folder folder;
   const std::string graph = folder / "g.json", schedule = folder / "s.json";
-  const auto generated = test::Child({"generate", "pumpkin", "--branches", "16", "--length", "4", "-o", graph}).wait();
-  REQUIRE(generated.code == 0);
+  REQUIRE(run_command({"generate", "pumpkin", "--branches", "16", "--length", "4", "-o", graph}).code == 0);
   const auto steps = [&](const std::string& bytes, const std::string& backend) {
-    const auto outcome =
+    const Outcome outcome =
         solve_on("FAKE_CUDA_BYTES", bytes, {graph, "--solver", "pumpkin", "--backend", backend, "-o", schedule});
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.json()["status"] == "optimal");
-    return nlohmann::json::parse(test::read_text(schedule))["steps"];
+    return read_json(schedule)["steps"];
   };
   const std::string large = "4294967296", small = "67108864";
   const auto on_host = steps(large, "host");
@@ -34,11 +33,10 @@ TEST_CASE("command: solve fills a large table on the device as the host does") {
 TEST_CASE("command: solve without a device or with a wrong backend") {
   const auto none = solve_on("FAKE_CUDA_FAILING_CALL", "cudaGetDeviceCount", {"resnet50", "--backend", "cuda"});
   CHECK(none.code == 5);
-  CHECK(none.err.find("--backend cuda: ") != std::string::npos);
-  CHECK(none.err.find("use --backend host or auto") != std::string::npos);
+  check_says(none.err, {"--backend cuda: ", "use --backend host or auto"});
   const auto wrong = solve_on("FAKE_CUDA_BYTES", "1", {"resnet50", "--backend", "hots"});
   CHECK(wrong.code == 2);
-  CHECK(wrong.err.find("did you mean 'host'") != std::string::npos);
+  CHECK(contains(wrong.err, "did you mean 'host'"));
 }
 
 }  // namespace cairn::tests::solve_test

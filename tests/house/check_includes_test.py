@@ -1,21 +1,19 @@
 """Plants violations of the include rule and expects each to be found."""
 
-import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 
-SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))
+from stand_ins import ROOT, ScriptTest
+
+sys.path.insert(0, str(ROOT / "scripts"))
 import check_includes  # noqa: E402
 
 
-class CheckIncludes(unittest.TestCase):
+class CheckIncludes(ScriptTest):
+    script = "scripts/check_includes.py"
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
+        super().setUp()
         for name in [*check_includes.RULE, "tests", "core/internal", "core/support"]:
             self.write(f"{name}/x.h", "#pragma once\n#include <vector>\n")
 
@@ -63,12 +61,11 @@ class CheckIncludes(unittest.TestCase):
         self.write("sim/y.cpp", '#include "cairn/core/x.h"\n#include "cairn/sim/x.h"\n')
         self.assertIn("sim -> core (1)", check_includes.draw(self.root))
         for root, code in [(self.root, 0), (self.root / "core", 1)]:
-            run = subprocess.run([sys.executable, SCRIPTS / "check_includes.py", root], capture_output=True)
-            self.assertEqual(run.returncode, code)
+            self.assertEqual(self.run_script(root).returncode, code)
 
     def test_help_is_given_and_an_unknown_option_is_no_folder(self):
         for word, code, words in [("--help", 0, "--draw"), ("--drow", 2, "unrecognized arguments: --drow")]:
-            run = subprocess.run([sys.executable, SCRIPTS / "check_includes.py", word], capture_output=True, text=True)
+            run = self.run_script(word)
             self.assertEqual(run.returncode, code)
             self.assertIn(words, run.stdout + run.stderr)
 

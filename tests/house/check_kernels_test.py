@@ -2,19 +2,17 @@
 """scripts/check_kernels.py: each rule finds the kernel that breaks it, and only that one."""
 
 import contextlib
-import importlib.util
 import io
-import os
 import struct
 import sys
 import tempfile
 import unittest
 from unittest import mock
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-spec = importlib.util.spec_from_file_location("check_kernels", os.path.join(ROOT, "scripts/check_kernels.py"))
-check_kernels = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(check_kernels)
+from stand_ins import ROOT
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import check_kernels  # noqa: E402
 
 HEADER = """.version 8.0
 .target sm_90

@@ -1,11 +1,11 @@
 """Every file of the tree that a comment or a page names is there."""
 
-import pathlib
 import re
 import subprocess
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from stand_ins import ROOT
+
 CODE = {".h", ".cpp", ".cu", ".cuh", ".js", ".py", ".sh", ".cmake"}
 FILE = re.compile(r"(?<![\w./*{}<-])((?:[\w-]+/)*[\w-]+\.(?:h|cuh?|cpp|js|py|sh|cmake|md))(?![\w/*.])")
 # Names of other projects, of what users write, and of what is made.

@@ -3,34 +3,49 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cairn/tests/catch.h"
 #include "cairn/tests/ptx/kernel.h"
+#include "cairn/tests/support/errors.h"
 
 namespace cairn::tests::ptx::faults_test {
 namespace {
 
-/// Runs the kernel with `runs` seeds, which give different orders of execution. Returns the number of runs that end
-/// with a fault. Checks that the message of every fault contains `words`.
+/// Runs the kernel with 20 seeds, which give different orders of execution. Returns the number of runs that end with a
+/// fault. Checks that the message of every fault contains `words`.
 int faults(Kernel& kernel, const std::function<std::vector<std::uint64_t>(Memory&)>& params, Extent grid, Extent block,
-           const std::string& words, int runs = 20) {
+           const std::string& words) {
   int found = 0;
-  for (int seed = 0; seed < runs; ++seed) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Memory memory;
     const std::vector<std::uint64_t> values = params(memory);
     try {
-      kernel.run(memory, values, grid, block, static_cast<std::uint64_t>(seed));
+      kernel.run(memory, values, grid, block, seed);
     } catch (const Fault& fault) {
       ++found;
       INFO(fault.what());
-      CHECK(std::string(fault.what()).find(words) != std::string::npos);
+      CHECK(contains(fault.what(), words));
     }
   }
   return found;
 }
 
+std::vector<std::uint64_t> nothing(Memory&) { return {}; }
 std::vector<std::uint64_t> hundred(Memory& memory) { return {address(memory.numbers(100))}; }
+/// A number, and a flag that is 0.
+std::vector<std::uint64_t> flagged(Memory& memory) {
+  std::uint64_t* const numbers = memory.numbers(2);
+  numbers[1] = 0;
+  return {address(numbers)};
+}
+
+/// The text with each name, which it has once, replaced by the part that it stands for.
+std::string with(std::string text, const std::vector<std::pair<std::string, std::string>>& parts) {
+  for (const auto& [name, part] : parts) text.replace(text.find(name), name.size(), part);
+  return text;
+}
 
 const std::string kOwnSlot = R"(
 ld.param.u64 %x0, [p0];
@@ -58,11 +73,8 @@ TEST_CASE("PTX: accesses outside of an allocation, or misaligned, are faults") {
   Kernel before(1, kOwnSlot + "ld.global.u64 %x3, [%x0+-8];");
   CHECK(faults(before, hundred, {1}, {1}, "before every allocation") == 20);
   Kernel shared(0, kOwnShared + "st.shared.u64 [%w3], %x3;", kShared);
-  CHECK(faults(
-            shared, [](Memory&) { return std::vector<std::uint64_t>(); }, {1}, {128}, "") == 0);
-  CHECK(faults(
-            shared, [](Memory&) { return std::vector<std::uint64_t>(); }, {1}, {129}, "1024 bytes of shared memory") ==
-        20);
+  CHECK(faults(shared, nothing, {1}, {128}, "") == 0);
+  CHECK(faults(shared, nothing, {1}, {129}, "1024 bytes of shared memory") == 20);
 }
 
 TEST_CASE("PTX: reads of what was never written are faults") {
@@ -74,18 +86,13 @@ TEST_CASE("PTX: reads of what was never written are faults") {
   Kernel half(1, kOwnSlot + "st.global.u32 [%x2], %w0;\nld.global.u64 %x3, [%x2];");
   CHECK(faults(half, unwritten, {1}, {1}, "reads byte 4 of 32") == 20);
   Kernel shared(0, kOwnShared + "ld.shared.u64 %x4, [%w3];", kShared);
-  CHECK(faults(
-            shared, [](Memory&) { return std::vector<std::uint64_t>(); }, {1}, {4},
-            "shared memory, which was never written") == 20);
+  CHECK(faults(shared, nothing, {1}, {4}, "shared memory, which was never written") == 20);
   Kernel local(0,
                ".local .align 8 .b8 own[16];\nmov.u64 %x0, own;\nst.local.u64 [%x0], %x1;\nld.local.u64 %x2, [%x0+8];");
-  CHECK(faults(
-            local, [](Memory&) { return std::vector<std::uint64_t>(); }, {1}, {2},
-            "local memory, which was never written") == 20);
+  CHECK(faults(local, nothing, {1}, {2}, "local memory, which was never written") == 20);
 }
 
 TEST_CASE("PTX: races in shared memory are faults, and barriers end them") {
-  const auto nothing = [](Memory&) { return std::vector<std::uint64_t>(); };
   const std::string write = kOwnShared + "st.shared.u64 [%w3], %x3;\n";
   const std::string read_next = R"(
 add.s32 %w4, %w0, 1;
@@ -151,9 +158,7 @@ $END:
   Kernel unfenced(1, write + count);
   CHECK(faults(unfenced, hundred, {4}, {1}, "a race") == 20);
   // The reader needs a fence as well.
-  std::string at_once = count;
-  at_once.erase(at_once.find("membar.gl;"), std::string("membar.gl;").size());
-  Kernel unread(1, write + "membar.gl;" + at_once);
+  Kernel unread(1, write + "membar.gl;" + with(count, {{"membar.gl;", ""}}));
   CHECK(faults(unread, hundred, {4}, {1}, "a race") == 20);
   // A fence by one thread does not publish what other threads of its block wrote, unless they have met at a barrier.
   const std::string by_all = own_block + R"(
@@ -176,13 +181,9 @@ ld.global.u64 %x5, [%x0+360];
 ld.global.u64 %x6, [%x0+640];
 $END:
 )";
-  const auto with = [&](const std::string& barrier) {
-    std::string text = by_all;
-    return text.replace(text.find("BARRIER"), std::string("BARRIER").size(), barrier);
-  };
-  Kernel met(1, with("bar.sync 0;"));
+  Kernel met(1, with(by_all, {{"BARRIER", "bar.sync 0;"}}));
   CHECK(faults(met, hundred, {2}, {40}, "") == 0);
-  Kernel apart(1, with(""));
+  Kernel apart(1, with(by_all, {{"BARRIER", ""}}));
   CHECK(faults(apart, hundred, {2}, {40}, "") >= 19);  // a race; or, once in a while, nothing was written yet
 }
 
@@ -204,42 +205,29 @@ FENCE
 ld.global.u64 %x3, [%x0];
 $END:
 )";
-  const auto with = [&](const std::string& index, const std::string& writer, const std::string& reader,
-                        const std::string& fence) {
-    std::string result = text;
-    const std::pair<std::string, std::string> parts[] = {
-        {"INDEX", index}, {"WRITER", writer}, {"READER", reader}, {"FENCE", fence}};
-    for (const auto& [name, part] : parts) result.replace(result.find(name), name.size(), part);
-    return result;
+  const auto kernel = [&](const std::string& index, const std::string& writer, const std::string& reader,
+                          const std::string& fence) {
+    return Kernel(1, with(text, {{"INDEX", index}, {"WRITER", writer}, {"READER", reader}, {"FENCE", fence}}));
   };
   const std::string flag = "st.relaxed.gpu.global.u32 [%x0+8], 1;", seen = "ld.relaxed.gpu.global.u32 %w1, [%x0+8];";
   const std::string narrow_flag = "st.relaxed.cta.global.u32 [%x0+8], 1;";
   const std::string narrow_seen = "ld.relaxed.cta.global.u32 %w1, [%x0+8];";
   const std::string wide = "fence.acq_rel.gpu;", narrow = "fence.acq_rel.cta;", thread = "%tid.x", block = "%ctaid.x";
-  const auto flagged = [](Memory& memory) {
-    std::uint64_t* const numbers = memory.numbers(2);
-    numbers[1] = 0;
-    return std::vector<std::uint64_t>{address(numbers)};
+  const auto faults_of = [](Kernel one, Extent grid, Extent block, const std::string& words) {
+    return faults(one, flagged, grid, block, words);
   };
-  Kernel within(1, with(thread, narrow + narrow_flag, narrow_seen, narrow));
-  CHECK(faults(within, flagged, {1}, {40}, "") == 0);
-  Kernel across(1, with(block, wide + flag, seen, wide));
-  CHECK(faults(across, flagged, {3}, {1}, "") == 0);
-  Kernel writer_too_narrow(1, with(block, narrow + flag, seen, wide));
-  CHECK(faults(writer_too_narrow, flagged, {3}, {1}, "a race") == 20);
-  Kernel reader_too_narrow(1, with(block, wide + flag, seen, narrow));
-  CHECK(faults(reader_too_narrow, flagged, {3}, {1}, "a race") == 20);
-  Kernel flag_too_narrow(1, with(block, wide + narrow_flag, narrow_seen, wide));
-  CHECK(faults(flag_too_narrow, flagged, {3}, {1}, "a race") == 20);
+  CHECK(faults_of(kernel(thread, narrow + narrow_flag, narrow_seen, narrow), {1}, {40}, "") == 0);
+  CHECK(faults_of(kernel(block, wide + flag, seen, wide), {3}, {1}, "") == 0);
+  // The writer's fence, the reader's, and the flag are too narrow.
+  CHECK(faults_of(kernel(block, narrow + flag, seen, wide), {3}, {1}, "a race") == 20);
+  CHECK(faults_of(kernel(block, wide + flag, seen, narrow), {3}, {1}, "a race") == 20);
+  CHECK(faults_of(kernel(block, wide + narrow_flag, narrow_seen, wide), {3}, {1}, "a race") == 20);
   // A fence of the block does not undo an earlier one of the device.
-  Kernel twice(1, with(block, wide + narrow + flag, seen, narrow + wide));
-  CHECK(faults(twice, flagged, {3}, {1}, "") == 0);
-  Kernel releasing(1,
-                   with(block, "st.release.gpu.global.u32 [%x0+8], 1;", "ld.acquire.gpu.global.u32 %w1, [%x0+8];", ""));
-  CHECK(faults(releasing, flagged, {3}, {1}, "") == 0);
-  Kernel releasing_narrowly(
-      1, with(block, "st.release.cta.global.u32 [%x0+8], 1;", "ld.acquire.gpu.global.u32 %w1, [%x0+8];", ""));
-  CHECK(faults(releasing_narrowly, flagged, {3}, {1}, "a race") == 20);
+  CHECK(faults_of(kernel(block, wide + narrow + flag, seen, narrow + wide), {3}, {1}, "") == 0);
+  const std::string release = "st.release.gpu.global.u32 [%x0+8], 1;", narrow_release = with(release, {{"gpu", "cta"}});
+  const std::string acquire = "ld.acquire.gpu.global.u32 %w1, [%x0+8];";
+  CHECK(faults_of(kernel(block, release, acquire, ""), {3}, {1}, "") == 0);
+  CHECK(faults_of(kernel(block, narrow_release, acquire, ""), {3}, {1}, "a race") == 20);
 }
 
 TEST_CASE("PTX: what a thread acquires counts for others once they have waited for it") {
@@ -271,30 +259,18 @@ setp.ne.s32 %p3, %w9, READS;
 ld.global.u64 %x3, [%x0];
 $END:
 )";
-  const auto with = [&](const std::string& barrier, const std::string& reads) {
-    std::string result = text;
-    result.replace(result.find("BARRIER"), 7, barrier);
-    return result.replace(result.find("READS"), 5, reads);
+  const auto faults_with = [&](const std::string& barrier, const std::string& reads, const std::string& words) {
+    Kernel kernel(1, with(text, {{"BARRIER", barrier}, {"READS", reads}}));
+    return faults(kernel, flagged, {2}, {64}, words);
   };
-  const auto flagged = [](Memory& memory) {
-    std::uint64_t* const numbers = memory.numbers(2);
-    numbers[1] = 0;
-    return std::vector<std::uint64_t>{address(numbers)};
-  };
-  Kernel itself(1, with("", "0"));
-  CHECK(faults(itself, flagged, {2}, {64}, "") == 0);
-  Kernel met(1, with("bar.sync 0;", "33"));
-  CHECK(faults(met, flagged, {2}, {64}, "") == 0);
-  Kernel apart(1, with("", "33"));
-  CHECK(faults(apart, flagged, {2}, {64}, "a race") >= 18);  // rarely, the reader comes first of all
-  Kernel in_the_warp(1, with("bar.warp.sync -1;", "7"));
-  CHECK(faults(in_the_warp, flagged, {2}, {64}, "") == 0);
-  Kernel in_another_warp(1, with("bar.warp.sync -1;", "33"));
-  CHECK(faults(in_another_warp, flagged, {2}, {64}, "a race") >= 18);
+  CHECK(faults_with("", "0", "") == 0);
+  CHECK(faults_with("bar.sync 0;", "33", "") == 0);
+  CHECK(faults_with("", "33", "a race") >= 18);  // rarely, the reader comes first of all
+  CHECK(faults_with("bar.warp.sync -1;", "7", "") == 0);
+  CHECK(faults_with("bar.warp.sync -1;", "33", "a race") >= 18);  // in another warp
 }
 
 TEST_CASE("PTX: wrong strides, bounds and counts of threads are faults") {
-  const auto nothing = [](Memory&) { return std::vector<std::uint64_t>(); };
   // Each thread writes two numbers to its own slots; the slots overlap if they are too close.
   const auto two = [](const std::string& stride) {
     return "ld.param.u64 %x0, [p0];\nmov.u32 %w0, %tid.x;\nmul.wide.u32 %x1, %w0, " + stride +
@@ -327,7 +303,6 @@ TEST_CASE("PTX: wrong strides, bounds and counts of threads are faults") {
 }
 
 TEST_CASE("PTX: barriers and exchanges that not all come to are faults") {
-  const auto nothing = [](Memory&) { return std::vector<std::uint64_t>(); };
   Kernel left(0, "mov.u32 %w0, %tid.x;\nsetp.eq.s32 %p0, %w0, 40;\n@%p0 bra $END;\nbar.sync 0;\n$END:");
   CHECK(faults(left, nothing, {1}, {64}, "wait for others that never come") == 20);
   Kernel gone(0, "mov.u32 %w0, %tid.x;\nsetp.ne.s32 %p0, %w0, 5;\n@%p0 bra $GO;\nret;\n$GO:\nbar.warp.sync -1;");

@@ -45,8 +45,8 @@ class Kernel {
   }
 
   Counts run(Memory& memory, const std::vector<std::uint64_t>& params, Extent grid, Extent block,
-             std::uint64_t seed = 0, std::size_t dynamic_shared = 0) {
-    Launch launch{program_.get(), grid, block, {}, dynamic_shared, ++memory.launches};
+             std::uint64_t seed = 0) {
+    Launch launch{program_.get(), grid, block, {}, 0, ++memory.launches};
     launch.params.resize(params.size() * sizeof(std::uint64_t));
     std::memcpy(launch.params.data(), params.data(), launch.params.size());
     return ptx::run(launch, memory.global, {.seed = seed, .count_memory = true});

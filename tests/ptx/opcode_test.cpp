@@ -38,39 +38,11 @@ struct Triple {
 };
 
 std::vector<Triple> edge_values() {
-  const std::vector<U64> edges{0,
-                               1,
-                               2,
-                               3,
-                               5,
-                               31,
-                               32,
-                               33,
-                               63,
-                               64,
-                               65,
-                               0x7f,
-                               0x80,
-                               0xff,
-                               0x7fff,
-                               0x8000,
-                               0xffff,
-                               0x10000,
-                               0x7fffffff,
-                               0x80000000,
-                               0xffffffff,
-                               0x100000000,
-                               U64{1} << 62,
-                               ~(U64{1} << 63),
-                               U64{1} << 63,
-                               ~U64{0},
-                               0x3f800000,
-                               0xbf800000,
-                               0x7f800000,
-                               0x7fc00000,
-                               0x00000001'3f000000,
-                               0x40490fdb,
-                               0x0123456789abcdef};
+  std::vector<U64> edges{0,    1,    2,    3,      5,      31,     32,      33,         63,         64,        65,
+                         0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff};
+  edges.insert(edges.end(),
+               {0x100000000, 0x4000000000000000, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff, 0x3f800000,
+                0xbf800000, 0x7f800000, 0x7fc00000, 0x13f000000, 0x40490fdb, 0x0123456789abcdef});
   std::mt19937_64 random(1);
   std::vector<Triple> all;
   for (const U64 a : edges) {

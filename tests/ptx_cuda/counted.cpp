@@ -3,11 +3,11 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,19 +18,17 @@
 #include "cairn/bench/key_tree.h"
 #include "cairn/bench/pumpkin_chains.h"
 #include "cairn/bench/random_layered.h"
-#include "cairn/core/plan.h"
-#include "cairn/core/schedule.h"
 #include "cairn/cuda/support/accelerator.h"
 #include "cairn/cuda/support/dominance.h"
 #include "cairn/cuda/support/executor.h"
 #include "cairn/cuda/support/simulator.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/solvers/common/accelerator.h"
-#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/ptx_cuda/cards.h"
 #include "cairn/tests/ptx_cuda/interpreter.h"
+#include "cairn/tests/support/device_program.h"
 
 namespace cairn::tests::ptx {
 namespace {
@@ -49,9 +47,7 @@ std::string columns(const Counts& counts, std::uint64_t warps) {
 }
 
 std::uint64_t warp_instructions(const Counts& counts) {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t of_class : counts.warp_instructions) sum += of_class;
-  return sum;
+  return std::accumulate(counts.warp_instructions.begin(), counts.warp_instructions.end(), std::uint64_t{0});
 }
 
 void print_header(std::string_view first) {
@@ -65,10 +61,8 @@ void print_header(std::string_view first) {
 /// Returns the bytes that an op must move. Runs it once with all of its kernels counted.
 std::int64_t count_op(cuda::Device& device, const OpCase& one, core::ElementType storage) {
   const core::Graph graph = device.with_scratch(graph_of(one, storage), false);
-  const core::Schedule schedule = core::baseline_schedule(graph);
-  const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
   reset_counts();
-  const cuda::Executor executor(device, runtime::compile(graph, schedule, plan, cuda::compile_options(device, false)),
+  const cuda::Executor executor(device, device_program(device, graph),
                                 {.launch = cuda::Launch::stream});  // the constructor runs the first step
   return bench::moved_bytes(graph);
 }

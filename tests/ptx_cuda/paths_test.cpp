@@ -1,51 +1,21 @@
 // Kernels that only convolutions of a library, and large synthetic nodes, launch.
-#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cairn/core/plan.h"
-#include "cairn/core/precision.h"
-#include "cairn/core/schedule.h"
 #include "cairn/cuda/device.h"
-#include "cairn/cuda/support/executor.h"
-#include "cairn/runtime/executor.h"
-#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/support/device_program.h"
 #include "cairn/tests/support/op_case.h"
+#include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/stored_values.h"
 
 namespace cairn::tests::paths_test {
-namespace {
 
 using core::ElementType;
-
-core::Plan plan_of(const core::Graph& graph) {
-  return solvers::plan_memory(graph, core::baseline_schedule(graph), {.alignment = 256, .limit = {.work = 0}});
-}
-
-/// Runs a graph of one node. Returns the bytes of its output.
-std::vector<std::byte> output_of_node(runtime::Executor& executor) {
-  executor.run();
-  const auto outputs = executor.outputs();
-  return {outputs.front().bytes.begin(), outputs.front().bytes.end()};
-}
-
-std::vector<std::byte> on_device(cuda::Device& device, const core::Graph& given) {
-  const core::Graph graph = device.with_scratch(given, false);
-  cuda::Executor executor(device, runtime::compile(graph, core::baseline_schedule(graph), plan_of(graph),
-                                                   cuda::compile_options(device, false)));
-  return output_of_node(executor);
-}
-std::vector<std::byte> on_host(const core::Graph& graph) {
-  return output_of_node(
-      *runtime::host_executor(runtime::compile(graph, core::baseline_schedule(graph), plan_of(graph))));
-}
-
-}  // namespace
 
 TEST_CASE("PTX: the bias of a library's convolution is added by a kernel", "[ptx]") {
   if (no_device()) return;
@@ -54,10 +24,11 @@ TEST_CASE("PTX: the bias of a library's convolution is added by a kernel", "[ptx
   for (const std::int64_t channels : {12, 16, 7}) {
     OpCase one{.op = {.kind = core::OpKind::conv2d, .shape = {2, 5, 4, channels}, .attrs = {.stride = 1, .pad = 1}},
                .args = {{2, 5, 4, 8}, {channels, 3, 3, 8}, {channels}}};
-    const auto expected = stored_values(on_host(graph_of(one, ElementType::f32)), ElementType::f32);
+    const auto expected = stored_values(on_host(graph_of(one, ElementType::f32)).front().second, ElementType::f32);
     for (const auto& [type, tolerance] : {std::pair{ElementType::f32, 1e-5}, std::pair{ElementType::bf16, 2e-2}}) {
       INFO(channels << " " << core::to_string(type));
-      CHECK(relative_error(stored_values(on_device(device, graph_of(one, type)), type), expected) <= tolerance);
+      CHECK(relative_error(stored_values(on_device(device, graph_of(one, type)).front().second, type), expected) <=
+            tolerance);
     }
   }
   fake::set_cudnn(false);
@@ -67,13 +38,11 @@ TEST_CASE("PTX: large synthetic nodes, and those of many inputs, have the host's
   if (no_device()) return;
   cuda::Device device;
   std::vector<core::Node> nodes = {make_node("large", 40'003)};
-  std::vector<core::NodeId> all = {0};
+  core::Node last = make_node("last", 20'001, {0});
   for (core::NodeId v = 1; v <= 9; ++v) {
     nodes.push_back(make_node("small " + std::to_string(v), 100 + v, {0}));
-    all.push_back(v);
+    last.inputs.emplace_back(v);
   }
-  core::Node last = make_node("last", 20'001);
-  for (const core::NodeId v : all) last.inputs.emplace_back(v);
   last.keep = true;
   nodes.push_back(last);
   const core::Graph graph = build_graph(nodes);

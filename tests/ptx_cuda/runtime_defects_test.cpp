@@ -3,21 +3,19 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/schedule.h"
 #include "cairn/cuda/internal/libraries.h"
 #include "cairn/cuda/internal/runtime.h"
 #include "cairn/cuda/support/executor.h"
-#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/ptx/kernel.h"
 #include "cairn/tests/ptx_cuda/strict_arena.h"
 #include "cairn/tests/runtime/graphs.h"
+#include "cairn/tests/support/device_program.h"
 #include "cairn/tests/support/errors.h"
 
 namespace cairn::tests::runtime_defects_test {
@@ -333,21 +331,15 @@ TEST_CASE("PTX: defects of plans are caught", "[ptx]") {
   const auto run = [&](const cuda::ExecutorOptions& options, const std::function<void(runtime::Program&)>& change) {
     const StrictArena strict;
     cuda::Device device;
-    const core::Schedule schedule = core::baseline_schedule(graph);
     const std::int64_t guard = options.sentinels ? kGuardBytes : 0;
-    const core::Plan plan =
-        solvers::plan_memory(graph, schedule, {.alignment = 256, .guard_bytes = guard, .limit = {.work = 0}});
-    runtime::Program program = runtime::compile(graph, schedule, plan, cuda::compile_options(device, false, guard));
+    runtime::Program program = device_program(device, graph, guard);
     change(program);
     return error_of<core::Error>([&] { cuda::Executor(device, program, options).run(); });
   };
   check_defect("a buffer that the plan frees before its last reader", "which was never written",
                [&](Room&, bool planted) {
                  return run({.poison = true}, [&](runtime::Program& program) {
-                   if (!planted) return;
-                   program.instructions[1].free_begin = static_cast<std::uint32_t>(program.frees.size());
-                   program.instructions[1].free_count = 1;
-                   program.frees.push_back(output_of(program, 0));
+                   if (planted) free_early(program, 1, 0);
                  });
                });
   check_defect("an op that reads another buffer than it should", "which was never written", [&](Room&, bool planted) {

@@ -1,21 +1,19 @@
 // Whole training steps of tiny models, with the kernels as nvcc has compiled them, on the interpreter of PTX. Matrix
 // products are computed by a plain kernel (plain_product.cu).
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "cairn/core/plan.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/schedule.h"
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/support/executor.h"
 #include "cairn/runtime/executor.h"
-#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/ptx_cuda/strict_arena.h"
+#include "cairn/tests/support/device_program.h"
+#include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests::steps_test {
@@ -24,23 +22,8 @@ namespace {
 using core::Graph;
 using core::Precision;
 using core::Schedule;
-using Outputs = std::vector<std::vector<std::byte>>;
 
 constexpr std::int64_t kGuardBytes = 256;
-
-runtime::Program program_of(cuda::Device& device, const Graph& graph, const Schedule& schedule,
-                            std::int64_t guard_bytes = 0) {
-  const core::Plan plan =
-      solvers::plan_memory(graph, schedule, {.alignment = 256, .guard_bytes = guard_bytes, .limit = {.work = 0}});
-  return runtime::compile(graph, schedule, plan, cuda::compile_options(device, false, guard_bytes));
-}
-
-Outputs outputs_of(runtime::Executor& executor) {
-  Outputs outputs;
-  for (const runtime::Output& output : executor.outputs())
-    outputs.emplace_back(output.bytes.begin(), output.bytes.end());
-  return outputs;
-}
 
 /// Captures a step with nothing recomputed and one with random recomputations. Replays both. The results must be
 /// identical, and the measured memory must be what was planned.
@@ -50,7 +33,7 @@ void check_steps(const std::string& model, Precision precision) {
   cuda::Device device;
   Random random(31);
   const Graph graph = device.with_scratch(core::with_precision(tiny_model(model), precision), false);
-  cuda::Executor baseline(device, program_of(device, graph, core::baseline_schedule(graph)));
+  cuda::Executor baseline(device, device_program(device, graph));
   baseline.run();
   CHECK(baseline.measured_peak_bytes() == baseline.program().arena_bytes);
   const Outputs expected = outputs_of(baseline);
@@ -59,11 +42,12 @@ void check_steps(const std::string& model, Precision precision) {
 
   const Schedule schedule = random_schedule(random, graph, 20);
   REQUIRE(schedule.length() > graph.node_count());
-  cuda::Executor again(device, program_of(device, graph, schedule));
+  cuda::Executor again(device, device_program(device, graph, schedule));
   again.run();
   CHECK(again.measured_peak_bytes() == again.program().arena_bytes);
   CHECK(outputs_of(again) == expected);
-  cuda::Executor guarded(device, program_of(device, graph, schedule, kGuardBytes), {.poison = true, .sentinels = true});
+  cuda::Executor guarded(device, device_program(device, graph, schedule, kGuardBytes),
+                         {.poison = true, .sentinels = true});
   guarded.run();
   CHECK(outputs_of(guarded) == expected);
   CHECK(fake::faults().empty());

@@ -19,14 +19,10 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/schedules.h"
 
-namespace cairn::explain_test {
+namespace cairn::tests::explain_test {
 
 using namespace cairn::core;
 using namespace cairn::report;
-using tests::for_each_schedule;
-using tests::for_each_seed;
-using tests::make_node;
-using tests::Random;
 
 namespace {
 
@@ -158,21 +154,12 @@ std::int64_t check_at_baseline_peak(const Graph& graph, const Schedule& schedule
 
 /// Checks that the shares of all layers, and the total of a summary, are the sums over its nodes.
 void check_sums(const RecomputationSummary& summary, const RecomputedShare& total) {
-  for (const bool layers : {true, false}) {
-    RecomputedShare sum;
-    for (const RecomputedShare& share : summary.by_layer) {
-      sum.nodes += share.nodes;
-      sum.times += share.times;
-      sum.extra_cost += share.extra_cost;
-      sum.saved_at_baseline_peak += share.saved_at_baseline_peak;
-      sum.saved_at_peak += share.saved_at_peak;
-    }
-    if (!layers) sum = summary.total;
-    CHECK(sum.nodes == static_cast<std::int64_t>(summary.nodes.size()));
-    CHECK(sum.times == total.times);
-    CHECK(sum.extra_cost == total.extra_cost);
-    CHECK(sum.saved_at_baseline_peak == total.saved_at_baseline_peak);
-    CHECK(sum.saved_at_peak == total.saved_at_peak);
+  for (const auto field : {&RecomputedShare::nodes, &RecomputedShare::times, &RecomputedShare::extra_cost,
+                           &RecomputedShare::saved_at_baseline_peak, &RecomputedShare::saved_at_peak}) {
+    std::int64_t sum = 0;
+    for (const RecomputedShare& share : summary.by_layer) sum += share.*field;
+    CHECK(sum == total.*field);
+    CHECK(summary.total.*field == total.*field);
   }
 }
 
@@ -222,6 +209,7 @@ void check_recomputation(const Graph& graph, const TensorLabels& labels, const S
   if (costless) time = static_cast<double>(schedule.length());
   std::set<NodeId> nodes;
   RecomputedShare total;
+  total.nodes = static_cast<std::int64_t>(summary.nodes.size());
   for (const RecomputedNode& node : summary.nodes) {
     CHECK(nodes.insert(node.node).second);
     const NodeId v = node.node;
@@ -290,20 +278,14 @@ TEST_CASE("what was recomputed, and what that saves, is what the definitions say
 
 TEST_CASE("a chain and its backward pass, by hand", "[explain]") {
   // a(4) -> b(8) -> c(8, over b) -> d(2, scratch 1, kept); d reads a, too.
-  GraphBuilder builder("chain");
-  builder.add(make_node("a", 4, {}, 10));
-  builder.add(make_node("b", 8, {0}, 20));
-  Node c = make_node("c", 8, {1}, 30);
+  Node c = make_node("c", 8, {1}, 30), d = make_node("d", 2, {2, 0}, 40);
   c.scratch = -8;
   c.inplace = 1;
-  builder.add(c);
-  Node d = make_node("d", 2, {2, 0}, 40);
   d.scratch = 1;
   d.keep = true;
   d.backward = true;
   d.forward = 0;
-  builder.add(d);
-  const Graph graph = builder.build();
+  const Graph graph = build_graph({make_node("a", 4, {}, 10), make_node("b", 8, {0}, 20), c, d});
   const TensorLabels labels = label_tensors(graph);
   CHECK(labels.kinds_known);
   CHECK_FALSE(labels.layers_known);
@@ -346,13 +328,8 @@ TEST_CASE("a chain and its backward pass, by hand", "[explain]") {
 
 TEST_CASE("what is away where the baseline peaks counts as saved there, by hand", "[explain]") {
   // An hourglass: x(10) -> y(10) -> z(10) -> y'(1) reads z and y -> x'(1) reads y' and x.
-  GraphBuilder builder;
-  builder.add(make_node("x", 10));
-  builder.add(make_node("y", 10, {0}));
-  builder.add(make_node("z", 10, {1}));
-  builder.add(make_node("y'", 1, {2, 1}));
-  builder.add(make_node("x'", 1, {3, 0}));
-  const Graph graph = builder.build();
+  const Graph graph = build_graph({make_node("x", 10), make_node("y", 10, {0}), make_node("z", 10, {1}),
+                                   make_node("y'", 1, {2, 1}), make_node("x'", 1, {3, 0})});
   // Baseline: 10, 20, 30, 31, 12. The schedule: 10, 20, 20, 21, 11, 12.
   const Schedule schedule{.steps = {0, 1, 2, 3, 0, 4}};
   const RecomputationSummary summary = explain_recomputation(graph, label_tensors(graph), schedule);
@@ -370,7 +347,7 @@ TEST_CASE("what is away where the baseline peaks counts as saved there, by hand"
 }
 
 TEST_CASE("kinds are said as far as marks and ops tell them", "[explain]") {
-  const Graph unmarked = tests::build_graph({make_node("a", 4), make_node("b", 4, {0})});
+  const Graph unmarked = build_graph({make_node("a", 4), make_node("b", 4, {0})});
   CHECK_FALSE(label_tensors(unmarked).kinds_known);
   CHECK(label_tensors(unmarked).kind_of == std::vector<TensorKind>(2, TensorKind::tensor));
 
@@ -504,14 +481,14 @@ TEST_CASE("empty schedules have no peak, invalid ones are refused", "[explain]")
   CHECK(memory_at_peak(empty, label_tensors(empty), {}).step == -1);
   CHECK(explain_recomputation(empty, label_tensors(empty), {}).events.empty());
   for_each_seed(200, [](Random& random) {
-    const Graph graph = tests::random_graph(random, tests::any_graph(random));
-    const Schedule schedule = tests::random_invalid_schedule(random, graph);
+    const Graph graph = random_graph(random, any_graph(random));
+    const Schedule schedule = random_invalid_schedule(random, graph);
     const TensorLabels labels = label_tensors(graph);
     CHECK_THROWS_AS(memory_at_peak(graph, labels, schedule), InputError);
     CHECK_THROWS_AS(explain_recomputation(graph, labels, schedule), InputError);
   });
-  const Graph graph = tests::build_graph({make_node("a", 4)});
+  const Graph graph = build_graph({make_node("a", 4)});
   CHECK_THROWS_AS(memory_at(graph, label_tensors(graph), baseline_schedule(graph), 1), InputError);
 }
 
-}  // namespace cairn::explain_test
+}  // namespace cairn::tests::explain_test

@@ -21,14 +21,10 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/schedules.h"
 
-namespace cairn::perfetto_test {
+namespace cairn::tests::perfetto_test {
 
 using namespace cairn::core;
 using namespace cairn::report;
-using cairn::tests::check_fields;
-using tests::for_each_schedule;
-using tests::make_node;
-using tests::Random;
 
 namespace {
 
@@ -59,6 +55,14 @@ struct Trace {
       if (!tid || event["tid"] == *tid) return event["args"]["name"];
     }
     return "";
+  }
+  /// The slices of a process, thread by thread.
+  std::vector<Json> slices(int pid) const {
+    std::vector<Json> all;
+    for (const auto& [track, events] : slices()) {
+      if (track.first == pid) all.insert(all.end(), events.begin(), events.end());
+    }
+    return all;
   }
   std::vector<Json> steps(const std::string& thread) const {
     for (const auto& [track, events] : slices()) {
@@ -165,16 +169,13 @@ void check_tensors(const Graph& graph, const Schedule& schedule, const Trace& tr
   std::vector<std::int64_t> bytes(schedule.steps.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = graph.scratch(schedule.steps[i]);
   const std::vector<Json> steps = trace.steps(pid == 2 ? "schedule" : "baseline");
-  for (const auto& [track, events] : trace.slices()) {
-    if (track.first != pid) continue;
-    for (const Json& event : events) {
-      const std::int64_t first = event["args"]["first_step"], last = event["args"]["last_step"];
-      for (std::int64_t i = first; i <= std::min(last, schedule.length() - 1); ++i)
-        bytes[i] += event["args"]["bytes"].get<std::int64_t>();
-      const Json& end = steps[std::min<std::size_t>(last, steps.size() - 1)];
-      CHECK(event["ts"] == steps[first]["ts"]);
-      CHECK(ns(event["ts"]) + ns(event["dur"]) == ns(end["ts"]) + ns(end["dur"]));
-    }
+  for (const Json& event : trace.slices(pid)) {
+    const std::int64_t first = event["args"]["first_step"], last = event["args"]["last_step"];
+    for (std::int64_t i = first; i <= std::min(last, schedule.length() - 1); ++i)
+      bytes[i] += event["args"]["bytes"].get<std::int64_t>();
+    const Json& end = steps[std::min<std::size_t>(last, steps.size() - 1)];
+    CHECK(event["ts"] == steps[first]["ts"]);
+    CHECK(ns(event["ts"]) + ns(event["dur"]) == ns(end["ts"]) + ns(end["dur"]));
   }
   for (std::int64_t i = 0; i < schedule.length(); ++i) CHECK(bytes[i] == reference::during(graph, schedule, i));
 }
@@ -206,11 +207,8 @@ TEST_CASE("a trace has slices, counters, flows and tensors of schedule and basel
 }
 
 TEST_CASE("a trace by hand: arena, offsets, names, microseconds", "[formats][perfetto]") {
-  GraphBuilder builder("chain");
-  builder.add(make_node("a", 4, {}, 1000));
-  builder.add(make_node("b\n\x01\"\\<\xff", 8, {0}, 2000));
-  builder.add(make_node("c", 2, {1, 0}, 500));
-  const Graph graph = builder.build();
+  const Graph graph = build_graph(
+      {make_node("a", 4, {}, 1000), make_node("b\n\x01\"\\<\xff", 8, {0}, 2000), make_node("c", 2, {1, 0}, 500)});
   const Schedule schedule{.steps = {0, 1, 0, 2}};
   const Plan plan{.bytes = 14,
                   .lower_bound = 14,
@@ -232,10 +230,7 @@ TEST_CASE("a trace by hand: arena, offsets, names, microseconds", "[formats][per
     if (event["name"] == "schedule: arena") arena.push_back(event["args"]["bytes"]);
   }
   CHECK(arena == std::vector<std::int64_t>{12, 14});
-  for (const auto& [track, events] : trace.slices()) {
-    if (track.first != 2) continue;
-    for (const Json& event : events) offsets.push_back(event["args"]["offset"]);
-  }
+  for (const Json& event : trace.slices(2)) offsets.push_back(event["args"]["offset"]);
   std::sort(offsets.begin(), offsets.end());
   CHECK(offsets == std::vector<std::int64_t>{0, 8, 8, 12});
   CHECK(trace.of("s").size() == 1);
@@ -257,16 +252,13 @@ TEST_CASE("of many tensors a trace shows the largest, and says so", "[formats][p
   const Trace trace(perfetto_trace(graph, {&schedule, nullptr, {}}));
   check_format(trace);
   std::int64_t shown = 0, least = 1000;
-  for (const auto& [track, events] : trace.slices()) {
-    if (track.first != 2) continue;
-    for (const Json& event : events) {
-      ++shown;
-      least = std::min(least, event["args"]["bytes"].get<std::int64_t>());
-    }
+  for (const Json& event : trace.slices(2)) {
+    ++shown;
+    least = std::min(least, event["args"]["bytes"].get<std::int64_t>());
   }
   CHECK(shown == 24);  // all are alive at once: one a track
   CHECK(least == 77);
   CHECK(trace.name(2, {}) == "tensors of the schedule (24 of 100, the largest)");
 }
 
-}  // namespace cairn::perfetto_test
+}  // namespace cairn::tests::perfetto_test

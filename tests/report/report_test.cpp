@@ -11,30 +11,23 @@
 #include "cairn/report/pages.h"
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/json.h"
+#include "cairn/tests/support/parts.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/report_data.h"
 
-namespace cairn::report_test {
+namespace cairn::tests::report_test {
 namespace {
 
-using cairn::tests::check_fields;
 using Json = nlohmann::json;
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
 
 report::Report report_of(const core::Graph& graph, const core::Schedule& schedule,
                          std::optional<core::Plan> plan = {}) {
-  report::Report report{
-      .title = graph.name(),
-      .graph = graph,
-      .schedules = {{"baseline", core::baseline_schedule(graph), {}}, {"schedule", schedule, std::move(plan)}},
-      .shown = 1};
-  return report;
+  return {.title = graph.name(),
+          .graph = graph,
+          .schedules = {{"baseline", core::baseline_schedule(graph), {}}, {"schedule", schedule, std::move(plan)}},
+          .shown = 1};
 }
 
 /// Every node reads the one before; each third is kept, so that memory rises to the end, but for a spike.
@@ -53,9 +46,9 @@ core::Graph long_chain(std::int32_t nodes, std::int32_t spike) {
 
 TEST_CASE("a page has every number of the evaluator, and the tensors sum to it at every step", "[report]") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    tests::Random random(seed);
-    const core::Graph graph = tests::random_graph(random, tests::any_graph(seed));
-    const core::Schedule schedule = tests::random_schedule(random, graph);
+    Random random(seed);
+    const core::Graph graph = random_graph(random, any_graph(seed));
+    const core::Schedule schedule = random_schedule(random, graph);
     const solvers::PlanSolution planned = fit::checked_plan(graph, schedule, {.alignment = 1, .limit = {.work = 1000}});
     const Json data = Json::parse(report::report_data(report_of(graph, schedule, planned.plan)));
     const core::Evaluation evaluation = core::evaluate(graph, schedule);
@@ -118,13 +111,12 @@ TEST_CASE("names cannot end or change the page that they are in", "[report]") {
   report::Report report = report_of(graph, core::baseline_schedule(graph));
   report.notes = {evil};
   const std::string page = report::report_page(report);
-  const core::GraphBuilder plain_builder("plain");
   const std::string plain = report::report_page(report_of(core::Graph(), {}));
-  CHECK(count(page, "<script") == count(plain, "<script"));
-  CHECK(count(page, "</script") == count(plain, "</script"));
-  CHECK(count(page, "<!--") == count(plain, "<!--"));
-  CHECK(page.find("<title>&lt;/script>") != std::string::npos);
-  const Json data = test::data_of_page(page);
+  CHECK(times(page, "<script") == times(plain, "<script"));
+  CHECK(times(page, "</script") == times(plain, "</script"));
+  CHECK(times(page, "<!--") == times(plain, "<!--"));
+  CHECK(contains(page, "<title>&lt;/script>"));
+  const Json data = data_of_page(page);
   CHECK(data["title"] == evil);
   CHECK(data["notes"][0] == evil);
   CHECK(data["nodes"]["name"][0] == evil);
@@ -143,11 +135,10 @@ TEST_CASE("a page needs no network and tells whose work it holds", "[report]") {
   CHECK(page.ends_with("</html>\n"));
   for (const char* part : {"src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("}) {
     INFO(part);
-    CHECK(count(page, part) == 0);
+    CHECK(times(page, part) == 0);
   }
-  CHECK(count(page, "http") == 1);  // uPlot's home page, in its notice
-  CHECK(page.find("Copyright (c) 2022 Leon Sorokin") != std::string::npos);
-  CHECK(page.find("Permission is hereby granted, free of charge") != std::string::npos);
+  CHECK(times(page, "http") == 1);  // uPlot's home page, in its notice
+  check_says(page, {"Copyright (c) 2022 Leon Sorokin", "Permission is hereby granted, free of charge"});
 }
 
 TEST_CASE("pages of long schedules are small, and their peaks exact", "[report]") {
@@ -157,7 +148,7 @@ TEST_CASE("pages of long schedules are small, and their peaks exact", "[report]"
   schedule.steps.push_back(0);
   const std::string page = report::report_page(report_of(graph, core::drop_unread(graph, schedule)));
   CHECK(page.size() < 4'000'000);
-  const Json data = test::data_of_page(page), &track = data["tracks"][0];
+  const Json data = data_of_page(page), &track = data["tracks"][0];
   const core::Evaluation evaluation = core::evaluate(graph, core::baseline_schedule(graph));
   const std::vector<std::int64_t> profile = core::Evaluator(graph).profile(core::baseline_schedule(graph).steps);
   CHECK(track["length"] == kNodes);
@@ -183,7 +174,7 @@ TEST_CASE("pages of long schedules are small, and their peaks exact", "[report]"
 TEST_CASE("an invalid schedule is refused, an empty graph is not", "[report]") {
   const core::Graph graph = long_chain(5, 2);
   CHECK_THROWS_AS(report::report_page(report_of(graph, {{4, 3}})), core::InputError);
-  CHECK(test::data_of_page(report::report_page(report_of(core::Graph(), {})))["tracks"][0]["length"] == 0);
+  CHECK(data_of_page(report::report_page(report_of(core::Graph(), {})))["tracks"][0]["length"] == 0);
 }
 
 TEST_CASE("the picture of a tradeoff has steps, and says what it leaves out", "[report]") {
@@ -196,12 +187,9 @@ TEST_CASE("the picture of a tradeoff has steps, and says what it leaves out", "[
   const std::size_t begin = svg.find("<path class='curve' d='") + 23;
   const std::string path = svg.substr(begin, svg.find('\'', begin) - begin);
   CHECK(path.find('L') == std::string::npos);
-  CHECK(count(path, "H") == 6);
-  CHECK(svg.find("1 point above the picture") != std::string::npos);
-  CHECK(svg.find("extra cost (%)") != std::string::npos);
-  CHECK(svg.find("peak memory (B)") != std::string::npos);
-  CHECK(svg.find("knee: 700 B, +3.0%") != std::string::npos);
-  CHECK(svg.find("nan") == std::string::npos);
+  CHECK(times(path, "H") == 6);
+  check_says(svg, {"1 point above the picture", "extra cost (%)", "peak memory (B)", "knee: 700 B, +3.0%"});
+  CHECK_FALSE(contains(svg, "nan"));
 }
 
-}  // namespace cairn::report_test
+}  // namespace cairn::tests::report_test

@@ -4,24 +4,17 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/errors.h"
+#include "cairn/tests/support/random_graph.h"
 
-namespace cairn::words_test {
+namespace cairn::tests::words_test {
 namespace {
-
-/// A chain of three values of 100 bytes, whose only schedule has a peak of 200.
-core::Graph chain() {
-  core::GraphBuilder builder("chain");
-  for (core::NodeId v = 0; v < 3; ++v) {
-    core::Node node{.name = std::to_string(v), .size = 100, .cost = 1};
-    if (v > 0) node.inputs = {v - 1};
-    builder.add(std::move(node));
-  }
-  return builder.build();
-}
 
 /// Returns what is said after Ctrl-C, if the best schedule has a plan of that many bytes; 0: no plan.
 std::string said(fit::Objective objective, const std::string& budget, std::int64_t planned_bytes) {
-  const core::Graph graph = chain();
+  // A chain of three values, whose only schedule has a peak of 200.
+  const core::Graph graph =
+      build_graph({make_node("0", 100, {}, 1), make_node("1", 100, {0}, 1), make_node("2", 100, {1}, 1)});
   const fit::Task task{fit::Problem(graph, budget), objective, 1, {}};
   fit::Answer answer;
   answer.found.solution.schedule = core::baseline_schedule(graph);
@@ -42,9 +35,9 @@ bool begins(const std::string& text, const std::string& words) {
 TEST_CASE("the best so far is told by its plan where plan and peak are on different sides of the budget") {
   const auto plans = fit::Objective::within_budget;
   CHECK(begins(said(plans, "250", 300), "the best schedule so far is planned with 300 bytes"));
-  CHECK(said(plans, "250", 300).find("above the budget of 250 bytes") != std::string::npos);
+  CHECK(contains(said(plans, "250", 300), "above the budget of 250 bytes"));
   CHECK(begins(said(plans, "199", 190), "the best schedule so far is planned with 190 bytes"));
-  CHECK(said(plans, "199", 190).find("above") == std::string::npos);
+  CHECK_FALSE(contains(said(plans, "199", 190), "above"));
 }
 
 TEST_CASE("the best so far is told by its peak where its plan says nothing else, or is not asked for") {
@@ -52,9 +45,9 @@ TEST_CASE("the best so far is told by its peak where its plan says nothing else,
   for (const std::int64_t planned : {0, 210})  // none, or within the budget as the peak is
     CHECK(begins(said(plans, "250", planned), "the best schedule so far has peak 200 bytes"));
   CHECK(begins(said(plans, "150", 210), "the best schedule so far has peak 200 bytes"));  // both above
-  CHECK(said(plans, "150", 210).find("above the budget of 150 bytes") != std::string::npos);
+  CHECK(contains(said(plans, "150", 210), "above the budget of 150 bytes"));
   CHECK(begins(said(fit::Objective::within_peak, "250", 300), "the best schedule so far has peak 200 bytes"));
-  CHECK(said(plans, "250", 0).find("give -o s.json to have it written") != std::string::npos);
+  CHECK(contains(said(plans, "250", 0), "give -o s.json to have it written"));
 }
 
-}  // namespace cairn::words_test
+}  // namespace cairn::tests::words_test

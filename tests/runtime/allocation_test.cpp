@@ -55,15 +55,13 @@ long allocations_of_a_step(runtime::Program program, const runtime::ExecuteOptio
 
 /// A chain of convolutions: several tiles of scratch, products cut into blocks.
 core::Graph convolutions() {
-  using core::Operand;
   core::GraphBuilder builder;
-  const core::Shape image = {2, 40, 40, 32};
-  const auto x = builder.add_resident({.name = "x", .shape = image, .role = core::Resident::Role::data});
+  const Shape image = {2, 40, 40, 32};
+  const auto x = builder.add_resident({.name = "x", .shape = image, .role = Resident::Role::data});
   const auto w = builder.add_resident({.name = "w", .shape = {32, 3, 3, 32}});
   Operand last = Operand::resident(x);
   for (std::size_t i = 0; i < 3; ++i) {
-    core::Op conv = make_op(core::OpKind::conv2d, image, {.pad = 1});
-    conv.args = {last, Operand::resident(w)};
+    const Op conv = op_on(OpKind::conv2d, image, {last, Operand::resident(w)}, {.pad = 1});
     last = Operand::node(add_op(builder, std::string(i + 1, 'c'), conv));
   }
   return builder.build();
@@ -84,9 +82,9 @@ TEST_CASE("nothing is allocated while a step runs") {
   CHECK(allocations_of_a_step(compiled(p.graph, with_recomputation(p)), {.poison = true}) == 0);
   CHECK(allocations_of_a_step(compiled(p.graph, with_recomputation(p), 256, 64), {.sentinels = true}) == 0);
   const core::Graph convs = convolutions();
-  CHECK(allocations_of_a_step(compiled(convs, core::baseline_schedule(convs))) == 0);
+  CHECK(allocations_of_a_step(compiled(convs)) == 0);
   const core::Graph norms = pooled_norms(true);
-  CHECK(allocations_of_a_step(compiled(norms, core::baseline_schedule(norms))) == 0);
+  CHECK(allocations_of_a_step(compiled(norms)) == 0);
 
   Random random(3);
   for (int i = 0; i < 20; ++i) {

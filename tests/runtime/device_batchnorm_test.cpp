@@ -9,10 +9,6 @@
 namespace cairn::tests::device_batchnorm_test {
 namespace {
 
-using core::ElementType;
-using core::OpKind;
-using core::Shape;
-
 Tensor stats_of(const Tensor& x) {
   const Shape shape = {2, x.shape.back()};
   return {shape, run<double>(make_op(OpKind::batchnorm_stats, shape), {x}), {}};
@@ -75,9 +71,7 @@ TEST_CASE("device: NaN in a column reaches its statistics", "[device]") {
   for (const std::int64_t row : {0, 1, 777, 1999}) {
     Tensor x{{2000, 8}, Values(16000, 1.0), {}};
     x.values[static_cast<std::size_t>(row * 8 + 5)] = std::numeric_limits<double>::quiet_NaN();
-    FiberMachine machine(Threads::forward);
-    const Values stats = stored_values(run_on(machine, make_op(OpKind::batchnorm_stats, {2, 8}), {x}, ElementType::f32),
-                                       ElementType::f32);
+    const Values stats = values_on_device(make_op(OpKind::batchnorm_stats, {2, 8}), {x});
     for (std::size_t c = 0; c < 8; ++c) {
       CHECK(std::isnan(stats[c]) == (c == 5));
       CHECK(std::isnan(stats[8 + c]) == (c == 5));

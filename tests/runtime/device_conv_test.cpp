@@ -2,14 +2,11 @@
 #include "cairn/runtime/device/conv.h"
 #include "cairn/runtime/device/matmul.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/runtime/conv_case.h"
 #include "cairn/tests/runtime/device_op.h"
+#include "cairn/tests/runtime/window_cases.h"
 
 namespace cairn::tests::device_conv_test {
 namespace {
-
-using core::OpKind;
-using core::Shape;
 
 const std::vector<ConvCase> kConvCases = {
     {2, 5, 4, 3, 4, 3, 3, 1, 1},  {1, 7, 8, 2, 3, 3, 3, 2, 1},  {2, 6, 6, 5, 4, 1, 1, 1, 0},
@@ -51,18 +48,18 @@ void check_all_kinds(const Check& check, std::int64_t least_images = 1) {
 }  // namespace
 
 TEST_CASE("device: convolutions by a library agree with the host", "[device]") {
-  check_all_kinds([](const core::Op& op, const std::vector<Tensor>& args) { check_device_op(op, args, 2e-5, true); });
+  check_all_kinds([](const Op& op, const std::vector<Tensor>& args) { check_device_op(op, args, 2e-5, true); });
 }
 
 TEST_CASE("device: lowered convolutions agree with the host", "[device]") {
-  check_all_kinds([](const core::Op& op, const std::vector<Tensor>& args) { check_device_op(op, args); });
+  check_all_kinds([](const Op& op, const std::vector<Tensor>& args) { check_device_op(op, args); });
 }
 
 TEST_CASE("device: convolutions lowered in many tiles agree with the host", "[device]") {
   for (const std::int64_t bytes : {1, 20'000}) {
-    check_all_kinds([&](const core::Op& op,
-                        const std::vector<Tensor>& args) { check_device_op(op, args, 2e-5, false, InTiles{bytes}); },
-                    2);
+    check_all_kinds(
+        [&](const Op& op, const std::vector<Tensor>& args) { check_device_op(op, args, 2e-5, false, InTiles{bytes}); },
+        2);
   }
 }
 
@@ -72,7 +69,7 @@ TEST_CASE("device: tiles of convolutions are whole images, about equal, and begi
   s.in_h = s.in_w = s.out_h = s.out_w = 10;
   s.in_c = 4;
   s.kernel_h = s.kernel_w = 3;
-  for (const core::ElementType type : {core::ElementType::f32, core::ElementType::bf16}) {
+  for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
     s.type = type;
     for (const std::int64_t channels : {1, 2, 3, 8, 64}) {
       s.out_c = channels;
@@ -102,22 +99,21 @@ TEST_CASE("device: a weight's gradient of bf16 is as precise over many tiles as 
   // All of one sign, so that rounding a running sum would lose more and more.
   for (double& value : x.values) value = std::abs(value);
   for (double& value : dy.values) value = std::abs(value);
-  const core::Op op = make_op(OpKind::conv2d_grad_weight, c.weight(), c.attrs());
-  const Values expected = run<double>(op, stored(op, {dy, x}, core::ElementType::bf16));
+  const Op op = make_op(OpKind::conv2d_grad_weight, c.weight(), c.attrs());
+  const Values expected = run<double>(op, stored(op, {dy, x}, ElementType::bf16));
   FiberMachine machine(Threads::one);
   const Values actual =
-      stored_values(run_on(machine, op, {dy, x}, core::ElementType::bf16, false, InTiles{1}), core::ElementType::bf16);
+      stored_values(run_on(machine, op, {dy, x}, ElementType::bf16, false, InTiles{1}), ElementType::bf16);
   check_close(actual, expected, 1.0 / 200);
 }
 
 TEST_CASE("device: a lowered convolution takes its scratch once, and none for patches of 1x1 kernels", "[device]") {
-  const auto scratch_of = [](OpKind kind, Shape out, Shape first, Shape second, core::OpAttrs attrs,
+  const auto scratch_of = [](OpKind kind, Shape out, Shape first, Shape second, OpAttrs attrs,
                              std::int64_t tile_bytes) {
     FiberMachine machine(Threads::one);
     HostLibrary library;
-    core::Op op = make_op(kind, std::move(out), std::move(attrs));
-    const runtime::device::Tensor args[] = {{nullptr, core::ElementType::f32, first},
-                                            {nullptr, core::ElementType::f32, second}};
+    Op op = make_op(kind, std::move(out), std::move(attrs));
+    const runtime::device::Tensor args[] = {{nullptr, ElementType::f32, first}, {nullptr, ElementType::f32, second}};
     runtime::device::Call counting{op, args, nullptr, library, false, {}};
     InTiles{tile_bytes}(machine, counting);
     return counting.scratch.used();

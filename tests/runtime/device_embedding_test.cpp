@@ -8,10 +8,8 @@
 namespace cairn::tests::device_embedding_test {
 namespace {
 
-using core::OpKind;
-
 /// Ids of which one in `often` is drawn at random and the others are id 1.
-Tensor skewed_ids(const core::Shape& shape, std::int32_t vocabulary, unsigned often, std::mt19937& random) {
+Tensor skewed_ids(const Shape& shape, std::int32_t vocabulary, unsigned often, std::mt19937& random) {
   Tensor ids = random_integers(shape, vocabulary, random);
   for (std::int32_t& id : ids.integers) {
     if (random() % often != 0) id = 1;
@@ -20,7 +18,7 @@ Tensor skewed_ids(const core::Shape& shape, std::int32_t vocabulary, unsigned of
 }
 
 void check_grad(const Tensor& ids, std::int64_t vocabulary, std::int64_t channels, std::mt19937& random) {
-  core::Shape shape = ids.shape;
+  Shape shape = ids.shape;
   shape.push_back(channels);
   INFO(ids.integers.size() << " ids of " << vocabulary << ", " << channels << " channels");
   check_device_op(make_op(OpKind::embedding_grad, {vocabulary, channels}), {random_tensor(shape, random), ids});
@@ -35,7 +33,7 @@ TEST_CASE("device: embedding agrees with the host", "[device]") {
       const Tensor ids = random_integers({batch, sequence}, 11, random);
       const Tensor table = random_tensor({11, channels}, random),
                    positions = random_tensor({sequence, channels}, random);
-      const core::Shape out{batch, sequence, channels};
+      const Shape out{batch, sequence, channels};
       check_device_op(make_op(OpKind::embedding, out), {ids, table});
       check_device_op(make_op(OpKind::embedding, out), {ids, table, positions});
     }

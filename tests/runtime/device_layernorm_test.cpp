@@ -8,10 +8,6 @@
 namespace cairn::tests::device_layernorm_test {
 namespace {
 
-using core::ElementType;
-using core::OpKind;
-using core::Shape;
-
 Tensor stats_of(const Tensor& x) {
   Shape shape = x.shape;
   shape.back() = 2;
@@ -45,7 +41,7 @@ TEST_CASE("device: a norm that returns its statistics has the bits of the two op
   for (const Shape& shape : shapes) {
     const std::int64_t cols = shape.back();
     const Tensor x = random_tensor(shape, random), params = random_tensor({2, cols}, random);
-    const core::OpAttrs attrs{.eps = 1e-3};
+    const OpAttrs attrs{.eps = 1e-3};
     const auto check = [&](OpKind both, OpKind stats_kind, OpKind norm_kind, const Shape& stats_shape) {
       for (const ElementType storage : {ElementType::f32, ElementType::bf16}) {
         for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
@@ -92,9 +88,7 @@ TEST_CASE("device: NaN in a row reaches its statistics", "[device]") {
   for (const std::int64_t cols : {5, 64, 300, 9000}) {
     Tensor x{{3, cols}, Values(static_cast<std::size_t>(3 * cols), 1.0), {}};
     x.values[static_cast<std::size_t>(cols + cols / 2)] = std::numeric_limits<double>::quiet_NaN();
-    FiberMachine machine(Threads::forward);
-    const Values stats = stored_values(run_on(machine, make_op(OpKind::layernorm_stats, {3, 2}), {x}, ElementType::f32),
-                                       ElementType::f32);
+    const Values stats = values_on_device(make_op(OpKind::layernorm_stats, {3, 2}), {x});
     CHECK((std::isnan(stats[2]) && std::isnan(stats[3])));
     CHECK((stats[0] == 1 && stats[4] == 1));
   }

@@ -6,8 +6,6 @@
 namespace cairn::tests::device_matmul_test {
 namespace {
 
-using core::OpKind;
-using core::Shape;
 using runtime::device::gemm_tiles;
 using runtime::device::GemmShape;
 
@@ -35,9 +33,8 @@ void for_products(const Check& check) {
       for (const bool trans_b : {false, true}) {
         const Tensor a = random_tensor(trans_a ? Shape{e.k, e.m} : Shape{e.m, e.k}, random);
         const Tensor b = random_tensor(trans_b ? Shape{e.n, e.k} : Shape{e.k, e.n}, random);
-        const core::Op op =
-            make_op(OpKind::matmul, {e.m, e.n},
-                    {.m = e.m, .n = e.n, .k = e.k, .trans_a = trans_a, .trans_b = trans_b, .alpha = 0.25});
+        const Op op = make_op(OpKind::matmul, {e.m, e.n},
+                              {.m = e.m, .n = e.n, .k = e.k, .trans_a = trans_a, .trans_b = trans_b, .alpha = 0.25});
         INFO("m " << e.m << ", n " << e.n << ", k " << e.k << (trans_a ? ", A transposed" : "")
                   << (trans_b ? ", B transposed" : ""));
         check(op, {a, b});
@@ -50,16 +47,16 @@ void for_products(const Check& check) {
 }  // namespace
 
 TEST_CASE("device: products by a library agree with the host", "[device]") {
-  for_products([](const core::Op& op, const std::vector<Tensor>& args) { check_device_op(op, args); });
+  for_products([](const Op& op, const std::vector<Tensor>& args) { check_device_op(op, args); });
 }
 
 TEST_CASE("device: products in tiles agree with the host", "[device]") {
   for_products(
-      [](const core::Op& op, const std::vector<Tensor>& args) { check_device_op(op, args, 2e-5, false, InTiles()); });
+      [](const Op& op, const std::vector<Tensor>& args) { check_device_op(op, args, 2e-5, false, InTiles()); });
 }
 
 TEST_CASE("device: products are cut where rows of A or C do not begin at 16 bytes, and those of B do", "[device]") {
-  GemmShape shape{.trans_b = true, .type = core::ElementType::bf16, .m = 16384, .n = 50257, .k = 768};
+  GemmShape shape{.trans_b = true, .type = ElementType::bf16, .m = 16384, .n = 50257, .k = 768};
   constexpr std::int64_t kLimit = std::int64_t{32} << 20;
   const auto logits = gemm_tiles(shape, kLimit);
   REQUIRE(logits);
@@ -67,17 +64,16 @@ TEST_CASE("device: products are cut where rows of A or C do not begin at 16 byte
   CHECK(logits->rows == 256);  // of 50,264 elements
   shape.trans_b = false;       // rows of B have 50,257 elements, too
   CHECK_FALSE(gemm_tiles(shape, kLimit));
-  shape = {.trans_a = true, .type = core::ElementType::bf16, .m = 50257, .n = 768, .k = 16384};
+  shape = {.trans_a = true, .type = ElementType::bf16, .m = 50257, .n = 768, .k = 16384};
   const auto weights = gemm_tiles(shape, kLimit);
   REQUIRE(weights);
   CHECK((weights->a && !weights->c));
   CHECK(weights->rows == 1024);
   shape.accumulate = true;
   CHECK_FALSE(gemm_tiles(shape, kLimit));
-  CHECK_FALSE(
-      gemm_tiles({.trans_b = true, .type = core::ElementType::f32, .batch = 2, .m = 3, .n = 3, .k = 4}, kLimit));
-  CHECK_FALSE(gemm_tiles({.type = core::ElementType::f32, .m = 3, .n = 8, .k = 4}, kLimit));
-  CHECK(gemm_tiles({.type = core::ElementType::f32, .m = 3, .n = 8, .k = 5}, kLimit)->rows == 3);
+  CHECK_FALSE(gemm_tiles({.trans_b = true, .type = ElementType::f32, .batch = 2, .m = 3, .n = 3, .k = 4}, kLimit));
+  CHECK_FALSE(gemm_tiles({.type = ElementType::f32, .m = 3, .n = 8, .k = 4}, kLimit));
+  CHECK(gemm_tiles({.type = ElementType::f32, .m = 3, .n = 8, .k = 5}, kLimit)->rows == 3);
 }
 
 }  // namespace cairn::tests::device_matmul_test

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/op.h"
@@ -40,11 +41,11 @@ class DeviceBytes {
   std::vector<std::byte> storage_;
 };
 
-inline void write_values(std::byte* to, core::ElementType type, const Tensor& tensor) {
+inline void write_values(std::byte* to, ElementType type, const Tensor& tensor) {
   for (std::size_t i = 0; i < tensor.values.size(); ++i) {
     const auto value = static_cast<float>(tensor.values[i]);
     const core::Bf16 rounded(value);
-    if (type == core::ElementType::bf16) {
+    if (type == ElementType::bf16) {
       std::memcpy(to + 2 * i, &rounded, 2);
     } else {
       std::memcpy(to + 4 * i, &value, 4);
@@ -58,29 +59,20 @@ struct RunOp {
   void operator()(FiberMachine& machine, runtime::device::Call& call) const { runtime::device::run_op(machine, call); }
 };
 
-/// Executes an op that needs no scratch.
-inline void run_without_scratch(FiberMachine& machine, const core::Op& op,
-                                std::span<const runtime::device::Tensor> args, void* out,
-                                std::span<void* const> more = {}) {
-  HostLibrary library;
-  runtime::device::Call call{op, args, out, library, false, {nullptr, 0}, more};
-  runtime::device::run_op(machine, call);
-}
-
 /// The outputs of one op on a machine. Outputs and scratch are NaN before the run and must not be overrun. `storage` is
-/// f32 or bf16.
+/// f32 or bf16. `over`: the argument whose storage the first output takes; the op must then need no scratch.
 template <class Run = RunOp>
-std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, core::Op op, const std::vector<Tensor>& args,
-                                               core::ElementType storage, bool library_convolutions = false,
-                                               const Run& execute = {}) {
-  const std::vector<core::Shape> shapes = shapes_of(args);
+std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, Op op, const std::vector<Tensor>& args,
+                                               ElementType storage, bool library_convolutions = false,
+                                               const Run& execute = {}, std::optional<std::size_t> over = {}) {
+  const std::vector<Shape> shapes = shapes_of(args);
   core::check_op(op, shapes);
   op.type = core::output_type(op.kind, storage);
   std::vector<DeviceBytes> memory;
   std::vector<runtime::device::Tensor> tensors, sizes;
   memory.reserve(args.size());
   for (std::size_t i = 0; i < args.size(); ++i) {
-    const core::ElementType type = core::arg_type(op.kind, i, storage);
+    const ElementType type = core::arg_type(op.kind, i, storage);
     memory.emplace_back(core::element_bytes(type) * core::element_count(args[i].shape));
     write_values(memory[i].data(), type, args[i]);
     tensors.push_back({memory[i].data(), type, args[i].shape});
@@ -93,6 +85,10 @@ std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, core::Op o
   DeviceBytes scratch(scratch_bytes);
   std::vector<DeviceBytes> outputs;
   for (std::int32_t k = 0; k < core::output_count(op.kind); ++k) outputs.emplace_back(core::output_bytes(op, k));
+  if (over) {
+    CHECK(scratch_bytes == 0);
+    std::swap(outputs[0], memory[*over]);
+  }
   std::vector<void*> more;
   for (std::size_t k = 1; k < outputs.size(); ++k) more.push_back(outputs[k].data());
   runtime::device::Call call{op, tensors, outputs[0].data(), library, false, {scratch.data(), scratch_bytes}, more};
@@ -109,41 +105,32 @@ std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, core::Op o
 
 /// The first output.
 template <class Run = RunOp>
-std::vector<std::byte> run_on(FiberMachine& machine, const core::Op& op, const std::vector<Tensor>& args,
-                              core::ElementType storage, bool library_convolutions = false, const Run& execute = {}) {
+std::vector<std::byte> run_on(FiberMachine& machine, const Op& op, const std::vector<Tensor>& args, ElementType storage,
+                              bool library_convolutions = false, const Run& execute = {}) {
   return run_all_on(machine, op, args, storage, library_convolutions, execute).front();
 }
 
+/// The values of the first output with fp32 storage.
+inline Values values_on_device(const Op& op, const std::vector<Tensor>& args, Threads threads = Threads::forward) {
+  FiberMachine machine(threads);
+  return stored_values(run_on(machine, op, args, ElementType::f32), ElementType::f32);
+}
+
 /// Checks that, with fp32 storage, the op gives the same bits where its first output takes the storage of any of its
-/// first `inputs` arguments. The op must need no scratch.
-inline void check_in_place(const core::Op& op, const std::vector<Tensor>& args, std::size_t inputs) {
-  using core::ElementType;
+/// first `inputs` arguments.
+inline void check_in_place(const Op& op, const std::vector<Tensor>& args, std::size_t inputs) {
   for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
     FiberMachine machine(threads);
     const std::vector<std::byte> expected = run_on(machine, op, args, ElementType::f32);
-    for (std::size_t over = 0; over < inputs; ++over) {
-      std::vector<DeviceBytes> memory;
-      std::vector<runtime::device::Tensor> tensors;
-      memory.reserve(args.size());
-      for (std::size_t i = 0; i < args.size(); ++i) {
-        memory.emplace_back(4 * core::element_count(args[i].shape));
-        write_values(memory[i].data(), ElementType::f32, args[i]);
-        tensors.push_back({memory[i].data(), core::arg_type(op.kind, i, ElementType::f32), args[i].shape});
-      }
-      std::vector<DeviceBytes> others;
-      for (std::int32_t k = 1; k < core::output_count(op.kind); ++k) others.emplace_back(core::output_bytes(op, k));
-      std::vector<void*> more;
-      for (DeviceBytes& other : others) more.push_back(other.data());
-      run_without_scratch(machine, op, tensors, memory[over].data(), more);
-      CHECK(memory[over].bytes() == expected);
-    }
+    for (std::size_t over = 0; over < inputs; ++over)
+      CHECK(run_all_on(machine, op, args, ElementType::f32, false, RunOp(), over).front() == expected);
   }
 }
 
 /// The values after rounding to the types that the op stores them in.
-inline std::vector<Tensor> stored(const core::Op& op, std::vector<Tensor> args, core::ElementType storage) {
+inline std::vector<Tensor> stored(const Op& op, std::vector<Tensor> args, ElementType storage) {
   for (std::size_t i = 0; i < args.size(); ++i) {
-    const bool half = core::arg_type(op.kind, i, storage) == core::ElementType::bf16;
+    const bool half = core::arg_type(op.kind, i, storage) == ElementType::bf16;
     for (double& value : args[i].values) {
       const auto single = static_cast<float>(value);
       value = static_cast<double>(half ? static_cast<float>(core::Bf16(single)) : single);
@@ -155,14 +142,14 @@ inline std::vector<Tensor> stored(const core::Op& op, std::vector<Tensor> args, 
 /// Checks that the op on a device, with teams of one and with teams of threads in two orders, on fp32 and bf16, agrees
 /// with the host's kernel in double, and that both orders of threads give the same bits.
 template <class Run = RunOp>
-void check_device_op(const core::Op& op, const std::vector<Tensor>& args, double tolerance = 2e-5,
+void check_device_op(const Op& op, const std::vector<Tensor>& args, double tolerance = 2e-5,
                      bool library_convolutions = false, const Run& execute = {}) {
-  for (const core::ElementType storage : {core::ElementType::f32, core::ElementType::bf16}) {
-    const core::ElementType type = core::output_type(op.kind, storage);
+  for (const ElementType storage : {ElementType::f32, ElementType::bf16}) {
+    const ElementType type = core::output_type(op.kind, storage);
     INFO("op " << core::to_string(op.kind) << " of " << runtime::row_count(args[0].shape) << " rows of "
                << runtime::last_extent(args[0].shape) << " stored as " << core::to_string(storage));
     const Values expected = run<double>(op, stored(op, args, storage));
-    const double allowed = type == core::ElementType::bf16 ? tolerance + 1.0 / 128 : tolerance;
+    const double allowed = type == ElementType::bf16 ? tolerance + 1.0 / 128 : tolerance;
     const auto run_with = [&](Threads threads) {
       FiberMachine machine(threads);
       return run_on(machine, op, args, storage, library_convolutions, execute);

@@ -6,22 +6,13 @@
 #include "cairn/runtime/device/pool.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
+#include "cairn/tests/runtime/window_cases.h"
 
 namespace cairn::tests::device_pool_test {
 namespace {
 
-using core::OpKind;
-using core::Shape;
-
-struct Windows {
-  std::int64_t n, h, w, c, kernel, stride, pad;
-  Shape x() const { return {n, h, w, c}; }
-  Shape y() const { return {n, (h + 2 * pad - kernel) / stride + 1, (w + 2 * pad - kernel) / stride + 1, c}; }
-  core::OpAttrs attrs() const { return {.kernel = kernel, .stride = stride, .pad = pad}; }
-};
-
 // Odd channels, whole chunks and several teams; windows that overlap, touch, leave gaps, and end in the padding.
-const std::vector<Windows> kWindows = {
+const std::vector<PoolCase> kPoolCases = {
     {2, 7, 6, 3, 3, 2, 1},  {1, 4, 4, 40, 2, 2, 0}, {1, 5, 5, 2, 3, 1, 2}, {2, 9, 8, 8, 3, 2, 1},
     {3, 9, 7, 16, 2, 3, 0}, {1, 1, 1, 8, 1, 1, 0},  {1, 1, 9, 1, 1, 2, 0}, {2, 12, 11, 24, 5, 1, 2},
     {2, 6, 6, 8, 6, 6, 0},  {1, 8, 8, 72, 3, 2, 1},
@@ -38,7 +29,7 @@ Tensor rounded(const Shape& shape, std::mt19937& random) {
 
 TEST_CASE("device: maxpool and its gradient agree with the host", "[device]") {
   std::mt19937 random(1);
-  for (const Windows& w : kWindows) {
+  for (const PoolCase& w : kPoolCases) {
     INFO("kernel " << w.kernel << " stride " << w.stride << " pad " << w.pad << " channels " << w.c);
     const Tensor x = rounded(w.x(), random), dy = random_tensor(w.y(), random);
     check_device_op(make_op(OpKind::maxpool, w.y(), w.attrs()), {x});
@@ -48,16 +39,16 @@ TEST_CASE("device: maxpool and its gradient agree with the host", "[device]") {
 
 TEST_CASE("device: maxpool with indices has the bits of maxpool, its gradient those of maxpool_grad", "[device]") {
   std::mt19937 random(5);
-  std::vector<Windows> cases = kWindows;
+  std::vector<PoolCase> cases = kPoolCases;
   cases.push_back({1, 30, 30, 8, 300, 9, 150});
-  for (const Windows& w : cases) {
+  for (const PoolCase& w : cases) {
     INFO("kernel " << w.kernel << " stride " << w.stride << " pad " << w.pad << " channels " << w.c);
     const Tensor x = rounded(w.x(), random), dy = random_tensor(w.y(), random);
-    const core::Op pool = make_op(OpKind::maxpool_with_indices, w.y(), w.attrs());
-    const core::Op grad = make_op(OpKind::maxpool_with_indices_grad, w.x(), w.attrs());
+    const Op pool = make_op(OpKind::maxpool_with_indices, w.y(), w.attrs());
+    const Op grad = make_op(OpKind::maxpool_with_indices_grad, w.x(), w.attrs());
     const Tensor indices{w.y(), {}, run_all<float>(pool, {x})[1].integers};
     check_device_op(grad, {dy, indices});
-    for (const core::ElementType storage : {core::ElementType::f32, core::ElementType::bf16}) {
+    for (const ElementType storage : {ElementType::f32, ElementType::bf16}) {
       for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
         FiberMachine machine(threads);
         const auto outputs = run_all_on(machine, pool, {x}, storage);
@@ -72,9 +63,9 @@ TEST_CASE("device: maxpool with indices has the bits of maxpool, its gradient th
 
 TEST_CASE("device: the places in a window may need two bytes, or more", "[device]") {
   std::mt19937 random(2);
-  for (const Windows& w :
-       {Windows{1, 20, 21, 8, 16, 1, 3}, Windows{1, 20, 21, 8, 17, 1, 3}, Windows{1, 20, 21, 3, 20, 3, 10},
-        Windows{1, 30, 30, 3, 256, 9, 130}, Windows{1, 30, 30, 8, 300, 9, 150}, Windows{1, 30, 30, 1, 300, 9, 150}}) {
+  for (const PoolCase& w : {PoolCase{1, 20, 21, 8, 16, 1, 3}, PoolCase{1, 20, 21, 8, 17, 1, 3},
+                            PoolCase{1, 20, 21, 3, 20, 3, 10}, PoolCase{1, 30, 30, 3, 256, 9, 130},
+                            PoolCase{1, 30, 30, 8, 300, 9, 150}, PoolCase{1, 30, 30, 1, 300, 9, 150}}) {
     INFO("kernel " << w.kernel);
     const Tensor x = rounded(w.x(), random), dy = random_tensor(w.y(), random);
     check_device_op(make_op(OpKind::maxpool, w.y(), w.attrs()), {x});
@@ -84,24 +75,20 @@ TEST_CASE("device: the places in a window may need two bytes, or more", "[device
 
 TEST_CASE("device: maxpool treats NaN as the host does", "[device]") {
   std::mt19937 random(3);
-  const Windows w{2, 9, 8, 12, 3, 2, 1};
+  const PoolCase w{2, 9, 8, 12, 3, 2, 1};
   Tensor x = rounded(w.x(), random);
   for (double& value : x.values) {
     if (random() % 4 == 0) value = std::numeric_limits<double>::quiet_NaN();
   }
   const Tensor dy = random_tensor(w.y(), random);
-  const auto check_bits = [&](const core::Op& op, const std::vector<Tensor>& args) {
+  const auto check_bits = [&](const Op& op, const std::vector<Tensor>& args) {
     const std::vector<float> expected = run<float>(op, args);
     for (const Threads threads : {Threads::one, Threads::forward, Threads::reverse}) {
-      FiberMachine machine(threads);
-      const Values values = stored_values(run_on(machine, op, args, core::ElementType::f32), core::ElementType::f32);
+      const Values values = values_on_device(op, args, threads);
       REQUIRE(values.size() == expected.size());
       for (std::size_t i = 0; i < values.size(); ++i) {
-        if (std::isnan(expected[i])) {
-          REQUIRE(std::isnan(values[i]));
-        } else {
-          REQUIRE(values[i] == static_cast<double>(expected[i]));
-        }
+        REQUIRE(std::isnan(values[i]) == std::isnan(expected[i]));
+        if (!std::isnan(values[i])) REQUIRE(values[i] == static_cast<double>(expected[i]));
       }
     }
   };

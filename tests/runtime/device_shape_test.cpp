@@ -8,9 +8,6 @@
 namespace cairn::tests::device_shape_test {
 namespace {
 
-using core::OpKind;
-using core::Shape;
-
 void check_permute(const Shape& in, const std::vector<std::int64_t>& perm, std::mt19937& random) {
   Shape out;
   std::string text;
@@ -65,21 +62,10 @@ TEST_CASE("device: permute copies runs where the last axis stays", "[device]") {
 TEST_CASE("device: permute turns tiles where the last axis moves", "[device]") {
   std::mt19937 random(4);
   // Extents around every shape of tile; even and odd ones, as pairs of bf16 move together where they can.
-  for (const auto& [rows, cols] : std::vector<std::pair<std::int64_t, std::int64_t>>{{64, 64},
-                                                                                     {65, 63},
-                                                                                     {130, 66},
-                                                                                     {3, 500},
-                                                                                     {500, 3},
-                                                                                     {4, 1024},
-                                                                                     {1030, 2},
-                                                                                     {16, 256},
-                                                                                     {250, 15},
-                                                                                     {32, 128},
-                                                                                     {127, 31},
-                                                                                     {1, 77},
-                                                                                     {77, 1},
-                                                                                     {20, 20},
-                                                                                     {200, 200}}) {
+  const std::vector<std::pair<std::int64_t, std::int64_t>> extents = {
+      {64, 64},  {65, 63},  {130, 66}, {3, 500}, {500, 3}, {4, 1024}, {1030, 2}, {16, 256},
+      {250, 15}, {32, 128}, {127, 31}, {1, 77},  {77, 1},  {20, 20},  {200, 200}};
+  for (const auto& [rows, cols] : extents) {
     check_permute({rows, cols}, {1, 0}, random);
     check_permute({2, rows, cols}, {0, 2, 1}, random);
     check_permute({rows, 2, cols}, {2, 1, 0}, random);

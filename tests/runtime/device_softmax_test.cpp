@@ -9,10 +9,6 @@
 namespace cairn::tests::device_softmax_test {
 namespace {
 
-using core::ElementType;
-using core::OpKind;
-using core::Shape;
-
 /// Runs a few of the teams of a launch only.
 struct SomeTeams {
   std::vector<std::int64_t> indices;
@@ -73,7 +69,7 @@ TEST_CASE("device: causal softmax of long rows", "[device]") {
     const std::vector<float> in(x.values.begin(), x.values.end());
     std::vector<float> out(in.size(), -1);
     SomeTeams machine{{0, 1, 700, 2040, size - 1}};
-    const core::Op op = make_op(OpKind::softmax, {size, size}, {.causal = true});
+    const Op op = make_op(OpKind::softmax, {size, size}, {.causal = true});
     HostLibrary library;
     const runtime::device::Call call{op, {}, out.data(), library, false, {nullptr, 0}};
     runtime::device::Launcher<SomeTeams> launcher(machine, call);
@@ -92,15 +88,13 @@ TEST_CASE("device: causal softmax looks at no masked element", "[device]") {
   std::mt19937 random(4);
   for (const std::int64_t size : {7, 40, 136}) {
     Tensor x = random_tensor({size, size}, random);
-    const core::Op op = make_op(OpKind::softmax, {size, size}, {.causal = true});
+    const Op op = make_op(OpKind::softmax, {size, size}, {.causal = true});
     const Values expected = run<double>(op, stored(op, {x}, ElementType::f32));
     for (std::int64_t i = 0; i < size * size; ++i) {
       if (i % size > i / size) x.values[static_cast<std::size_t>(i)] = std::numeric_limits<double>::quiet_NaN();
     }
-    for (const Threads threads : {Threads::one, Threads::forward}) {
-      FiberMachine machine(threads);
-      check_close(stored_values(run_on(machine, op, {x}, ElementType::f32), ElementType::f32), expected, 1e-6);
-    }
+    for (const Threads threads : {Threads::one, Threads::forward})
+      check_close(values_on_device(op, {x}, threads), expected, 1e-6);
   }
 }
 
@@ -127,9 +121,7 @@ TEST_CASE("device: softmax of large, infinite and undefined numbers", "[device]"
     x.values[at(3, cols / 2)] = kNan;
     x.values[at(4, 0)] = kNan;
     for (const Threads threads : {Threads::one, Threads::forward}) {
-      FiberMachine machine(threads);
-      const Values y =
-          stored_values(run_on(machine, make_op(OpKind::softmax, {5, cols}), {x}, ElementType::f32), ElementType::f32);
+      const Values y = values_on_device(make_op(OpKind::softmax, {5, cols}), {x}, threads);
       const auto n = static_cast<double>(cols), upper = static_cast<double>(cols - cols / 2);
       bool right = true;
       for (std::int64_t c = 0; c < cols; ++c) {
@@ -148,7 +140,7 @@ TEST_CASE("device: softmax and its gradient may take the storage of an argument"
   for (const std::int64_t cols : {6, 64, 300, 3001, 30000}) {
     for (const bool gradient : {false, true}) {
       const Shape shape = {7, cols};
-      const core::Op op = make_op(gradient ? OpKind::softmax_grad : OpKind::softmax, shape);
+      const Op op = make_op(gradient ? OpKind::softmax_grad : OpKind::softmax, shape);
       const std::vector<Tensor> args(gradient ? 2 : 1, random_tensor(shape, random));
       check_in_place(op, args, args.size());
     }

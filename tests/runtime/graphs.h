@@ -13,17 +13,18 @@
 #include "cairn/runtime/program.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/runtime/tensors.h"
+#include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/random_graph.h"
 
 /// Small graphs with real ops, and helpers for their programs.
 namespace cairn::tests {
 
 /// Adds a node that executes `op`, which determines size, scratch and inputs.
-inline core::NodeId add_op(core::GraphBuilder& builder, const std::string& name, core::Op op) {
+inline core::NodeId add_op(core::GraphBuilder& builder, const std::string& name, Op op) {
   core::Node node{.name = name, .keep = op.writes >= 0};
-  std::vector<core::Shape> shapes;
-  for (const core::Operand& arg : op.args) {
-    if (arg.kind == core::Operand::Kind::resident) {
+  std::vector<Shape> shapes;
+  for (const Operand& arg : op.args) {
+    if (arg.kind == Operand::Kind::resident) {
       shapes.push_back(builder.resident(arg.index).shape);
     } else {
       shapes.push_back(core::output_shape(*builder.node(arg.index).op, arg.output));
@@ -45,23 +46,9 @@ struct Perceptron {
 /// y = relu(x w1) w2, mean squared error, and the gradients of both weights; relu's gradient runs in place.
 inline Perceptron perceptron(std::int64_t batch = 5, std::int64_t in = 7, std::int64_t width = 9,
                              std::int64_t out = 3) {
-  using core::Op;
-  using core::Operand;
-  using core::OpKind;
-  using core::Resident;
   core::GraphBuilder builder("perceptron");
-  const auto resident = [&](const char* name, core::Shape shape, Resident::Role role, Resident::Init init) {
+  const auto resident = [&](const char* name, Shape shape, Resident::Role role, Resident::Init init) {
     return builder.add_resident({.name = name, .shape = std::move(shape), .role = role, .init = init});
-  };
-  const auto product = [](core::Shape shape, core::OpAttrs attrs, Operand a, Operand b) {
-    Op op = make_op(OpKind::matmul, std::move(shape), std::move(attrs));
-    op.args = {a, b};
-    return op;
-  };
-  const auto simple = [](OpKind kind, core::Shape shape, std::vector<Operand> args) {
-    Op op = make_op(kind, std::move(shape));
-    op.args = std::move(args);
-    return op;
   };
   Perceptron p{.x = resident("x", {batch, in}, Resident::Role::data, Resident::Init::normal)};
   p.target = resident("target", {batch, out}, Resident::Role::data, Resident::Init::normal);
@@ -72,21 +59,26 @@ inline Perceptron perceptron(std::int64_t batch = 5, std::int64_t in = 7, std::i
 
   const auto R = &Operand::resident;
   const auto N = [](core::NodeId v) { return Operand::node(v); };
-  p.hidden = add_op(builder, "hidden", product({batch, width}, {.m = batch, .n = width, .k = in}, R(p.x), R(p.w1)));
-  p.active = add_op(builder, "active", simple(OpKind::relu, {batch, width}, {N(p.hidden)}));
-  const auto y = add_op(builder, "y", product({batch, out}, {.m = batch, .n = out, .k = width}, N(p.active), R(p.w2)));
-  p.loss = add_op(builder, "loss", simple(OpKind::mse, {1}, {N(y), R(p.target)}));
+  p.hidden = add_op(builder, "hidden",
+                    op_on(OpKind::matmul, {batch, width}, {R(p.x), R(p.w1)}, {.m = batch, .n = width, .k = in}));
+  p.active = add_op(builder, "active", op_on(OpKind::relu, {batch, width}, {N(p.hidden)}));
+  const auto y = add_op(
+      builder, "y", op_on(OpKind::matmul, {batch, out}, {N(p.active), R(p.w2)}, {.m = batch, .n = out, .k = width}));
+  p.loss = add_op(builder, "loss", op_on(OpKind::mse, {1}, {N(y), R(p.target)}));
   builder.node(p.loss).keep = true;
-  const auto dy = add_op(builder, "dy", simple(OpKind::mse_grad, {batch, out}, {N(y), R(p.target)}));
-  Op dw2 = product({width, out}, {.m = width, .n = out, .k = batch, .trans_a = true}, N(p.active), N(dy));
+  const auto dy = add_op(builder, "dy", op_on(OpKind::mse_grad, {batch, out}, {N(y), R(p.target)}));
+  Op dw2 =
+      op_on(OpKind::matmul, {width, out}, {N(p.active), N(dy)}, {.m = width, .n = out, .k = batch, .trans_a = true});
   dw2.writes = g2;
   p.dw2 = add_op(builder, "dw2", dw2);
   const auto dactive = add_op(
-      builder, "dactive", product({batch, width}, {.m = batch, .n = width, .k = out, .trans_b = true}, N(dy), R(p.w2)));
-  p.dhidden = add_op(builder, "dhidden", simple(OpKind::relu_grad, {batch, width}, {N(dactive), N(p.active)}));
+      builder, "dactive",
+      op_on(OpKind::matmul, {batch, width}, {N(dy), R(p.w2)}, {.m = batch, .n = width, .k = out, .trans_b = true}));
+  p.dhidden = add_op(builder, "dhidden", op_on(OpKind::relu_grad, {batch, width}, {N(dactive), N(p.active)}));
   builder.node(p.dhidden).inplace = dactive;
   builder.node(p.dhidden).scratch = -builder.node(p.dhidden).size;
-  Op dw1 = product({in, width}, {.m = in, .n = width, .k = batch, .trans_a = true}, R(p.x), N(p.dhidden));
+  Op dw1 =
+      op_on(OpKind::matmul, {in, width}, {R(p.x), N(p.dhidden)}, {.m = in, .n = width, .k = batch, .trans_a = true});
   dw1.writes = g1;
   p.dw1 = add_op(builder, "dw1", dw1);
   p.graph = builder.build();
@@ -105,30 +97,27 @@ inline runtime::Program compiled(const core::Graph& graph, const core::Schedule&
   const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes});
   return runtime::compile(graph, schedule, plan, {.guard_bytes = guard_bytes});
 }
+/// The baseline.
+inline runtime::Program compiled(const core::Graph& graph, std::int64_t alignment = 256, std::int64_t guard_bytes = 0) {
+  return compiled(graph, core::baseline_schedule(graph), alignment, guard_bytes);
+}
 
 /// A training step through a max-pool, a batch norm and a layer norm, and a forward branch of norms in place.
 /// `bundled`: with the ops that return indices and statistics, else with single ops that compute the same bits. Kept
 /// are the loss, both gradients and the branch's last output.
 inline core::Graph pooled_norms(bool bundled) {
-  using core::Op;
-  using core::Operand;
-  using core::OpKind;
-  using core::Resident;
-  const core::Shape image{2, 9, 8, 4}, pooled{2, 5, 4, 4}, params_shape{2, 4}, rows_shape{40, 2};
-  const core::OpAttrs window{.kernel = 3, .stride = 2, .pad = 1};
+  const Shape image{2, 9, 8, 4}, pooled{2, 5, 4, 4}, params_shape{2, 4}, rows_shape{40, 2};
+  const OpAttrs window{.kernel = 3, .stride = 2, .pad = 1};
   core::GraphBuilder builder("pooled norms");
-  const auto resident = [&](const char* name, core::Shape shape, Resident::Init init) {
+  const auto resident = [&](const char* name, Shape shape, Resident::Init init) {
     const auto index = builder.add_resident({.name = name, .shape = std::move(shape), .init = init});
     return Operand::resident(index);
   };
   const Operand x = resident("x", image, Resident::Init::normal);
   const Operand params = resident("params", params_shape, Resident::Init::norm_params);
   const Operand target = resident("target", pooled, Resident::Init::normal);
-  const auto add = [&](const char* name, OpKind kind, core::Shape shape, std::vector<Operand> args,
-                       core::OpAttrs attrs = {}) {
-    Op op = make_op(kind, std::move(shape), std::move(attrs));
-    op.args = std::move(args);
-    return Operand::node(add_op(builder, name, std::move(op)));
+  const auto add = [&](const char* name, OpKind kind, Shape shape, std::vector<Operand> args, OpAttrs attrs = {}) {
+    return Operand::node(add_op(builder, name, op_on(kind, std::move(shape), std::move(args), std::move(attrs))));
   };
   struct Norm {
     Operand y, stats;
@@ -177,29 +166,41 @@ inline core::Graph pooled_norms(bool bundled) {
   return builder.build();
 }
 
+/// A graph whose only node looks up ids, of which some are out of range.
+inline core::Graph lookup_out_of_range() {
+  core::GraphBuilder builder;
+  const auto ids = builder.add_resident({.name = "ids",
+                                         .shape = {50},
+                                         .role = Resident::Role::data,
+                                         .type = Resident::Type::i32,
+                                         .init = Resident::Init::uniform,
+                                         .scale = 1000});
+  const auto table = builder.add_resident({.name = "table", .shape = {3, 2}});
+  add_op(builder, "lookup", op_on(OpKind::embedding, {50, 2}, {Operand::resident(ids), Operand::resident(table)}));
+  return builder.build();
+}
+
 /// The location of a step's first output.
 inline runtime::OutputLocation& output_of(runtime::Program& program, std::size_t step) {
   return program.outputs[program.instructions[step].output_begin];
 }
 
-using Bytes = std::vector<std::byte>;
+/// Lets a step free what another step made, and nothing else.
+inline void free_early(runtime::Program& program, std::size_t step, std::size_t made_by) {
+  runtime::Instruction& instruction = program.instructions[step];
+  instruction.free_begin = static_cast<std::uint32_t>(program.frees.size());
+  instruction.free_count = 1;
+  program.frees.push_back(output_of(program, made_by));
+}
 
 /// Everything that an executor computed.
 struct Results {
-  std::vector<std::pair<core::OutputRef, Bytes>> outputs;
+  Outputs outputs;
   std::vector<runtime::SinkDigest> sinks;
   bool operator==(const Results&) const = default;
 };
 
-inline Results results_of(runtime::Executor& executor) {
-  Results results;
-  for (const runtime::Output& output : executor.outputs()) {
-    results.outputs.emplace_back(core::OutputRef(output.node, output.output),
-                                 Bytes(output.bytes.begin(), output.bytes.end()));
-  }
-  results.sinks = executor.sink_digests();
-  return results;
-}
+inline Results results_of(runtime::Executor& executor) { return {outputs_of(executor), executor.sink_digests()}; }
 
 /// The results of one step on the host.
 inline Results results_of(runtime::Program program, const runtime::ExecuteOptions& options = {}) {
@@ -208,8 +209,7 @@ inline Results results_of(runtime::Program program, const runtime::ExecuteOption
   return results_of(*executor);
 }
 
-inline std::vector<std::pair<core::OutputRef, Bytes>> execute(runtime::Program program,
-                                                              const runtime::ExecuteOptions& options = {}) {
+inline Outputs execute(runtime::Program program, const runtime::ExecuteOptions& options = {}) {
   return results_of(std::move(program), options).outputs;
 }
 

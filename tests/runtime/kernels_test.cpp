@@ -11,17 +11,12 @@
 #include "cairn/runtime/program.h"
 #include "cairn/runtime/support/element.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/runtime/conv_case.h"
 #include "cairn/tests/runtime/tensors.h"
+#include "cairn/tests/runtime/window_cases.h"
 #include "cairn/tests/support/errors.h"
 
 namespace cairn::tests::kernels_test {
 namespace {
-
-using core::Op;
-using core::OpAttrs;
-using core::OpKind;
-using core::Shape;
 
 std::mt19937 generator(1);
 
@@ -205,16 +200,11 @@ TEST_CASE("layer norm: mean, deviation and normalised values per row") {
 }
 
 TEST_CASE("maxpool and its gradient, where the first maximum wins") {
-  struct Case {
-    std::int64_t n, h, w, c, kernel, stride, pad;
-  };
-  for (const Case& p : {Case{2, 7, 6, 3, 3, 2, 1}, Case{1, 4, 4, 40, 2, 2, 0}, Case{1, 5, 5, 2, 3, 1, 2}}) {
-    const std::int64_t oh = (p.h + 2 * p.pad - p.kernel) / p.stride + 1,
-                       ow = (p.w + 2 * p.pad - p.kernel) / p.stride + 1;
-    const OpAttrs attrs = {.kernel = p.kernel, .stride = p.stride, .pad = p.pad};
-    Tensor x = random_tensor({p.n, p.h, p.w, p.c}, generator);
+  for (const PoolCase& p : {PoolCase{2, 7, 6, 3, 3, 2, 1}, {1, 4, 4, 40, 2, 2, 0}, {1, 5, 5, 2, 3, 1, 2}}) {
+    const std::int64_t oh = p.oh(), ow = p.ow();
+    Tensor x = random_tensor(p.x(), generator);
     for (double& value : x.values) value = std::round(value);  // ties
-    const Tensor dy = random_tensor({p.n, oh, ow, p.c}, generator);
+    const Tensor dy = random_tensor(p.y(), generator);
     Values y, dx(x.values.size(), 0);
     for (std::int64_t i = 0; i < p.n * oh * ow * p.c; ++i) {
       const std::int64_t c = i % p.c, ox = i / p.c % ow, oy = i / p.c / ow % oh, n = i / p.c / ow / oh;
@@ -228,8 +218,8 @@ TEST_CASE("maxpool and its gradient, where the first maximum wins") {
       y.push_back(x.values[at(best)]);
       dx[at(best)] += dy.values[at(i)];
     }
-    check_op_equals(make_op(OpKind::maxpool, dy.shape, attrs), {x}, y);
-    check_op_equals(make_op(OpKind::maxpool_grad, x.shape, attrs), {dy, x}, dx);
+    check_op_equals(make_op(OpKind::maxpool, dy.shape, p.attrs()), {x}, y);
+    check_op_equals(make_op(OpKind::maxpool_grad, x.shape, p.attrs()), {dy, x}, dx);
   }
 }
 
@@ -247,12 +237,11 @@ TEST_CASE("ops of several outputs have the bits of those that make them one by o
     check(OpKind::batchnorm_with_stats, OpKind::batchnorm_stats, OpKind::batchnorm, {2, cols});
     check(OpKind::layernorm_with_stats, OpKind::layernorm_stats, OpKind::layernorm, {rows, 2});
   }
-  const OpAttrs windows[] = {{.kernel = 3, .stride = 2, .pad = 1}, {.kernel = 2, .stride = 2}, {.kernel = 5, .pad = 4}};
-  for (const OpAttrs& attrs : windows) {
-    const auto slide = [&](std::int64_t extent) { return (extent + 2 * attrs.pad - attrs.kernel) / attrs.stride + 1; };
-    Tensor x = random_tensor({2, 9, 6, 35}, generator);
+  for (const PoolCase& p : {PoolCase{2, 9, 6, 35, 3, 2, 1}, {2, 9, 6, 35, 2, 2, 0}, {2, 9, 6, 35, 5, 1, 4}}) {
+    const OpAttrs attrs = p.attrs();
+    Tensor x = random_tensor(p.x(), generator);
     for (double& value : x.values) value = std::round(value);  // ties
-    const Tensor dy = random_tensor({2, slide(9), slide(6), 35}, generator);
+    const Tensor dy = random_tensor(p.y(), generator);
     const auto results = run_all<double>(make_op(OpKind::maxpool_with_indices, dy.shape, attrs), {x});
     CHECK(results[0].values == run<double>(make_op(OpKind::maxpool, dy.shape, attrs), {x}));
     Tensor indices{dy.shape, {}, results[1].integers};

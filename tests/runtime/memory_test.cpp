@@ -10,15 +10,12 @@
 #include "cairn/runtime/program.h"
 #include "cairn/runtime/support/arena.h"
 #include "cairn/runtime/support/residents.h"
-#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
 #include "cairn/tests/support/errors.h"
 
 namespace cairn::tests::memory_test {
 namespace {
-
-using core::Resident;
 
 std::vector<float> filled(const Resident& resident, std::int32_t index = 0, std::uint64_t seed = 1) {
   Bytes bytes(static_cast<std::size_t>(resident.bytes()));
@@ -80,41 +77,35 @@ TEST_CASE("the arena refuses addresses outside, absurd sizes and odd alignments"
 TEST_CASE("a step that does not fit says what it asks for, what is free, and the budget that would fit") {
   constexpr std::int64_t kMiB = std::int64_t{1} << 20;
   const auto text = [&](const runtime::MemoryNeed& need, std::int64_t free) -> std::string {
-    return tests::error_of<core::MemoryError>([&] { runtime::require_memory(need, free, "on this card"); });
+    return error_of<core::MemoryError>([&] { runtime::require_memory(need, free, "on this card"); });
   };
   CHECK(text({.arena = 700 * kMiB, .beside = 200 * kMiB, .slack = 124 * kMiB}, 1024 * kMiB).empty());
   const std::string message = text({.arena = 800 * kMiB, .beside = 200 * kMiB, .slack = 124 * kMiB}, 1024 * kMiB);
-  for (const char* part : {"needs 1.10 GiB", "arena 800.00 MiB", "beside it 200.00 MiB", "left free 124.00 MiB",
-                           "1.00 GiB are free on this card", "a budget of 700.00 MiB would fit"}) {
-    CHECK_THAT(message, Catch::Matchers::Contains(part));
-  }
-  CHECK_THAT(text({.arena = 1, .beside = 2000 * kMiB}, 1024 * kMiB),
-             Catch::Matchers::Contains("besides the arena does not fit, even without an arena"));
-  CHECK_THAT(text({.arena = 900 * kMiB, .beside = 500 * kMiB, .slack = 24 * kMiB, .least = 600 * kMiB}, 1024 * kMiB),
-             Catch::Matchers::Contains("no budget below 600.00 MiB can be met"));
+  check_says(message, {"needs 1.10 GiB", "arena 800.00 MiB", "beside it 200.00 MiB", "left free 124.00 MiB",
+                       "1.00 GiB are free on this card", "a budget of 700.00 MiB would fit"});
+  CHECK(contains(text({.arena = 1, .beside = 2000 * kMiB}, 1024 * kMiB),
+                 "besides the arena does not fit, even without an arena"));
+  CHECK(
+      contains(text({.arena = 900 * kMiB, .beside = 500 * kMiB, .slack = 24 * kMiB, .least = 600 * kMiB}, 1024 * kMiB),
+               "no budget below 600.00 MiB can be met"));
   CHECK(runtime::host_slack(0) > 0);
 }
 
 TEST_CASE("outputs that a graph keeps count as what a copy of them takes, also where they are resident") {
   const Perceptron p = perceptron();
   std::int64_t bytes = 0, resident = 0;
-  for (const runtime::KeptOutput& kept : compiled(p.graph, core::baseline_schedule(p.graph)).kept) {
+  for (const runtime::KeptOutput& kept : compiled(p.graph).kept) {
     bytes += kept.location.bytes;
-    if (const core::Op* op = p.graph.op(kept.node); op->writes >= 0) resident += kept.location.bytes;
+    if (const Op* op = p.graph.op(kept.node); op->writes >= 0) resident += kept.location.bytes;
   }
   CHECK(resident > 0);
   CHECK(runtime::kept_bytes(p.graph) == bytes);
 }
 
 TEST_CASE("what the caller takes besides counts") {
-  core::GraphBuilder builder("one");
-  core::Node node{.name = "a", .size = 100};
-  builder.add(std::move(node));
-  const core::Graph graph = builder.build();
-  const core::Schedule schedule = core::baseline_schedule(graph);
-  const auto program = [&] { return runtime::compile(graph, schedule, solvers::plan_memory(graph, schedule)); };
-  CHECK_NOTHROW(runtime::host_executor(program(), {}));
-  CHECK_THROWS_AS(runtime::host_executor(program(), {.reserved_bytes = std::int64_t{1} << 60}), core::MemoryError);
+  const runtime::Program program = compiled(build_graph({make_node("a", 100)}));
+  CHECK_NOTHROW(runtime::host_executor(program, {}));
+  CHECK_THROWS_AS(runtime::host_executor(program, {.reserved_bytes = std::int64_t{1} << 60}), core::MemoryError);
 }
 
 TEST_CASE("an arena can be moved, and can be empty") {

@@ -11,9 +11,6 @@
 namespace cairn::tests::op_test {
 
 using core::InputError;
-using core::OpAttrs;
-using core::OpKind;
-using core::Shape;
 
 TEST_CASE("element_count multiplies, and refuses negative and absurd shapes") {
   CHECK(core::element_count({}) == 1);
@@ -37,7 +34,7 @@ TEST_CASE("every op kind has one name, and the name finds it again") {
 }
 
 TEST_CASE("an unknown op kind suggests the nearest") {
-  CHECK(tests::contains(tests::error_of([] { core::op_kind_from_string("matmull"); }), "did you mean 'matmul'"));
+  CHECK(contains(error_of([] { core::op_kind_from_string("matmull"); }), "did you mean 'matmul'"));
   CHECK_THROWS_AS(core::to_string(static_cast<OpKind>(200)), InputError);
 }
 
@@ -158,29 +155,29 @@ TEST_CASE("check_op refuses what a kernel could not index") {
 }
 
 TEST_CASE("shapes, types and bytes of an op's further outputs") {
-  core::Op op = make_op(OpKind::layernorm_with_stats, {2, 3, 8});
-  op.type = core::ElementType::bf16;
+  Op op = make_op(OpKind::layernorm_with_stats, {2, 3, 8});
+  op.type = ElementType::bf16;
   CHECK(core::output_count(op.kind) == 2);
   CHECK(core::output_shape(op, 1) == Shape{6, 2});
-  CHECK(core::output_type(op, 0) == core::ElementType::bf16);
-  CHECK(core::output_type(op, 1) == core::ElementType::f32);
+  CHECK(core::output_type(op, 0) == ElementType::bf16);
+  CHECK(core::output_type(op, 1) == ElementType::f32);
   CHECK(core::output_bytes(op, 0) == 96);
   CHECK(core::output_bytes(op, 1) == 48);
   CHECK(core::output_shape(make_op(OpKind::batchnorm_with_stats, {5, 8}), 1) == Shape{2, 8});
   op = make_op(OpKind::maxpool_with_indices, {1, 2, 2, 3});
   CHECK(core::output_shape(op, 1) == op.shape);
-  CHECK(core::output_type(op, 1) == core::ElementType::i32);
+  CHECK(core::output_type(op, 1) == ElementType::i32);
   CHECK(core::output_count(OpKind::maxpool) == 1);
   const std::vector<Shape> image = {{1, 4, 4, 3}};
   CHECK(core::op_work(op, image).bytes == 4 * (48 + 12 + 12));
 }
 
 TEST_CASE("ids and labels must be resident") {
-  core::Op op = make_op(OpKind::cross_entropy, {1});
+  Op op = make_op(OpKind::cross_entropy, {1});
   const std::vector<Shape> shapes = {{5, 7}, {5}};
-  op.args = {core::Operand::node(0), core::Operand::resident(0)};
+  op.args = {Operand::node(0), Operand::resident(0)};
   CHECK_NOTHROW(core::check_op(op, shapes));
-  op.args[1] = core::Operand::node(1);
+  op.args[1] = Operand::node(1);
   CHECK_THROWS_AS(core::check_op(op, shapes), InputError);
 }
 

@@ -15,29 +15,18 @@ namespace cairn::tests::program_test {
 namespace {
 
 using core::Graph;
-using core::Op;
-using core::Operand;
-using core::OpKind;
-using core::Resident;
 
 /// A graph of one resident x and the nodes that `add` makes of it.
 template <class F>
-Graph graph_over(const core::Shape& shape, const F& add) {
+Graph graph_over(const Shape& shape, const F& add) {
   core::GraphBuilder builder;
   const auto x = builder.add_resident({.name = "x", .shape = shape, .role = Resident::Role::data});
   add(builder, Operand::resident(x));
   return builder.build();
 }
 
-Op unary(OpKind kind, core::Shape shape, Operand arg, core::OpAttrs attrs = {}) {
-  Op op = make_op(kind, std::move(shape), std::move(attrs));
-  op.args = {arg};
-  return op;
-}
-
 std::string compile_error(const Graph& graph, const core::Plan& plan, std::int64_t guard_bytes = 0) {
-  return tests::error_of(
-      [&] { runtime::compile(graph, core::baseline_schedule(graph), plan, {.guard_bytes = guard_bytes}); });
+  return error_of([&] { runtime::compile(graph, core::baseline_schedule(graph), plan, {.guard_bytes = guard_bytes}); });
 }
 
 core::Plan baseline_plan(const Graph& graph, std::int64_t alignment = 256) {
@@ -83,31 +72,30 @@ TEST_CASE("a plan for another schedule is refused") {
 TEST_CASE("a plan without room for guards is refused") {
   const Perceptron p = perceptron();
   CHECK(compile_error(p.graph, baseline_plan(p.graph)).empty());
-  CHECK(compile_error(p.graph, baseline_plan(p.graph), 64).find("no room for guards of 64 bytes") != std::string::npos);
+  CHECK(contains(compile_error(p.graph, baseline_plan(p.graph), 64), "no room for guards of 64 bytes"));
   CHECK(compile_error(p.graph, baseline_plan(p.graph), -1).find("guards of -1 bytes") == 0);
 }
 
 TEST_CASE("real ops need addresses aligned for fp32") {
   const Perceptron p = perceptron();
-  CHECK(compile_error(p.graph, baseline_plan(p.graph, 1)).find("alignment is 1") != std::string::npos);
+  CHECK(contains(compile_error(p.graph, baseline_plan(p.graph, 1)), "alignment is 1"));
   CHECK(compile_error(p.graph, baseline_plan(p.graph, 4)).empty());
 }
 
 TEST_CASE("a graph that gives an op too little scratch is refused") {
   const Graph graph = graph_over({1, 8, 8, 3}, [](core::GraphBuilder& builder, Operand x) {
     const auto w = builder.add_resident({.name = "w", .shape = {4, 3, 3, 3}});
-    Op conv = unary(OpKind::conv2d, {1, 6, 6, 4}, x);
-    conv.args.push_back(Operand::resident(w));
+    const Op conv = op_on(OpKind::conv2d, {1, 6, 6, 4}, {x, Operand::resident(w)});
     builder.node(add_op(builder, "conv", conv)).scratch = 100;
   });
   CHECK(compile_error(graph, baseline_plan(graph)).find("node 'conv': op conv2d needs 3888 bytes of scratch") == 0);
 }
 
 TEST_CASE("an op that cannot run in place is refused") {
-  const auto second = [](OpKind kind, const core::OpAttrs& attrs) {
+  const auto second = [](OpKind kind, const OpAttrs& attrs) {
     return graph_over({4, 4}, [&](core::GraphBuilder& builder, Operand x) {
-      const auto a = add_op(builder, "a", unary(OpKind::relu, {4, 4}, x));
-      const auto b = add_op(builder, "b", unary(kind, {4, 4}, Operand::node(a), attrs));
+      const auto a = add_op(builder, "a", op_on(OpKind::relu, {4, 4}, {x}));
+      const auto b = add_op(builder, "b", op_on(kind, {4, 4}, {Operand::node(a)}, attrs));
       builder.node(b).inplace = a;
       builder.node(b).scratch = -64;
     });
@@ -135,7 +123,7 @@ TEST_CASE("nodes of ops with several outputs: sizes, counts and arguments are ch
     for (core::NodeId v = 0; v < builder.node_count(); ++v) {
       if (builder.node(v).name == name) change(builder.node(v));
     }
-    return tests::error_of([&] { builder.build(); });
+    return error_of([&] { builder.build(); });
   };
   using core::Node;
   CHECK(refused("batch", [](Node&) {}).empty());
@@ -149,39 +137,37 @@ TEST_CASE("nodes of ops with several outputs: sizes, counts and arguments are ch
         "node 'third': op batchnorm_with_stats: it makes 2 outputs, but the node has 1");
   CHECK(refused("batch", [](Node& node) { node.outputs[1].size += 4; }) ==
         "node 'batch': op batchnorm_with_stats: its output 1 needs 32 bytes, but has size 36");
-  CHECK(refused("dx", [](Node& node) { node.op->args[1].output = 0; }).find("argument 1 is node 1, which is not one") !=
-        std::string::npos);
-  CHECK(refused("dx", [](Node& node) {
-          node.op->args[1].output = 2;
-        }).find("argument 1 is output 2 of node 1, which is not one of its inputs") != std::string::npos);
+  CHECK(contains(refused("dx", [](Node& node) { node.op->args[1].output = 0; }),
+                 "argument 1 is node 1, which is not one"));
+  CHECK(contains(refused("dx", [](Node& node) { node.op->args[1].output = 2; }),
+                 "argument 1 is output 2 of node 1, which is not one of its inputs"));
   CHECK(refused("dpool", [](Node& node) {
           node.inputs.emplace_back(1, 1);
           node.op->args[1] = Operand::node(1, 1);
         }) == "node 'dpool': op batchnorm_grad_input: argument 1 must be of type f32");
   CHECK(refused("dx", [](Node& node) { node.op->args[1] = node.op->args[0]; }) ==
         "node 'dx': op maxpool_with_indices_grad: argument 1 must be of type i32");
-  CHECK(refused("layer", [](Node& node) { node.op->writes = 0; }).find("only ops of one output can") !=
-        std::string::npos);
+  CHECK(contains(refused("layer", [](Node& node) { node.op->writes = 0; }), "only ops of one output can"));
 }
 
 TEST_CASE("a graph of ops with several outputs in a file, and in bf16") {
   const Graph graph = pooled_norms(true);
   const std::string text = core::graph_to_json(graph);
-  CHECK(text.find("\"n1.1\"") != std::string::npos);
+  CHECK(contains(text, "\"n1.1\""));
   const Graph again = core::parse_graph(text, "net.json");
   CHECK(core::graph_to_json(again) == text);
   CHECK(again.fingerprint() == graph.fingerprint());
   const auto error = [&](const std::string& arg) -> std::string {
     std::string wrong = text;
     wrong.replace(wrong.find("\"n1.1\""), 6, '"' + arg + '"');
-    return tests::parse_error(wrong, "net.json");
+    return parse_error(wrong, "net.json");
   };
   CHECK(error("n1.1").empty());
   for (const char* arg : {"n1.", "n1.x", "n1.-1", "n1.1.1", "n1.1x", "n.1", "n1.99999999999", "r1.1", "r0.0"}) {
     INFO(arg);
-    CHECK(error(arg).find("\"args\" of its op must name nodes") != std::string::npos);
+    CHECK(contains(error(arg), "\"args\" of its op must name nodes"));
   }
-  CHECK(error("n1.5").find("output 5 of node 1") != std::string::npos);
+  CHECK(contains(error("n1.5"), "output 5 of node 1"));
   // A reader is checked before the op that it reads, whose shape is wrong.
   const std::string empty = R"({"format":"cairn.graph","version":2,"nodes":[
       {"name":"reader","size":8,"inputs":[[1,1]],"op":{"kind":"scale","shape":[2],"args":["n1.1"]}},
@@ -197,7 +183,7 @@ TEST_CASE("a graph of ops with several outputs in a file, and in bf16") {
 TEST_CASE("optimizer state is no operand") {
   core::GraphBuilder builder;
   const auto state = builder.add_resident({.name = "adam", .shape = {4}, .role = Resident::Role::optimizer});
-  add_op(builder, "read", unary(OpKind::relu, {4}, Operand::resident(state)));
+  add_op(builder, "read", op_on(OpKind::relu, {4}, {Operand::resident(state)}));
   const Graph graph = builder.build();
   CHECK(compile_error(graph, baseline_plan(graph)).find("resident 'adam' is optimizer state") == 0);
 }

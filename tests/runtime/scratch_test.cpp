@@ -12,15 +12,14 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/schedules.h"
 
-namespace cairn::scratch_test {
+namespace cairn::tests::scratch_test {
 
-using cairn::core::Graph;
-using cairn::core::NodeId;
-using cairn::core::Schedule;
-using cairn::runtime::MemoryLimit;
-using cairn::runtime::ScratchVariant;
-using cairn::runtime::use_free_memory;
-using cairn::tests::Random;
+using core::Graph;
+using core::NodeId;
+using core::Schedule;
+using runtime::MemoryLimit;
+using runtime::ScratchVariant;
+using runtime::use_free_memory;
 
 namespace {
 
@@ -46,7 +45,7 @@ Graph changed(const Graph& graph, const Variants& variants, std::initializer_lis
   return use_free_memory(graph, std::vector(limits), [&](NodeId v) { return variants[static_cast<std::size_t>(v)]; });
 }
 
-std::int64_t peak(const Graph& graph, const Schedule& schedule) { return cairn::core::evaluate(graph, schedule).peak; }
+std::int64_t peak(const Graph& graph, const Schedule& schedule) { return core::evaluate(graph, schedule).peak; }
 
 /// Sum over all nodes of the time of the variant that has the node's scratch; infinite if one has no such variant.
 double time_of(const Graph& graph, const Variants& variants) {
@@ -86,9 +85,9 @@ double least_time(const Graph& graph, const Variants& variants, const std::array
 
 TEST_CASE("free memory makes nodes faster and raises no peak") {
   int faster = 0;
-  cairn::tests::for_each_schedule(1500, [&](Random& random, const Graph& graph, const Schedule& schedule) {
+  for_each_schedule(1500, [&](Random& random, const Graph& graph, const Schedule& schedule) {
     const Variants variants = random_variants(random, graph);
-    const Schedule baseline = cairn::core::baseline_schedule(graph);
+    const Schedule baseline = core::baseline_schedule(graph);
     const std::int64_t before = peak(graph, schedule), baseline_before = peak(graph, baseline);
     const std::int64_t limit = random.between(before / 2, before + 40);
     const Graph result = changed(graph, variants, {{schedule, limit}, {baseline, baseline_before}});
@@ -105,11 +104,10 @@ TEST_CASE("free memory makes nodes faster and raises no peak") {
 }
 
 TEST_CASE("no combination of variants within the limits is faster than the one chosen") {
-  cairn::tests::for_each_seed(300, [&](Random& random) {
-    const Graph graph =
-        cairn::tests::random_graph(random, cairn::tests::any_graph(random.below(4), {.min_nodes = 2, .max_nodes = 7}));
-    const Schedule schedule = cairn::tests::random_schedule(random, graph);
-    const Schedule baseline = cairn::core::baseline_schedule(graph);
+  for_each_seed(300, [&](Random& random) {
+    const Graph graph = random_graph(random, any_graph(random.below(4), {.min_nodes = 2, .max_nodes = 7}));
+    const Schedule schedule = random_schedule(random, graph);
+    const Schedule baseline = core::baseline_schedule(graph);
     const Variants variants = random_variants(random, graph);
     const std::array<MemoryLimit, 2> limits = {
         {{schedule, peak(graph, schedule) + random.below(30)}, {baseline, peak(graph, baseline) + random.below(30)}}};
@@ -120,4 +118,4 @@ TEST_CASE("no combination of variants within the limits is faster than the one c
   });
 }
 
-}  // namespace cairn::scratch_test
+}  // namespace cairn::tests::scratch_test

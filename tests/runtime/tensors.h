@@ -15,34 +15,49 @@
 /// Small tensors, and helpers for the tests of the kernels.
 namespace cairn::tests {
 
+using core::ElementType;
+using core::Op;
+using core::OpAttrs;
+using core::Operand;
+using core::OpKind;
+using core::Resident;
+using core::Shape;
+
 using Values = std::vector<double>;
 
 struct Tensor {
-  core::Shape shape;
+  Shape shape;
   Values values;                       ///< of floating-point tensors
   std::vector<std::int32_t> integers;  ///< of ids and labels, else empty
 };
 
-inline Tensor random_tensor(const core::Shape& shape, std::mt19937& random) {
+inline Tensor random_tensor(const Shape& shape, std::mt19937& random) {
   std::normal_distribution<double> normal;
   Tensor tensor{shape, Values(static_cast<std::size_t>(core::element_count(shape))), {}};
   for (double& value : tensor.values) value = normal(random);
   return tensor;
 }
 
-inline Tensor random_integers(const core::Shape& shape, std::int32_t limit, std::mt19937& random) {
+inline Tensor random_integers(const Shape& shape, std::int32_t limit, std::mt19937& random) {
   Tensor tensor{shape, {}, std::vector<std::int32_t>(static_cast<std::size_t>(core::element_count(shape)))};
   for (std::int32_t& value : tensor.integers)
     value = static_cast<std::int32_t>(random() % static_cast<unsigned>(limit));
   return tensor;
 }
 
-inline core::Op make_op(core::OpKind kind, core::Shape shape, core::OpAttrs attrs = {}) {
+inline Op make_op(OpKind kind, Shape shape, OpAttrs attrs = {}) {
   return {.kind = kind, .shape = std::move(shape), .args = {}, .attrs = std::move(attrs), .writes = -1};
 }
 
-inline std::vector<core::Shape> shapes_of(const std::vector<Tensor>& args) {
-  std::vector<core::Shape> shapes;
+/// An op on arguments.
+inline Op op_on(OpKind kind, Shape shape, std::vector<Operand> args, OpAttrs attrs = {}) {
+  Op op = make_op(kind, std::move(shape), std::move(attrs));
+  op.args = std::move(args);
+  return op;
+}
+
+inline std::vector<Shape> shapes_of(const std::vector<Tensor>& args) {
+  std::vector<Shape> shapes;
   for (const Tensor& arg : args) shapes.push_back(arg.shape);
   return shapes;
 }
@@ -57,8 +72,8 @@ struct Result {
 
 /// Checks and runs an op on T. Outputs and scratch are NaN before the run, so that results cannot depend on them.
 template <class T>
-std::vector<Result<T>> run_all(const core::Op& op, const std::vector<Tensor>& args) {
-  const std::vector<core::Shape> shapes = shapes_of(args);
+std::vector<Result<T>> run_all(const Op& op, const std::vector<Tensor>& args) {
+  const std::vector<Shape> shapes = shapes_of(args);
   core::check_op(op, shapes);
   std::vector<std::vector<T>> data;
   for (const Tensor& arg : args) data.emplace_back(arg.values.begin(), arg.values.end());
@@ -73,7 +88,7 @@ std::vector<Result<T>> run_all(const core::Op& op, const std::vector<Tensor>& ar
   for (std::size_t k = 0; k < results.size(); ++k) {
     const auto output = static_cast<std::int32_t>(k);
     const auto count = static_cast<std::size_t>(core::element_count(core::output_shape(op, output)));
-    if (core::output_type(op, output) == core::ElementType::i32) {
+    if (core::output_type(op, output) == ElementType::i32) {
       results[k].integers.assign(count, -7);
       more.push_back(results[k].integers.data());
     } else {
@@ -88,7 +103,7 @@ std::vector<Result<T>> run_all(const core::Op& op, const std::vector<Tensor>& ar
 
 /// The first output of run_all.
 template <class T>
-std::vector<T> run(const core::Op& op, const std::vector<Tensor>& args) {
+std::vector<T> run(const Op& op, const std::vector<Tensor>& args) {
   return run_all<T>(op, args).front().values;
 }
 
@@ -106,7 +121,7 @@ inline void check_close(const Values& actual, const Values& expected, double tol
 }
 
 /// Checks that the op equals `expected` in double, and in float within its precision.
-inline void check_op_equals(const core::Op& op, const std::vector<Tensor>& args, const Values& expected) {
+inline void check_op_equals(const Op& op, const std::vector<Tensor>& args, const Values& expected) {
   INFO("op " << core::to_string(op.kind));
   check_close(run<double>(op, args), expected, 1e-12);
   const std::vector<float> single = run<float>(op, args);
@@ -136,7 +151,7 @@ inline Values numeric_gradient(const Function& f, Values x, const Values& dy, do
 }
 
 /// `op` as a function of its argument `which`.
-inline Function as_function(const core::Op& op, std::vector<Tensor> args, std::size_t which) {
+inline Function as_function(const Op& op, std::vector<Tensor> args, std::size_t which) {
   return [op, args, which](const Values& x) mutable {
     args[which].values = x;
     return run<double>(op, args);
@@ -145,6 +160,11 @@ inline Function as_function(const core::Op& op, std::vector<Tensor> args, std::s
 
 inline void check_gradient(const Values& analytic, const Function& f, const Values& x, const Values& dy) {
   check_close(analytic, numeric_gradient(f, x, dy), 1e-6);
+}
+/// Checks that `gradient` of its arguments is the gradient of `forward` with respect to its argument `which`.
+inline void check_gradient(const Op& gradient, const std::vector<Tensor>& gradient_args, const Op& forward,
+                           const std::vector<Tensor>& args, std::size_t which, const Values& dy) {
+  check_gradient(run<double>(gradient, gradient_args), as_function(forward, args, which), args[which].values, dy);
 }
 
 }  // namespace cairn::tests

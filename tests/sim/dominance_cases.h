@@ -8,6 +8,7 @@
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/tests/core/order_cases.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/reference_order.h"
 
 /// Populations of profiles for the tests of dominance in bulk.
 namespace cairn::tests {
@@ -35,15 +36,15 @@ inline sim::CanonicalBatch canonical_one_by_one(const std::vector<Values>& profi
 inline std::vector<Values> population(Random& random, std::int64_t count, std::int64_t max_length) {
   std::vector<Values> profiles;
   while (static_cast<std::int64_t>(profiles.size()) < count) {
-    Values next = tests::random_values(random, max_length);
+    Values next = random_values(random, max_length);
     if (!profiles.empty() && random.chance(75)) {
       const Values& other = random.pick(profiles);
       switch (random.below(4)) {
         case 0:
-          next = tests::near_dominated(random, other);
+          next = near_dominated(random, other);
           break;
         case 1:
-          next = tests::near_values(random, other);
+          next = near_values(random, other);
           break;
         case 2: {  // longer, but the same to dominance
           next = other;
@@ -59,6 +60,32 @@ inline std::vector<Values> population(Random& random, std::int64_t count, std::i
     profiles.push_back(std::move(next));
   }
   return profiles;
+}
+
+/// Whether each profile dominates each other one, by Definition 2.3.
+using Matrix = std::vector<std::vector<bool>>;
+
+inline Matrix literal_matrix(const std::vector<Values>& profiles) {
+  Matrix matrix(profiles.size(), std::vector<bool>(profiles.size()));
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    for (std::size_t j = 0; j < profiles.size(); ++j) {
+      matrix[i][j] = core::reference::dominates_by_pointers(profiles[i], profiles[j]);
+    }
+  }
+  return matrix;
+}
+
+/// Those that no other one dominates, of equals the first, pair by pair.
+inline std::vector<std::int64_t> literal_non_dominated(const Matrix& dominates) {
+  std::vector<std::int64_t> result;
+  for (std::size_t i = 0; i < dominates.size(); ++i) {
+    bool stays = true;
+    for (std::size_t j = 0; j < dominates.size(); ++j) {
+      if (j != i && dominates[j][i] && (!dominates[i][j] || j < i)) stays = false;
+    }
+    if (stays) result.push_back(static_cast<std::int64_t>(i));
+  }
+  return result;
 }
 
 }  // namespace cairn::tests

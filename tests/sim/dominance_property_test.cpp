@@ -17,16 +17,11 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
-namespace cairn::sim::dominance_property_test {
-namespace {
+namespace cairn::tests::dominance_property_test {
 
-using tests::canonical_one_by_one;
-using tests::FiberMachine;
-using tests::population;
-using tests::Ragged;
-using tests::Random;
-using tests::show;
-using tests::Values;
+using namespace sim;
+
+namespace {
 
 template <class Check>
 void on_one_thread(const Check& check) {
@@ -43,33 +38,9 @@ void on_every_machine(const Check& check) {
   }
   for (const bool reverse : {false, true}) {
     INFO("fibers, " << (reverse ? "backwards" : "forwards"));
-    FiberMachine machine(reverse ? tests::Threads::reverse : tests::Threads::forward);
+    FiberMachine machine(reverse ? Threads::reverse : Threads::forward);
     check(machine);
   }
-}
-
-using Matrix = std::vector<std::vector<bool>>;
-
-Matrix literal_matrix(const std::vector<Values>& profiles) {
-  Matrix matrix(profiles.size(), std::vector<bool>(profiles.size()));
-  for (std::size_t i = 0; i < profiles.size(); ++i) {
-    for (std::size_t j = 0; j < profiles.size(); ++j) {
-      matrix[i][j] = core::reference::dominates_by_pointers(profiles[i], profiles[j]);
-    }
-  }
-  return matrix;
-}
-
-std::vector<std::int64_t> literal_non_dominated(const Matrix& dominates) {
-  std::vector<std::int64_t> result;
-  for (std::size_t i = 0; i < dominates.size(); ++i) {
-    bool stays = true;
-    for (std::size_t j = 0; j < dominates.size(); ++j) {
-      if (j != i && dominates[j][i] && (!dominates[i][j] || j < i)) stays = false;
-    }
-    if (stays) result.push_back(static_cast<std::int64_t>(i));
-  }
-  return result;
 }
 
 template <class Set>
@@ -106,7 +77,7 @@ TEST_CASE("Canonical profiles in bulk are those of one at a time", "[dominance]"
 
 TEST_CASE("Canonical profiles in bulk for all short sequences of four values", "[dominance]") {
   std::vector<Values> all;
-  tests::for_each_sequence(3, 6, [&](const Values& values) { all.push_back(values); });
+  for_each_sequence(3, 6, [&](const Values& values) { all.push_back(values); });
   const Ragged ragged(all);
   REQUIRE(canonical_batch(ragged.values, ragged.offsets, 2) == canonical_one_by_one(all));
 }
@@ -170,7 +141,7 @@ TEST_CASE("All pairs are those of Definition 2.3", "[dominance]") {
 
 TEST_CASE("All pairs of all short sequences of three values", "[dominance]") {
   std::vector<Values> all;
-  tests::for_each_sequence(2, 5, [&](const Values& values) { all.push_back(values); });
+  for_each_sequence(2, 5, [&](const Values& values) { all.push_back(values); });
   const Matrix expected = literal_matrix(all);
   const auto set = dominance_set(canonical_one_by_one(all), 2);
   CHECK(matrix_by_bands(*set, 10'000) == expected);
@@ -197,9 +168,9 @@ TEST_CASE("One against many is core dominates both ways", "[dominance]") {
     const CanonicalBatch batch = canonical_one_by_one(profiles);
     // Also those that are not in the set, above and below all that its signatures have seen.
     std::vector<Values> ones{random.pick(profiles),
-                             tests::near_values(random, random.pick(profiles)),
-                             tests::near_dominated(random, random.pick(profiles)),
-                             tests::random_values(random, 30),
+                             near_values(random, random.pick(profiles)),
+                             near_dominated(random, random.pick(profiles)),
+                             random_values(random, 30),
                              {std::int64_t{-1} << 61},
                              {std::int64_t{1} << 61}};
     for (const Values& one : ones) {
@@ -229,7 +200,7 @@ TEST_CASE("One against many is core dominates both ways", "[dominance]") {
 
 TEST_CASE("Dominance in bulk for the widest values that profiles have", "[dominance]") {
   std::vector<Values> all;
-  tests::for_each_wide_sequence(4, [&](const Values& values) { all.push_back(values); });
+  for_each_wide_sequence(4, [&](const Values& values) { all.push_back(values); });
   const auto set = dominance_set(canonical_one_by_one(all), 1);
   const Matrix expected = literal_matrix(all);
   CHECK(matrix_by_bands(*set, 1000) == expected);
@@ -329,4 +300,4 @@ TEST_CASE("Sets of chains merge as they do one by one", "[dominance]") {
 }
 
 }  // namespace
-}  // namespace cairn::sim::dominance_property_test
+}  // namespace cairn::tests::dominance_property_test

@@ -13,16 +13,17 @@
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/simulators.h"
 
-namespace cairn::simulator_property_test {
+namespace cairn::tests::simulator_property_test {
 namespace {
 
 namespace reference = core::reference;
 
 /// Half of them without recomputation, a quarter invalid.
-core::Schedule random_candidate(tests::Random& random, const core::Graph& graph) {
-  if (random.chance(25)) return tests::random_invalid_schedule(random, graph);
-  return random.chance(60) ? tests::random_schedule(random, graph, 0) : tests::random_schedule(random, graph);
+core::Schedule random_candidate(Random& random, const core::Graph& graph) {
+  if (random.chance(25)) return random_invalid_schedule(random, graph);
+  return random.chance(60) ? random_schedule(random, graph, 0) : random_schedule(random, graph);
 }
 
 sim::Outcomes by_reference(const core::Graph& graph, const std::vector<core::Schedule>& schedules) {
@@ -58,14 +59,6 @@ sim::ScheduleBatch batch_of(const core::Graph& graph, const std::vector<core::Sc
   return batch;
 }
 
-template <class Machine, class Id>
-class OnMachine : public sim::device::MachineSimulator<Machine, Id> {
- public:
-  using sim::device::MachineSimulator<Machine, Id>::MachineSimulator;
-  std::string backend() const override { return "test"; }
-  std::string device() const override { return "test"; }
-};
-
 /// The graph with sizes, scratches and costs multiplied, so that bytes take more than 31 bits.
 core::Graph enlarged(const core::Graph& graph, std::int64_t factor) {
   core::GraphBuilder builder(graph);
@@ -80,17 +73,11 @@ core::Graph enlarged(const core::Graph& graph, std::int64_t factor) {
   return builder.build();
 }
 
-sim::Outcomes evaluated(sim::Simulator& simulator, const sim::ScheduleBatch& batch) {
-  sim::Outcomes outcomes;
-  simulator.evaluate(batch, outcomes);
-  return outcomes;
-}
-
 TEST_CASE("host and device path agree with the reference on thousands of small graphs") {
-  tests::Random random(71);
+  Random random(71);
   for (int round = 0; round < 13'000; ++round) {
     core::Graph graph =
-        tests::random_graph(random, {.several_outputs = round >= 2000, .pinned = round >= 2000 && random.chance(50)});
+        random_graph(random, {.several_outputs = round >= 2000, .pinned = round >= 2000 && random.chance(50)});
     if (round % 3 == 0) graph = enlarged(graph, std::int64_t{1} << 33);
     std::vector<core::Schedule> schedules;
     const std::int64_t count = round % 20 == 0 ? random.between(1, 150) : random.between(1, 20);
@@ -104,18 +91,17 @@ TEST_CASE("host and device path agree with the reference on thousands of small g
     if (round % 50 != 0) continue;
     REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch) == expected);
     for (const bool reverse : {false, true}) {
-      tests::FiberMachine fibers(reverse ? tests::Threads::reverse : tests::Threads::forward);
-      REQUIRE(evaluated(*std::make_unique<OnMachine<tests::FiberMachine, std::uint16_t>>(fibers, graph), batch) ==
-              expected);
+      FiberMachine fibers(reverse ? Threads::reverse : Threads::forward);
+      REQUIRE(evaluated(*std::make_unique<OnMachine<FiberMachine, std::uint16_t>>(fibers, graph), batch) == expected);
     }
   }
 }
 
 TEST_CASE("every batch size from 1 to 4096 gives each candidate the same outcome") {
   const bool values = GENERATE(false, true);
-  tests::Random random(72);
+  Random random(72);
   const core::Graph graph =
-      tests::random_graph(random, {.min_nodes = 12, .max_nodes = 12, .several_outputs = values, .pinned = values});
+      random_graph(random, {.min_nodes = 12, .max_nodes = 12, .several_outputs = values, .pinned = values});
   std::vector<core::Schedule> schedules;
   for (int c = 0; c < 4096; ++c) schedules.push_back(random_candidate(random, graph));
   const sim::Outcomes all = by_reference(graph, schedules);
@@ -139,10 +125,10 @@ TEST_CASE("every batch size from 1 to 4096 gives each candidate the same outcome
 }
 
 TEST_CASE("larger graphs agree with the evaluator, in every way that lanes can be filled") {
-  tests::Random random(73);
+  Random random(73);
   for (int round = 0; round < 24; ++round) {
     const bool values = round >= 12;
-    const core::Graph graph = tests::random_graph(
+    const core::Graph graph = random_graph(
         random, {.min_nodes = 80, .max_nodes = 200, .several_outputs = values, .pinned = values && round % 2 == 0});
     std::vector<core::Schedule> schedules;
     for (std::int64_t c = random.between(20, 140); c > 0; --c) {
@@ -155,18 +141,17 @@ TEST_CASE("larger graphs agree with the evaluator, in every way that lanes can b
     const sim::ScheduleBatch batch = batch_of(graph, schedules);
     REQUIRE(evaluated(*sim::host_simulator(graph, 2), batch) == expected);
     if (round % 3 != 0) continue;
-    tests::FiberMachine fibers(round % 2 == 1 ? tests::Threads::reverse : tests::Threads::forward,
-                               round % 4 < 2 ? 96 * 1024 : 1024);
-    OnMachine<tests::FiberMachine, std::uint16_t> device_path(fibers, graph, round % 6 == 0 ? 5'000 : 0);
+    FiberMachine fibers(round % 2 == 1 ? Threads::reverse : Threads::forward, round % 4 < 2 ? 96 * 1024 : 1024);
+    OnMachine<FiberMachine, std::uint16_t> device_path(fibers, graph, round % 6 == 0 ? 5'000 : 0);
     REQUIRE(evaluated(device_path, batch) == expected);
   }
 }
 
 TEST_CASE("every processor family that runs here computes the same") {
-  tests::Random random(74);
+  Random random(74);
   for (int round = 0; round < 240; ++round) {
     const bool values = round >= 60;
-    const core::Graph graph = tests::random_graph(
+    const core::Graph graph = random_graph(
         random, {.min_nodes = 5, .max_nodes = 60, .several_outputs = values, .pinned = values && round % 2 == 0});
     const sim::device::Tables<std::uint16_t> tables(graph);
     std::vector<core::Schedule> schedules;
@@ -200,14 +185,14 @@ TEST_CASE("every processor family that runs here computes the same") {
 }
 
 TEST_CASE("profiles are those of the reference, and none for invalid candidates") {
-  tests::Random random(75);
+  Random random(75);
   for (int round = 0; round < 400; ++round) {
-    const core::Graph graph = tests::random_graph(random, tests::any_graph(random));
+    const core::Graph graph = random_graph(random, any_graph(random));
     std::vector<core::Schedule> schedules;
     for (std::int64_t c = random.between(1, 12); c > 0; --c) schedules.push_back(random_candidate(random, graph));
     const sim::ScheduleBatch batch = batch_of(graph, schedules);
-    tests::FiberMachine fibers(round % 2 == 1 ? tests::Threads::reverse : tests::Threads::forward);
-    OnMachine<tests::FiberMachine, std::uint16_t> device_path(fibers, graph, round % 3 == 0 ? 300 : 0);
+    FiberMachine fibers(round % 2 == 1 ? Threads::reverse : Threads::forward);
+    OnMachine<FiberMachine, std::uint16_t> device_path(fibers, graph, round % 3 == 0 ? 300 : 0);
     for (const sim::Profiles& profiles :
          {sim::host_simulator(graph, 2)->profiles(batch), device_path.profiles(batch)}) {
       REQUIRE(profiles.begin.size() == schedules.size() + 1);
@@ -293,10 +278,10 @@ TEST_CASE("the empty graph and empty batches") {
 }
 
 TEST_CASE("candidates of a generator are the same one by one, in any batch and on every machine") {
-  tests::Random random(76);
+  Random random(76);
   for (int round = 0; round < 100; ++round) {
     const bool values = round >= 40;
-    const core::Graph graph = tests::random_graph(
+    const core::Graph graph = random_graph(
         random, {.min_nodes = 1, .max_nodes = 25, .several_outputs = values, .pinned = values && random.chance(50)});
     const sim::Generator generator{static_cast<std::uint64_t>(random.below(1'000'000)),
                                    static_cast<std::int32_t>(round % 2 == 0 ? 0 : random.between(1, 30))};
@@ -308,9 +293,8 @@ TEST_CASE("candidates of a generator are the same one by one, in any batch and o
       REQUIRE(reference::valid(graph, expected.back()));
       REQUIRE(expected.back().length() <= graph.node_count() + generator.moves);
     }
-    tests::FiberMachine fibers(round % 2 == 1 ? tests::Threads::reverse : tests::Threads::forward,
-                               round % 5 == 0 ? 256 : 96 * 1024);
-    OnMachine<tests::FiberMachine, std::uint16_t> device_path(fibers, graph, round % 4 == 0 ? 2000 : 0);
+    FiberMachine fibers(round % 2 == 1 ? Threads::reverse : Threads::forward, round % 5 == 0 ? 256 : 96 * 1024);
+    OnMachine<FiberMachine, std::uint16_t> device_path(fibers, graph, round % 4 == 0 ? 2000 : 0);
     const auto host = sim::host_simulator(graph, 2);
     const sim::Outcomes outcomes = by_evaluator(graph, expected);
     for (sim::Simulator* simulator : {host.get(), static_cast<sim::Simulator*>(&device_path)}) {
@@ -331,8 +315,8 @@ TEST_CASE("candidates of a generator are the same one by one, in any batch and o
 }
 
 TEST_CASE("what no simulator can take is refused and leaves it as it was") {
-  tests::Random random(77);
-  const core::Graph graph = tests::random_graph(random, {.min_nodes = 5, .max_nodes = 5});
+  Random random(77);
+  const core::Graph graph = random_graph(random, {.min_nodes = 5, .max_nodes = 5});
   core::HostMachine machine(1);
   OnMachine<core::HostMachine, std::uint16_t> device_path(machine, graph);
   const auto host = sim::host_simulator(graph, 1);
@@ -349,10 +333,7 @@ TEST_CASE("what no simulator can take is refused and leaves it as it was") {
 }
 
 TEST_CASE("schedules of millions of steps go by themselves") {
-  core::GraphBuilder builder("three");
-  for (core::NodeId v = 0; v < 3; ++v)
-    builder.add(tests::make_node("", 5 + v, v == 2 ? std::vector<core::NodeId>{0, 1} : std::vector<core::NodeId>{}));
-  const core::Graph graph = builder.build();
+  const core::Graph graph = build_graph({make_node("", 5), make_node("", 6), make_node("", 7, {0, 1})});
   core::Schedule schedule;
   for (int i = 0; i < 1'000'000; ++i) schedule.steps.insert(schedule.steps.end(), {0, 1});
   schedule.steps.push_back(2);
@@ -397,4 +378,4 @@ TEST_CASE("Philox gives the published numbers") {
 
 }  // namespace
 
-}  // namespace cairn::simulator_property_test
+}  // namespace cairn::tests::simulator_property_test

@@ -11,12 +11,13 @@
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
+#include "cairn/tests/support/parts.h"
+#include "cairn/tests/support/plain_tally.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::sweep_test {
+namespace cairn::tests::sweep_test {
 namespace {
 
-using cairn::tests::Random;
 using sim::Generator;
 using sim::Sweep;
 using sim::SweepOptions;
@@ -24,11 +25,9 @@ using sim::Tally;
 
 core::Graph test_graph(std::uint64_t seed) {
   Random random(seed);
-  tests::RandomGraphOptions options;
-  options.min_nodes = options.max_nodes = 24;
   core::Graph graph;
   do {
-    graph = tests::random_graph(random, options);
+    graph = random_graph(random, {.min_nodes = 24, .max_nodes = 24});
   } while (core::baseline_schedule(graph).length() != 24 ||
            core::evaluate(graph, core::baseline_schedule(graph)).peak < 50);
   return graph;
@@ -36,16 +35,6 @@ core::Graph test_graph(std::uint64_t seed) {
 
 Sweep fresh(const core::Graph& graph, const Generator& generator, std::int64_t total) {
   return {generator, total, 0, Tally(sim::tally_options(graph))};
-}
-
-/// One candidate after the other by the definitions.
-Tally plain_tally(const core::Graph& graph, const Generator& generator, std::int64_t total) {
-  Tally tally(sim::tally_options(graph));
-  for (std::int64_t i = 0; i < total; ++i) {
-    const core::Evaluation evaluation = core::evaluate(graph, sim::generate(graph, generator, i));
-    tally.add(i, {{1}, {evaluation.peak}, {evaluation.cost}, {0}});
-  }
-  return tally;
 }
 
 /// Threads that stand for processes.
@@ -220,48 +209,42 @@ TEST_CASE("a checkpoint of anything else is refused in one line that says what d
   sim::run_sweep(*simulator, sweep);
   const std::string good = sim::sweep_to_json(graph, sweep);
   const auto resume = [&](const std::string& text, const core::Graph& with, const Sweep& wanted) {
-    const std::string message = tests::error_of([&] { sim::resume_sweep(text, "c.json", with, wanted); });
-    CHECK(message.rfind("c.json: ", 0) == 0);
-    CHECK(message.find('\n') == std::string::npos);
+    const std::string message = error_of([&] { sim::resume_sweep(text, "c.json", with, wanted); });
+    CHECK(message.starts_with("c.json: "));
+    check_line(message);
     return message;
   };
-  const auto contains = [](const std::string& text) { return Catch::Matchers::Contains(text); };
   const auto wanted = [&](std::uint64_t seed, std::int32_t moves) { return fresh(graph, {seed, moves}, 200); };
 
-  CHECK(tests::error_of([&] { sim::resume_sweep(good, "c", graph, wanted(5, 2)); }).empty());
-  CHECK_THAT(resume(good, graph, wanted(6, 2)), contains("seed 5, not 6"));
-  CHECK_THAT(resume(good, graph, wanted(5, 3)), contains("2 moves, not 3 moves"));
-  CHECK_THAT(resume(good, graph, fresh(graph, {5, 2}, 199)), contains("200"));
+  CHECK(error_of([&] { sim::resume_sweep(good, "c", graph, wanted(5, 2)); }).empty());
+  CHECK(contains(resume(good, graph, wanted(6, 2)), "seed 5, not 6"));
+  CHECK(contains(resume(good, graph, wanted(5, 3)), "2 moves, not 3 moves"));
+  CHECK(contains(resume(good, graph, fresh(graph, {5, 2}, 199)), "200"));
   Sweep other_top = wanted(5, 2);
   sim::TallyOptions options = sim::tally_options(graph);
   options.top = 11;
   other_top.tally = Tally(options);
-  CHECK_THAT(resume(good, graph, other_top), contains("top of 10, not 11"));
+  CHECK(contains(resume(good, graph, other_top), "top of 10, not 11"));
   options = sim::tally_options(graph);
   options.budget = 3;
   other_top.tally = Tally(options);
-  CHECK_THAT(resume(good, graph, other_top), contains("not 3"));
+  CHECK(contains(resume(good, graph, other_top), "not 3"));
 
   core::GraphBuilder costlier(graph), larger(graph);
   costlier.node(3).cost += 1;
   larger.node(3).size += 1;
-  CHECK_THAT(resume(good, costlier.build(), wanted(5, 2)), contains("other costs"));
-  CHECK_THAT(resume(good, larger.build(), wanted(5, 2)), contains("another graph"));
+  CHECK(contains(resume(good, costlier.build(), wanted(5, 2)), "other costs"));
+  CHECK(contains(resume(good, larger.build(), wanted(5, 2)), "another graph"));
 
-  const auto changed = [&](const std::string& from, const std::string& to) {
-    std::string text = good;
-    const std::size_t at = text.find(from);
-    REQUIRE(at != std::string::npos);
-    return text.replace(at, from.size(), to);
-  };
-  CHECK_THAT(resume(changed("\"version\":2", "\"version\":3"), graph, wanted(5, 2)), contains("version 3"));
-  CHECK_THAT(resume(changed("cairn.sweep", "cairn.plan"), graph, wanted(5, 2)), contains("cairn.sweep"));
-  CHECK_THAT(resume(changed("\"seed\":5", "\"seed\":-5"), graph, wanted(5, 2)), contains("seed"));
-  CHECK_THAT(resume(changed("\"done\":200", "\"done\":100"), graph, wanted(5, 2)), contains("damaged"));
+  const auto changed = [&](const std::string& from, const std::string& to) { return replaced(good, from, to); };
+  CHECK(contains(resume(changed("\"version\":2", "\"version\":3"), graph, wanted(5, 2)), "version 3"));
+  CHECK(contains(resume(changed("cairn.sweep", "cairn.plan"), graph, wanted(5, 2)), "cairn.sweep"));
+  CHECK(contains(resume(changed("\"seed\":5", "\"seed\":-5"), graph, wanted(5, 2)), "seed"));
+  CHECK(contains(resume(changed("\"done\":200", "\"done\":100"), graph, wanted(5, 2)), "damaged"));
   // What was written before there was a checksum goes on.
   std::string old = changed("\"version\":2", "\"version\":1");
   old = old.substr(0, old.find(",\"checksum\":")) + "}\n";
-  CHECK(tests::error_of([&] { sim::resume_sweep(old, "c", graph, wanted(5, 2)); }).empty());
+  CHECK(error_of([&] { sim::resume_sweep(old, "c", graph, wanted(5, 2)); }).empty());
   for (std::size_t length = 0; length + 2 < good.size(); length += 11)
     CHECK(!resume(good.substr(0, length), graph, wanted(5, 2)).empty());
 }
@@ -282,4 +265,4 @@ TEST_CASE("a checkpoint of which one character is another is refused") {
   }
 }
 
-}  // namespace cairn::sweep_test
+}  // namespace cairn::tests::sweep_test

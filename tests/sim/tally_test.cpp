@@ -7,12 +7,12 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/support/parts.h"
 #include "cairn/tests/support/random_graph.h"
 
-namespace cairn::tally_test {
+namespace cairn::tests::tally_test {
 namespace {
 
-using cairn::tests::Random;
 using sim::Entry;
 using sim::Outcomes;
 using sim::Tally;
@@ -54,6 +54,15 @@ TallyOptions random_options(Random& random) {
   return options;
 }
 
+/// Those that no other is better than in both respects. They ascend, so that only an earlier one can be.
+std::vector<Entry> front_of(const std::vector<Entry>& ascending) {
+  std::vector<Entry> front;
+  for (const Entry& entry : ascending) {
+    if (front.empty() || entry.cost < front.back().cost) front.push_back(entry);
+  }
+  return front;
+}
+
 /// Everything that was added, by the definitions: sorting, comparing all with all, summing.
 void check_against_definition(const Tally& tally, std::int64_t first, const Outcomes& outcomes) {
   const TallyOptions& options = tally.options();
@@ -73,13 +82,10 @@ void check_against_definition(const Tally& tally, std::int64_t first, const Outc
   REQUIRE(tally.invalid() == invalid);
 
   std::sort(all.begin(), all.end());
-  std::vector<Entry> front, top = all;
-  for (const Entry& entry : all) {  // ascending: only an earlier one can be better in both respects
-    if (front.empty() || entry.cost < front.back().cost) front.push_back(entry);
-  }
+  std::vector<Entry> top = all;
   top.resize(std::min(top.size(), static_cast<std::size_t>(options.top)));
   REQUIRE(tally.top() == top);
-  REQUIRE(tally.front() == front);
+  REQUIRE(tally.front() == front_of(all));
 
   std::vector<std::int64_t> histogram(static_cast<std::size_t>(options.bins), 0);
   std::int64_t within = 0, outside = 0;
@@ -152,11 +158,7 @@ TEST_CASE("a tally of many candidates and a long front is what sorting gives") {
       if (outcomes.valid[c] != 0) all.push_back({outcomes.peak[c], outcomes.cost[c], c});
     }
     std::sort(all.begin(), all.end());
-    std::vector<Entry> front;
-    for (const Entry& entry : all) {
-      if (front.empty() || entry.cost < front.back().cost) front.push_back(entry);
-    }
-    REQUIRE(tally.front() == front);
+    REQUIRE(tally.front() == front_of(all));
     REQUIRE(tally.top() == std::vector<Entry>(all.begin(), all.begin() + 100));
   }
 }
@@ -247,12 +249,6 @@ TEST_CASE("the JSON of no tally is refused") {
   for (std::size_t length = 0; length < good.size(); length += 7) {
     REQUIRE_THROWS_AS(Tally::from_json(good.substr(0, length), "t"), core::InputError);
   }
-  const auto changed = [&](const std::string& from, const std::string& to) {
-    std::string text = good;
-    const std::size_t at = text.find(from);
-    REQUIRE(at != std::string::npos);
-    return text.replace(at, from.size(), to);
-  };
   const std::vector<std::pair<std::string, std::string>> changes = {{"\"bins\":64", "\"bins\":0"},
                                                                     {"\"bins\":64", "\"bins\":100000000"},
                                                                     {"\"shift\":0", "\"shift\":63"},
@@ -271,7 +267,7 @@ TEST_CASE("the JSON of no tally is refused") {
                                                                     {"\"front\":[", "\"front\":[[99,99,99],"}};
   for (const auto& [from, to] : changes) {
     INFO(from << " -> " << to);
-    CHECK_THROWS_AS(Tally::from_json(changed(from, to), "t"), core::InputError);
+    CHECK_THROWS_AS(Tally::from_json(replaced(good, from, to), "t"), core::InputError);
   }
   for (const std::string list : {"top", "front"}) {  // nothing left in it
     const std::size_t begin = good.find("\"" + list + "\":[") + list.size() + 4, end = good.find("]]", begin) + 1;
@@ -282,14 +278,14 @@ TEST_CASE("the JSON of no tally is refused") {
 TEST_CASE("no schedule of a graph has a peak outside the bins made for it") {
   Random random(6);
   for (int round = 0; round < 500; ++round) {
-    const core::Graph graph = tests::random_graph(random);
+    const core::Graph graph = random_graph(random);
     const TallyOptions options = sim::tally_options(graph);
     CHECK(options.bins <= 65'536);
     Outcomes outcomes;
     outcomes.resize(10);
     for (std::int64_t c = 0; c < outcomes.count(); ++c) {
       outcomes.valid[c] = 1;
-      outcomes.peak[c] = core::evaluate(graph, tests::random_schedule(random, graph)).peak;
+      outcomes.peak[c] = core::evaluate(graph, random_schedule(random, graph)).peak;
     }
     Tally tally(options);
     tally.add(0, outcomes);
@@ -299,7 +295,7 @@ TEST_CASE("no schedule of a graph has a peak outside the bins made for it") {
 
 TEST_CASE("bins are as narrow as 65536 of them allow") {
   const auto options = [](std::int64_t size) {
-    return sim::tally_options(tests::build_graph({tests::make_node("a", size), tests::make_node("b", size)}));
+    return sim::tally_options(build_graph({make_node("a", size), make_node("b", size)}));
   };
   // Two nodes that nobody reads: peaks in size .. 2 size.
   CHECK(options(65'535) == TallyOptions{.from = 65'535, .shift = 0, .bins = 65'536});
@@ -308,4 +304,4 @@ TEST_CASE("bins are as narrow as 65536 of them allow") {
   CHECK(sim::tally_options(core::Graph()).bins == 1);
 }
 
-}  // namespace cairn::tally_test
+}  // namespace cairn::tests::tally_test

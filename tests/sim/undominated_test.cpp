@@ -9,10 +9,13 @@
 #include "cairn/sim/generator.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/sim/dominance_cases.h"
 #include "cairn/tests/support/random_graph.h"
-#include "cairn/tests/support/reference_order.h"
 
-namespace cairn::sim::undominated_test {
+namespace cairn::tests::undominated_test {
+
+using namespace sim;
+
 namespace {
 
 /// Memory from after the first step to the end of the last, with its outputs still there, step by step.
@@ -24,34 +27,20 @@ std::vector<std::int64_t> literal_internal_profile(const core::Graph& graph, con
   return inside;
 }
 
-/// Those that no other one dominates, of equals the first, pair by pair.
-std::vector<std::int64_t> literal_undominated(const std::vector<std::vector<std::int64_t>>& profiles) {
-  std::vector<std::int64_t> stay;
-  for (std::size_t i = 0; i < profiles.size(); ++i) {
-    bool beaten = false;
-    for (std::size_t j = 0; j < profiles.size() && !beaten; ++j) {
-      beaten = j != i && core::reference::dominates_by_pointers(profiles[j], profiles[i]) &&
-               (j < i || !core::reference::dominates_by_pointers(profiles[i], profiles[j]));
-    }
-    if (!beaten) stay.push_back(static_cast<std::int64_t>(i));
-  }
-  return stay;
-}
-
 }  // namespace
 
 TEST_CASE("the undominated candidates are those of all pairs, in whatever pieces they come") {
   std::size_t most = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    tests::Random random(seed);
-    const core::Graph graph = tests::random_graph(random, tests::any_graph(seed));
+    Random random(seed);
+    const core::Graph graph = random_graph(random, any_graph(seed));
     const auto simulator = host_simulator(graph, 1 + static_cast<int>(seed % 2));
     const Generator generator{seed, static_cast<std::int32_t>(seed % 3)};
     constexpr std::int64_t kCount = 40;
     std::vector<std::vector<std::int64_t>> profiles;
     for (std::int64_t i = 0; i < kCount; ++i)
       profiles.push_back(literal_internal_profile(graph, generate(graph, generator, i)));
-    const std::vector<std::int64_t> expected = literal_undominated(profiles);
+    const std::vector<std::int64_t> expected = literal_non_dominated(literal_matrix(profiles));
     most = std::max(most, expected.size());
     for (const std::int64_t piece : {kCount, std::int64_t{7}}) {
       INFO("seed " << seed << ", in pieces of " << piece);
@@ -76,10 +65,7 @@ TEST_CASE("the undominated candidates are those of all pairs, in whatever pieces
 }
 
 TEST_CASE("invalid candidates are left out, and of equal profiles the first one stays") {
-  core::GraphBuilder builder("two");
-  const core::NodeId a = builder.add({.name = "a", .size = 4});
-  builder.add({.name = "b", .size = 2, .inputs = {a}});
-  const core::Graph graph = builder.build();
+  const core::Graph graph = build_graph({make_node("a", 4), make_node("b", 2, {0})});
   const auto simulator = host_simulator(graph);
   ScheduleBatch batch(2);
   batch.add(std::vector<core::NodeId>{1, 0});
@@ -93,4 +79,4 @@ TEST_CASE("invalid candidates are left out, and of equal profiles the first one 
   CHECK(found.profiles().profile(0).end() == 2);
 }
 
-}  // namespace cairn::sim::undominated_test
+}  // namespace cairn::tests::undominated_test

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace cairn::test {
+namespace cairn::tests {
 
 /// The object that a page's scripts read, cut out as a browser does: up to the end of its element.
 inline nlohmann::json data_of_page(const std::string& page) {
@@ -14,4 +14,4 @@ inline nlohmann::json data_of_page(const std::string& page) {
   return nlohmann::json::parse(page.substr(from + begin.size(), to - from - begin.size()));
 }
 
-}  // namespace cairn::test
+}  // namespace cairn::tests

@@ -30,10 +30,13 @@ struct Runtime {
   std::int64_t device_bytes = kDeviceBytes;
   bool available = true, cudnn = false;
   int device_count = 1, current = 0, driver_version = CUDART_VERSION;
-  std::map<const std::byte*, std::int64_t> allocations;  ///< bytes by address
-  std::map<const std::byte*, int> device_of;             ///< of allocations
+  struct Allocation {
+    std::int64_t bytes;
+    int device;
+  };
+  std::map<const std::byte*, Allocation> allocations;  ///< by address
   std::set<int> used_devices;
-  std::map<const std::byte*, std::int64_t> pinned;  ///< bytes of page-locked host memory by address
+  std::set<const std::byte*> pinned;  ///< addresses of page-locked host memory
   Streams streams{[this](const Work& work) { execute(work); }, [this] { return sticky != cudaSuccess; }};
   std::set<cudaEvent_t> events;
   std::set<cudaGraph_t> graphs;
@@ -111,9 +114,10 @@ struct Runtime {
     const auto* begin = static_cast<const std::byte*>(address);
     auto after = allocations.upper_bound(begin);
     if (after == allocations.begin()) return false;
-    const auto& [base, size] = *--after;
-    if (begin >= base + size) return false;
-    if (begin + bytes > base + size) fault(std::string(what) + " runs over the end of an allocation");
+    const auto& [base, allocation] = *--after;
+    const std::byte* const end = base + allocation.bytes;
+    if (begin >= end) return false;
+    if (begin + bytes > end) fault(std::string(what) + " runs over the end of an allocation");
     return true;
   }
   void require_on_device(const void* address, std::size_t bytes, const char* what) {
@@ -127,21 +131,11 @@ std::unique_ptr<Runtime>& instance() {
 }
 Runtime& runtime() { return *instance(); }
 
-/// Outlives reset().
+// These outlive reset(). The watch is set before the others' constructors have run.
+MemoryWatch* watch = nullptr;
+std::vector<int> worthless_fills;
 std::map<std::pair<const void*, int>, std::int64_t>& shared_of_kernels() {
   static std::map<std::pair<const void*, int>, std::int64_t> instance;
-  return instance;
-}
-
-/// Outlives reset().
-MemoryWatch*& watch() {
-  static MemoryWatch* instance = nullptr;
-  return instance;
-}
-
-/// Outlives reset().
-std::vector<int>& worthless_fills() {
-  static std::vector<int> instance;
   return instance;
 }
 
@@ -211,7 +205,7 @@ std::string alive() {
 
 std::int64_t allocated_bytes() {
   std::int64_t bytes = 0;
-  for (const auto& [address, size] : runtime().allocations) bytes += size;
+  for (const auto& [address, allocation] : runtime().allocations) bytes += allocation.bytes;
   return bytes;
 }
 
@@ -235,15 +229,15 @@ cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel) {
   return status != cudaSuccess ? status : runtime().enqueue(stream, {.run = std::move(kernel), .kernel = true});
 }
 
-void set_watch(MemoryWatch* one) { watch() = one; }
+void set_watch(MemoryWatch* one) { watch = one; }
 void fail_device(const std::string& what) {
   runtime().fault(what);
   runtime().sticky = cudaErrorIllegalAddress;
 }
 void note_written(void* memory, std::size_t bytes) {
-  if (watch() != nullptr) watch()->written(memory, bytes);
+  if (watch != nullptr) watch->written(memory, bytes);
 }
-void set_worthless_fills(std::vector<int> values) { worthless_fills() = std::move(values); }
+void set_worthless_fills(std::vector<int> values) { worthless_fills = std::move(values); }
 
 void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what) {
   cuda::check(enqueue_kernel(stream, std::move(kernel)), what);
@@ -291,10 +285,9 @@ cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
   auto* memory =
       static_cast<std::byte*>(std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment));
   std::memset(memory, kGarbage, size);
-  runtime().allocations[memory] = static_cast<std::int64_t>(size);
-  runtime().device_of[memory] = runtime().current;
+  runtime().allocations[memory] = {static_cast<std::int64_t>(size), runtime().current};
   runtime().used_devices.insert(runtime().current);
-  if (watch() != nullptr) watch()->allocated(memory, size);
+  if (watch != nullptr) watch->allocated(memory, size);
   *devPtr = memory;
   return cudaSuccess;
 }
@@ -303,12 +296,13 @@ cudaError_t cudaFree(void* devPtr) {
   const cudaError_t status = runtime().enter("cudaFree", false);
   if (devPtr == nullptr) return status;
   runtime().require_idle("cudaFree");
-  if (runtime().allocations.erase(static_cast<std::byte*>(devPtr)) == 0) {
+  const auto freed = runtime().allocations.extract(static_cast<std::byte*>(devPtr));
+  if (freed.empty()) {
     runtime().fault("cudaFree of what is no allocation");
     return runtime().remember(cudaErrorInvalidValue);
   }
-  runtime().require_current(runtime().device_of[static_cast<std::byte*>(devPtr)], "cudaFree of memory");
-  if (watch() != nullptr) watch()->freed(devPtr);
+  runtime().require_current(freed.mapped().device, "cudaFree of memory");
+  if (watch != nullptr) watch->freed(devPtr);
   std::free(devPtr);
   return status;
 }
@@ -317,7 +311,7 @@ cudaError_t cudaMallocHost(void** ptr, std::size_t size) {
   if (const cudaError_t status = runtime().enter("cudaMallocHost", false)) return status;
   auto* memory = static_cast<std::byte*>(std::malloc(size));
   std::memset(memory, kGarbage, size);
-  runtime().pinned[memory] = static_cast<std::int64_t>(size);
+  runtime().pinned.insert(memory);
   *ptr = memory;
   return cudaSuccess;
 }
@@ -383,7 +377,7 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaM
                              if (runtime().on_device(up ? src : dst, count, "a copy's host side")) {
                                runtime().fault("a copy's host side is in device memory");
                              }
-                             const std::string wrong = up || watch() == nullptr ? "" : watch()->read(src, count);
+                             const std::string wrong = up || watch == nullptr ? "" : watch->read(src, count);
                              if (!wrong.empty()) fail_device("a copy to the host " + wrong);
                              std::memcpy(dst, src, count);
                              if (up) note_written(dst, count);
@@ -395,13 +389,10 @@ cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStre
   return runtime().enqueue(stream, {.run = [=] {
                              runtime().require_on_device(devPtr, count, "a fill");
                              std::memset(devPtr, value, count);
-                             const std::vector<int>& worthless = worthless_fills();
-                             const bool writes =
-                                 std::find(worthless.begin(), worthless.end(), value) == worthless.end();
-                             if (writes) {
+                             if (std::ranges::find(worthless_fills, value) == worthless_fills.end()) {
                                note_written(devPtr, count);
-                             } else if (watch() != nullptr) {
-                               watch()->forgotten(devPtr, count);
+                             } else if (watch != nullptr) {
+                               watch->forgotten(devPtr, count);
                              }
                            }});
 }
@@ -539,10 +530,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
   return cudaSuccess;
 }
 
-cudaError_t cudaGetLastError() {
-  const cudaError_t error = std::exchange(runtime().last, runtime().sticky);
-  return error;
-}
+cudaError_t cudaGetLastError() { return std::exchange(runtime().last, runtime().sticky); }
 
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <stdexcept>
+#include <span>
 #include <string>
 
 #include "cairn/tests/ptx/code/decoder.h"
@@ -20,23 +20,27 @@ using U64 = std::uint64_t;
 
 /// The position of an address: a space, a region in this space, and the offset in the region.
 struct Spot {
+  U64 address = 0;
   Space space = Space::global;
   Region* region = nullptr;
   U64 offset = 0;
 };
+
+/// Number of bytes that a lane accesses.
+U64 bytes_of(const Instruction& i) { return U64{i.bytes} * i.count; }
 
 Space space_of(U64 generic) {
   const U64 window = generic & ~kWindowMask;
   return window == kSharedWindow ? Space::shared : window == kLocalWindow ? Space::local : Space::global;
 }
 
-Spot locate(Warp& warp, const Instruction& i, int lane, U64 address, U64 bytes) {
-  if (address % (i.bytes * static_cast<U64>(i.count)) != 0)
+Spot locate(Warp& warp, const Instruction& i, int lane) {
+  const U64 address = warp.address(i, lane), bytes = bytes_of(i);
+  if (address % bytes != 0)
     warp.fault(
         i, lane,
         "accesses " + std::to_string(bytes) + " bytes at " + fmt::format("{:#x}", address) + ", which is misaligned");
-  Spot spot;
-  spot.space = i.space == Space::generic ? space_of(address) : i.space;
+  Spot spot{address, i.space == Space::generic ? space_of(address) : i.space};
   if (spot.space == Space::shared || spot.space == Space::local) {
     spot.region = spot.space == Space::shared ? &warp.block().shared() : &warp.local(lane);
     spot.offset = i.space == Space::generic ? address & kWindowMask : address;
@@ -61,9 +65,9 @@ std::string name_of(Space space) {
   return space == Space::shared ? "shared" : space == Space::local ? "local" : "global";
 }
 
-void require_written(Warp& warp, const Instruction& i, int lane, const Spot& spot, U64 bytes) {
+void require_written(Warp& warp, const Instruction& i, int lane, const Spot& spot) {
   U64 first = 0;
-  if (spot.region->written(spot.offset, bytes, first) || warp.block().grid().options.reads_unwritten) return;
+  if (spot.region->written(spot.offset, bytes_of(i), first) || warp.block().grid().options.reads_unwritten) return;
   warp.fault(i, lane,
              "reads byte " + std::to_string(first) + " of " + std::to_string(spot.region->bytes()) + " of " +
                  name_of(spot.space) + " memory, which was never written");
@@ -78,16 +82,19 @@ void require_no_race(Warp& warp, const Instruction& i, int lane, const Spot& spo
                  ": a race");
 }
 
+/// Sorts the first `count` numbers. Returns each that is among them once.
+template <std::size_t kSize>
+std::span<const U64> distinct(std::array<U64, kSize>& numbers, std::size_t count) {
+  std::sort(numbers.begin(), numbers.begin() + count);
+  return {numbers.begin(), std::unique(numbers.begin(), numbers.begin() + count)};
+}
+
 /// Counts a request of a warp (Counts). Sectors are counted in global memory, wavefronts in shared memory.
 void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::array<U64, kLanes>& addresses,
                    Space space) {
   Grid& grid = warp.block().grid();
-  const U64 bytes = U64{i.bytes} * i.count;
-  if (space == Space::local) ++grid.counts.local_requests;
-  if (space == Space::global) {
-    ++grid.counts.global_requests;
-    grid.counts.global_bytes += bytes * static_cast<U64>(std::popcount(lanes));
-  }
+  const U64 bytes = bytes_of(i);
+  if (space == Space::global) ++grid.counts.global_requests;
   if (space == Space::shared) ++grid.counts.shared_requests;
   if (!grid.options.count_memory) return;
   if (space == Space::global) {
@@ -97,12 +104,11 @@ void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::arra
       for (U64 sector = addresses[l] / 32; sector <= (addresses[l] + bytes - 1) / 32; ++sector)
         sectors[count++] = sector;
     });
-    std::sort(sectors.begin(), sectors.begin() + count);
-    const auto* const end = std::unique(sectors.begin(), sectors.begin() + count);
-    grid.counts.global_sectors += static_cast<U64>(end - sectors.begin());
-    for (const auto* sector = sectors.begin(); sector != end; ++sector) {
-      if (i.kind != Class::store && grid.written_sectors.count(*sector) == 0) grid.read_sectors.insert(*sector);
-      if (i.kind != Class::load) grid.written_sectors.insert(*sector);
+    const std::span<const U64> touched = distinct(sectors, count);
+    grid.counts.global_sectors += touched.size();
+    for (const U64 sector : touched) {
+      if (i.kind != Class::store && !grid.written_sectors.contains(sector)) grid.read_sectors.insert(sector);
+      if (i.kind != Class::load) grid.written_sectors.insert(sector);
     }
   } else if (space == Space::shared) {
     // For accesses of 8 bytes, each half of the warp is handled separately; for 16 bytes, each quarter. Lanes that
@@ -116,26 +122,24 @@ void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::arra
         for (U64 word = addresses[l] / 4; word <= (addresses[l] + bytes - 1) / 4; ++word) words[count++] = word;
       });
       if (count == 0) continue;
-      std::sort(words.begin(), words.begin() + count);
-      const auto end = std::unique(words.begin(), words.begin() + count);
       std::array<U32, 32> of_bank{};
-      for (auto word = words.begin(); word != end; ++word) ++of_bank[*word % 32];
+      for (const U64 word : distinct(words, count)) ++of_bank[word % 32];
       grid.counts.shared_wavefronts += *std::max_element(of_bank.begin(), of_bank.end());
     }
   }
 }
 
 /// Returns a number for an address that no other address in the grid has.
-U64 key_of(const Warp& warp, const Spot& spot, U64 address) {
+U64 key_of(const Warp& warp, const Spot& spot) {
   constexpr int kBlockShift = 24;  // shared memory is smaller than 2^24 bytes
-  return spot.space == Space::global ? address
+  return spot.space == Space::global ? spot.address
                                      : kSharedWindow | U64{warp.block().number()} << kBlockShift | spot.offset;
 }
 
 /// Acquires what others have published at the address, now or at the lane's next fence.
-void acquire(Warp& warp, const Instruction& i, const Spot& spot, U64 address, int lane) {
+void acquire(Warp& warp, const Instruction& i, const Spot& spot, int lane) {
   if (spot.space == Space::local) return;
-  const U64 key = key_of(warp, spot, address);
+  const U64 key = key_of(warp, spot);
   if (i.acquires) {
     warp.acquire(lane, key, i.whole_device);
   } else {
@@ -144,13 +148,13 @@ void acquire(Warp& warp, const Instruction& i, const Spot& spot, U64 address, in
 }
 
 /// Publishes at the address what the lane did before its latest fence. An instruction that releases is a fence itself.
-void release(Warp& warp, const Instruction& i, const Spot& spot, U64 address, int lane) {
+void release(Warp& warp, const Instruction& i, const Spot& spot, int lane) {
   if (spot.space == Space::local) return;
   if (i.releases) warp.fence(Mask{1} << lane, i.whole_device);
   for (const bool whole_device : {false, true}) {
     const LatestFence& fence = warp.latest_fence(lane, whole_device);
     if (fence.actor.epoch == 0 || (whole_device && !i.whole_device)) continue;
-    warp.block().grid().order.release(key_of(warp, spot, address), fence, whole_device);
+    warp.block().grid().order.release(key_of(warp, spot), fence, whole_device);
   }
 }
 
@@ -167,21 +171,29 @@ void take_elements(Warp& warp, const Instruction& i, int lane, const std::byte* 
   }
 }
 
-void load(Warp& warp, const Instruction& i, Mask lanes) {
-  const U64 bytes = U64{i.bytes} * i.count;
+/// Calls body(lane, spot) for each lane of a request, and counts the request. Returns the lanes' addresses.
+template <class Body>
+std::array<U64, kLanes> access(Warp& warp, const Instruction& i, Mask lanes, const Body& body) {
   std::array<U64, kLanes> addresses{};
   Space space = i.space;
   each_lane(lanes, [&](int l) {
-    const U64 address = addresses[l] = warp.address(i, l);
-    const Spot spot = locate(warp, i, l, address, bytes);
+    const Spot spot = locate(warp, i, l);
+    addresses[l] = spot.address;
     space = spot.space;
-    require_written(warp, i, l, spot, bytes);
-    if (i.strong) acquire(warp, i, spot, address, l);
-    require_no_race(warp, i, l, spot, "reads",
-                    spot.region->read(spot.offset, bytes, warp.actor(l, i.strong, !i.whole_device)));
-    take_elements(warp, i, l, spot.region->base() + spot.offset);
+    body(l, spot);
   });
   count_request(warp, i, lanes, addresses, space);
+  return addresses;
+}
+
+void load(Warp& warp, const Instruction& i, Mask lanes) {
+  access(warp, i, lanes, [&](int l, const Spot& spot) {
+    require_written(warp, i, l, spot);
+    if (i.strong) acquire(warp, i, spot, l);
+    require_no_race(warp, i, l, spot, "reads",
+                    spot.region->read(spot.offset, bytes_of(i), warp.actor(l, i.strong, !i.whole_device)));
+    take_elements(warp, i, l, spot.region->base() + spot.offset);
+  });
 }
 
 /// Loads from the kernel's parameters. They are never written and always initialised, so only bounds are checked.
@@ -189,30 +201,23 @@ void load_param(Warp& warp, const Instruction& i, Mask lanes) {
   const std::vector<std::byte>& params = warp.block().grid().launch.params;
   each_lane(lanes, [&](int l) {
     const U64 address = warp.address(i, l);
-    if (address > params.size() || U64{i.bytes} * i.count > params.size() - address)
+    if (address > params.size() || bytes_of(i) > params.size() - address)
       warp.fault(i, l, "reads beyond the kernel's parameters");
     take_elements(warp, i, l, params.data() + address);
   });
 }
 
 void store(Warp& warp, const Instruction& i, Mask lanes) {
-  const U64 bytes = U64{i.bytes} * i.count;
-  std::array<U64, kLanes> addresses{};
-  Space space = i.space;
-  each_lane(lanes, [&](int l) {
-    const U64 address = addresses[l] = warp.address(i, l);
-    const Spot spot = locate(warp, i, l, address, bytes);
-    space = spot.space;
+  access(warp, i, lanes, [&](int l, const Spot& spot) {
     require_no_race(warp, i, l, spot, "writes",
-                    spot.region->write(spot.offset, bytes, warp.actor(l, i.strong, !i.whole_device)));
-    if (i.strong) release(warp, i, spot, address, l);
+                    spot.region->write(spot.offset, bytes_of(i), warp.actor(l, i.strong, !i.whole_device)));
+    if (i.strong) release(warp, i, spot, l);
     std::byte* to = spot.region->base() + spot.offset;
     for (int k = 0; k < i.count; ++k, to += i.bytes) {
       const U64 value = warp.value(i.elements[static_cast<std::size_t>(k)], l);
       std::memcpy(to, &value, i.bytes);
     }
   });
-  count_request(warp, i, lanes, addresses, space);
 }
 
 enum class Atomic : std::uint8_t { add, and_, or_, xor_, exch, cas, min, max, inc, dec, add_real };
@@ -250,18 +255,12 @@ T changed(Atomic operation, T old, T b, T c, bool is_signed) {
 
 template <class T>
 void change(Warp& warp, const Instruction& i, Mask lanes) {
-  Grid& grid = warp.block().grid();
-  std::array<U64, kLanes> addresses{};
-  Space space = i.space;
-  each_lane(lanes, [&](int l) {
-    const U64 address = addresses[l] = warp.address(i, l);
-    const Spot spot = locate(warp, i, l, address, sizeof(T));
-    space = spot.space;
-    require_written(warp, i, l, spot, sizeof(T));
-    acquire(warp, i, spot, address, l);
+  const std::array<U64, kLanes> addresses = access(warp, i, lanes, [&](int l, const Spot& spot) {
+    require_written(warp, i, l, spot);
+    acquire(warp, i, spot, l);
     require_no_race(warp, i, l, spot, "changes",
                     spot.region->write(spot.offset, sizeof(T), warp.actor(l, true, !i.whole_device)));
-    release(warp, i, spot, address, l);
+    release(warp, i, spot, l);
     T old;
     std::memcpy(&old, spot.region->base() + spot.offset, sizeof(T));
     const T b = static_cast<T>(warp.slots<Bits<T>>(i.b)[l]);
@@ -270,15 +269,13 @@ void change(Warp& warp, const Instruction& i, Mask lanes) {
     std::memcpy(spot.region->base() + spot.offset, &now, sizeof(T));
     if (i.d.given()) warp.slots<Bits<T>>(i.d)[l] = old;
   });
-  count_request(warp, i, lanes, addresses, space);
+  Grid& grid = warp.block().grid();
   grid.counts.atomic_lanes += static_cast<U64>(std::popcount(lanes));
   if (!grid.options.count_memory) return;
   std::array<U64, kLanes> sorted{};
   std::size_t count = 0;
   each_lane(lanes, [&](int l) { sorted[count++] = addresses[l]; });
-  std::sort(sorted.begin(), sorted.begin() + count);
-  const auto distinct = static_cast<std::size_t>(std::unique(sorted.begin(), sorted.begin() + count) - sorted.begin());
-  grid.counts.atomic_same_address += count - distinct;
+  grid.counts.atomic_same_address += count - distinct(sorted, count).size();
 }
 
 void fence(Warp& warp, const Instruction& i, Mask lanes) { warp.fence(lanes, i.whole_device); }
@@ -290,17 +287,21 @@ Space space_named(const Statement& s) {
   return s.has("param") ? Space::param : Space::generic;
 }
 
-bool decode_access(const Statement& s, Decoder& decoder, Instruction& into, bool loads) {
-  const std::string_view type = type_of(s);
-  const int bits = bits_of(type);
+/// Sets what the modifiers of every access say.
+void decode_modifiers(const Statement& s, Instruction& into) {
   into.space = space_named(s);
-  into.bytes = static_cast<std::uint8_t>(bits / 8);
-  into.count = s.has("v4") ? 4 : s.has("v2") ? 2 : 1;
-  into.is_signed = loads && type.front() == 's';
-  into.strong = s.has("volatile") || s.has("relaxed") || s.has("acquire") || s.has("release");
+  into.bytes = static_cast<std::uint8_t>(bits_of(type_of(s)) / 8);
+  into.is_signed = type_of(s).front() == 's';
   into.whole_device = !s.has("cta");
-  into.acquires = s.has("acquire");
-  into.releases = s.has("release");
+  into.acquires = s.has("acquire") || s.has("acq_rel");
+  into.releases = s.has("release") || s.has("acq_rel");
+}
+
+bool decode_access(const Statement& s, Decoder& decoder, Instruction& into, bool loads) {
+  const int bits = bits_of(type_of(s));
+  decode_modifiers(s, into);
+  into.count = s.has("v4") ? 4 : s.has("v2") ? 2 : 1;
+  into.strong = s.has("volatile") || s.has("relaxed") || s.has("acquire") || s.has("release");
   const Operand &address = s.operands[loads ? 1 : 0], &values = s.operands[loads ? 0 : 1];
   decoder.address(address, into);
   // A register can be wider than the element that is loaded or stored.
@@ -342,12 +343,7 @@ bool decode_atomic(const Statement& s, Decoder& decoder, Instruction& into) {
     operation = Atomic::add_real;
   }
   into.operation = static_cast<std::uint8_t>(operation);
-  into.space = space_named(s);
-  into.bytes = static_cast<std::uint8_t>(bits / 8);
-  into.is_signed = type.front() == 's';
-  into.whole_device = !s.has("cta");
-  into.acquires = s.has("acquire") || s.has("acq_rel");
-  into.releases = s.has("release") || s.has("acq_rel");
+  decode_modifiers(s, into);
   into.kind = Class::atomic;
   const bool returns = s.opcode == "atom";
   std::size_t next = 0;

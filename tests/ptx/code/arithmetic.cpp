@@ -1,8 +1,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <limits>
-#include <stdexcept>
+#include <functional>
 #include <type_traits>
 
 #include "cairn/tests/ptx/code/decoder.h"
@@ -27,118 +26,91 @@ using Wide =
                        std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, S64, U64>,
                                           std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
 
-struct Add {
-  template <class R, class T>
-  static R of(T a, T b) {
-    return static_cast<R>(a + b);
+/// The product in twice the bits. Converted to T, it is the lower half.
+struct Product {
+  template <class T>
+  Wide<T> operator()(T a, T b) const {
+    return static_cast<Wide<T>>(a) * b;
   }
 };
-struct Sub {
-  template <class R, class T>
-  static R of(T a, T b) {
-    return static_cast<R>(a - b);
-  }
-};
-struct MulLo {
-  template <class R, class T>
-  static R of(T a, T b) {
-    return static_cast<R>(static_cast<Wide<T>>(a) * b);
-  }
-};
-struct MulHi {
-  template <class R, class T>
-  static R of(T a, T b) {
-    return static_cast<R>(static_cast<Wide<T>>(a) * b >> 8 * sizeof(T));
-  }
-};
-struct MulWide {
-  template <class R, class T>
-  static R of(T a, T b) {
-    return static_cast<R>(a) * b;
+struct UpperHalf {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(Product{}(a, b) >> 8 * sizeof(T));
   }
 };
 template <class Mul>
 struct MulAdd {
-  template <class R, class T, class C>
-  static R of(T a, T b, C c) {
-    return static_cast<R>(Mul::template of<R, T>(a, b) + c);
+  template <class T, class R>
+  R operator()(T a, T b, R c) const {
+    return static_cast<R>(static_cast<R>(Mul{}(a, b)) + c);
   }
 };
 struct Div {  // a division by zero gives all ones, as on a GPU
-  template <class R, class T>
-  static R of(T a, T b) {
-    if (b == 0) return static_cast<R>(-1);
-    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return static_cast<R>(Whole<T>{0} - static_cast<Whole<T>>(a));
-    return static_cast<R>(a / b);
+  template <class T>
+  T operator()(T a, T b) const {
+    if (b == 0) return static_cast<T>(-1);
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return static_cast<T>(Whole<T>{0} - static_cast<Whole<T>>(a));
+    return static_cast<T>(a / b);
   }
 };
 struct Rem {
-  template <class R, class T>
-  static R of(T a, T b) {
-    if (b == 0) return static_cast<R>(a);
+  template <class T>
+  T operator()(T a, T b) const {
+    if (b == 0) return a;
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
-    return static_cast<R>(a % b);
+    return static_cast<T>(a % b);
   }
 };
 struct Min {
-  template <class R, class T>
-  static R of(T a, T b) {
+  template <class T>
+  T operator()(T a, T b) const {
     if constexpr (std::is_floating_point_v<T>) return a == b ? (std::signbit(a) ? a : b) : std::fmin(a, b);  // -0 < 0
     return a < b ? a : b;
   }
 };
 struct Max {
-  template <class R, class T>
-  static R of(T a, T b) {
+  template <class T>
+  T operator()(T a, T b) const {
     if constexpr (std::is_floating_point_v<T>) return a == b ? (std::signbit(a) ? b : a) : std::fmax(a, b);
     return a < b ? b : a;
   }
 };
-struct Abs {
-  template <class R, class T>
-  static R of(T a) {
-    if constexpr (std::is_floating_point_v<T>) return std::fabs(a);
-    return a < 0 ? static_cast<R>(Whole<T>{0} - static_cast<Whole<T>>(a)) : a;
+struct Neg {
+  template <class T>
+  T operator()(T a) const {
+    if constexpr (std::is_floating_point_v<T>) return -a;
+    return static_cast<T>(Whole<T>{0} - static_cast<Whole<T>>(a));
   }
 };
-struct Neg {
-  template <class R, class T>
-  static R of(T a) {
-    if constexpr (std::is_floating_point_v<T>) return -a;
-    return static_cast<R>(Whole<T>{0} - static_cast<Whole<T>>(a));
+struct Abs {
+  template <class T>
+  T operator()(T a) const {
+    if constexpr (std::is_floating_point_v<T>) return std::fabs(a);
+    return a < 0 ? Neg{}(a) : a;
   }
 };
 /// Applies F to the lower and to the upper 16 bits separately.
 template <class F>
 struct Halves {
-  template <class R, class T>
-  static R of(T a, T b) {
-    const auto low = F::template of<U16, U16>(static_cast<U16>(a), static_cast<U16>(b));
-    const auto high = F::template of<U16, U16>(static_cast<U16>(a >> 16), static_cast<U16>(b >> 16));
-    return static_cast<R>(U32{high} << 16 | low);
+  U32 operator()(U32 a, U32 b) const {
+    const U16 low = F{}(static_cast<U16>(a), static_cast<U16>(b));
+    const U16 high = F{}(static_cast<U16>(a >> 16), static_cast<U16>(b >> 16));
+    return U32{high} << 16 | low;
   }
 };
 
 // Operations on real numbers. Where PTX permits an approximation, the result here is the exact value, rounded. The
 // result of a GPU can differ in the last bits.
-struct Quotient {
-  template <class R, class T>
-  static R of(T a, T b) {
-    return a / b;
-  }
-};
 struct Fma {
-  template <class R, class T, class C>
-  static R of(T a, T b, C c) {
-    return std::fma(a, b, c);
-  }
+  auto operator()(auto a, auto b, auto c) const { return std::fma(a, b, c); }
+};
+struct CopySign {  // returns b with the sign of a
+  auto operator()(auto a, auto b) const { return std::copysign(b, a); }
 };
 template <double (*kFunction)(double)>
 struct Exactly {
-  template <class R, class T>
-  static R of(T a) {
-    return static_cast<R>(kFunction(static_cast<double>(a)));
-  }
+  double operator()(auto a) const { return kFunction(static_cast<double>(a)); }
 };
 double reciprocal(double a) { return 1 / a; }
 double root(double a) { return std::sqrt(a); }
@@ -152,17 +124,9 @@ double hyperbolic(double a) { return std::tanh(a); }
 /// Applies F. Replaces subnormal operands and results by zero, as .ftz requires.
 template <class F>
 struct Flushed {
-  template <class R, class T>
-  static R of(T a) {
-    return flushed(F::template of<R, T>(flushed(a)));
-  }
-  template <class R, class T>
-  static R of(T a, T b) {
-    return flushed(F::template of<R, T>(flushed(a), flushed(b)));
-  }
-  template <class R, class T, class C>
-  static R of(T a, T b, C c) {
-    return flushed(F::template of<R, T>(flushed(a), flushed(b), flushed(c)));
+  template <class T>
+  T operator()(T a, auto... more) const {
+    return flushed(static_cast<T>(F{}(flushed(a), flushed(more)...)));
   }
 };
 
@@ -174,6 +138,10 @@ Instruction::Run of_whole_numbers(std::string_view type) {
                        {"u32", &binary<F, U32, U32, U32>},
                        {"s64", &binary<F, S64, S64, S64>},
                        {"u64", &binary<F, U64, U64, U64>}});
+}
+template <class F>
+Instruction::Run of_signed(std::string_view type) {
+  return choose(type, {{"s16", &unary<F, S16, S16>}, {"s32", &unary<F, S32, S32>}, {"s64", &unary<F, S64, S64>}});
 }
 /// Returns the code of an operation that is the same for signed and unsigned numbers.
 template <class F>
@@ -201,10 +169,10 @@ Instruction::Run of_one_real(const Statement& s) {
 template <class Mul>
 Instruction::Run multiply_add(std::string_view type, bool wide) {
   if (wide) {
-    return choose(type, {{"s16", &ternary<MulAdd<MulWide>, S32, S16, S16, S32>},
-                         {"u16", &ternary<MulAdd<MulWide>, U32, U16, U16, U32>},
-                         {"s32", &ternary<MulAdd<MulWide>, S64, S32, S32, S64>},
-                         {"u32", &ternary<MulAdd<MulWide>, U64, U32, U32, U64>}});
+    return choose(type, {{"s16", &ternary<MulAdd<Product>, S32, S16, S16, S32>},
+                         {"u16", &ternary<MulAdd<Product>, U32, U16, U16, U32>},
+                         {"s32", &ternary<MulAdd<Product>, S64, S32, S32, S64>},
+                         {"u32", &ternary<MulAdd<Product>, U64, U32, U32, U64>}});
   }
   return choose(type, {{"s16", &ternary<MulAdd<Mul>, U16, S16, S16, U16>},
                        {"u16", &ternary<MulAdd<Mul>, U16, U16, U16, U16>},
@@ -217,26 +185,13 @@ Instruction::Run multiply_add(std::string_view type, bool wide) {
 Instruction::Run multiply(const Statement& s) {
   const std::string_view type = type_of(s);
   if (s.has("wide")) {
-    return choose(type, {{"s16", &binary<MulWide, S32, S16, S16>},
-                         {"u16", &binary<MulWide, U32, U16, U16>},
-                         {"s32", &binary<MulWide, S64, S32, S32>},
-                         {"u32", &binary<MulWide, U64, U32, U32>}});
+    return choose(type, {{"s16", &binary<Product, S32, S16, S16>},
+                         {"u16", &binary<Product, U32, U16, U16>},
+                         {"s32", &binary<Product, S64, S32, S32>},
+                         {"u32", &binary<Product, U64, U32, U32>}});
   }
-  return s.has("hi") ? of_whole_numbers<MulHi>(type) : of_bits<MulLo>(type);
+  return s.has("hi") ? of_whole_numbers<UpperHalf>(type) : of_bits<Product>(type);
 }
-
-struct CopySign {  // returns b with the sign of a
-  template <class R, class T>
-  static R of(T a, T b) {
-    return std::copysign(b, a);
-  }
-};
-struct RealMul {
-  template <class R, class T>
-  static R of(T a, T b) {
-    return a * b;
-  }
-};
 
 /// Adds two numbers. If kIn is set, also adds the lane's carry bit. If kOut is set, stores the carry of the sum.
 template <class T, bool kIn, bool kOut>
@@ -266,10 +221,10 @@ Instruction::Run carried_sum(const Statement& s) {
 Instruction::Run of_two(const Statement& s, bool real) {
   const std::string_view type = type_of(s);
   if (s.opcode == "addc" || (s.opcode == "add" && s.has("cc"))) return carried_sum(s);
-  if (s.opcode == "add") return real ? of_reals<Add>(s) : of_bits<Add>(type);
-  if (s.opcode == "sub") return real ? of_reals<Sub>(s) : of_bits<Sub>(type);
-  if (s.opcode == "mul") return real ? of_reals<RealMul>(s) : multiply(s);
-  if (s.opcode == "div") return real ? of_reals<Quotient>(s) : of_whole_numbers<Div>(type);
+  if (s.opcode == "add") return real ? of_reals<std::plus<>>(s) : of_bits<std::plus<>>(type);
+  if (s.opcode == "sub") return real ? of_reals<std::minus<>>(s) : of_bits<std::minus<>>(type);
+  if (s.opcode == "mul") return real ? of_reals<std::multiplies<>>(s) : multiply(s);
+  if (s.opcode == "div") return real ? of_reals<std::divides<>>(s) : of_whole_numbers<Div>(type);
   if (s.opcode == "copysign" && real) return of_reals<CopySign>(s);
   if (s.opcode == "rem" && !real) return of_whole_numbers<Rem>(type);
   if (type == "u16x2") {
@@ -283,18 +238,8 @@ Instruction::Run of_two(const Statement& s, bool real) {
 
 Instruction::Run of_one(const Statement& s, bool real) {
   const std::string_view type = type_of(s);
-  if (s.opcode == "abs") {
-    return real ? of_one_real<Abs>(s)
-                : choose(
-                      type,
-                      {{"s16", &unary<Abs, S16, S16>}, {"s32", &unary<Abs, S32, S32>}, {"s64", &unary<Abs, S64, S64>}});
-  }
-  if (s.opcode == "neg") {
-    return real ? of_one_real<Neg>(s)
-                : choose(
-                      type,
-                      {{"s16", &unary<Neg, S16, S16>}, {"s32", &unary<Neg, S32, S32>}, {"s64", &unary<Neg, S64, S64>}});
-  }
+  if (s.opcode == "abs") return real ? of_one_real<Abs>(s) : of_signed<Abs>(type);
+  if (s.opcode == "neg") return real ? of_one_real<Neg>(s) : of_signed<Neg>(type);
   if (s.opcode == "rcp") return of_one_real<Exactly<reciprocal>>(s);
   if (s.opcode == "sqrt") return of_one_real<Exactly<root>>(s);
   if (s.opcode == "rsqrt") return of_one_real<Exactly<reciprocal_root>>(s);
@@ -314,7 +259,7 @@ Instruction::Run of_three(const Statement& s) {
                          {"f64", &ternary<Fma, double, double, double, double>}});
   }
   if (s.opcode == "mad" && type.front() != 'f')
-    return s.has("hi") ? multiply_add<MulHi>(type, false) : multiply_add<MulLo>(type, s.has("wide"));
+    return s.has("hi") ? multiply_add<UpperHalf>(type, false) : multiply_add<Product>(type, s.has("wide"));
   return nullptr;
 }
 

@@ -87,15 +87,10 @@ void Decoder::lay_out() {
   program_.register_bytes = std::size_t{pairs} * kPairs + std::size_t{words} * kWords;
 }
 
-bool Decoder::variable(const std::string& name, std::uint64_t& address) const {
-  if (const auto own = variables_.find(name); own != variables_.end()) {
-    address = own->second;
-    return true;
-  }
-  const auto global = globals_.find(name);
-  if (global == globals_.end()) return false;
-  address = global->second;
-  return true;
+std::uint64_t Decoder::variable(const std::string& name) const {
+  if (const auto own = variables_.find(name); own != variables_.end()) return own->second;
+  if (const auto global = globals_.find(name); global != globals_.end()) return global->second;
+  throw std::runtime_error("the name '" + name + "' is unknown");
 }
 
 Place Decoder::constant(std::uint64_t bits, Slot slot) {
@@ -127,9 +122,7 @@ Place Decoder::place(const Operand& operand, int bits) {
   if (special != kSpecials.end())
     return {Place::Bank::specials, Slot::word, static_cast<std::uint32_t>(special - kSpecials.begin()) * kLanes * 4};
   if (operand.name == "WARP_SZ") return constant(kLanes, slot);
-  std::uint64_t address = 0;
-  if (!variable(operand.name, address)) throw std::runtime_error("the name '" + operand.name + "' is unknown");
-  return constant(address + static_cast<std::uint64_t>(operand.offset), slot);
+  return constant(variable(operand.name) + static_cast<std::uint64_t>(operand.offset), slot);
 }
 
 Place Decoder::place_of_any_width(const Operand& operand, int bits) {
@@ -155,9 +148,7 @@ void Decoder::address(const Operand& operand, Instruction& into) {
   } else if (const auto found = registers_.find(operand.name); found != registers_.end()) {
     into.a = found->second;
   } else {
-    std::uint64_t address = 0;
-    if (!variable(operand.name, address)) throw std::runtime_error("the name '" + operand.name + "' is unknown");
-    into.a = constant(address, Slot::pair);
+    into.a = constant(variable(operand.name), Slot::pair);
   }
 }
 
@@ -185,10 +176,8 @@ std::unique_ptr<Program> decode(const Module& module, const Function& function, 
     instruction.source = statement.source;
     try {
       if (!statement.guard.empty()) {
-        Operand guard;
-        guard.name = statement.guard;
         bool negated = false;
-        instruction.guard = decoder.predicate(guard, negated).offset;
+        instruction.guard = decoder.predicate({.name = statement.guard}, negated).offset;
         instruction.guarded = true;
         instruction.guard_negated = statement.guard_negated;
       }

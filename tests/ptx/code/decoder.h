@@ -32,7 +32,7 @@ class Decoder {
 
  private:
   Place constant(std::uint64_t bits, Slot slot);
-  bool variable(const std::string& name, std::uint64_t& address) const;
+  std::uint64_t variable(const std::string& name) const;  ///< its address
   void lay_out();
 
   const Function& function_;

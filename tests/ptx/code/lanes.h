@@ -5,12 +5,10 @@
 #include <initializer_list>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "cairn/tests/ptx/machine/warp.h"
 
-/// Applies an operation to the lanes of a warp. If all 32 lanes take part, the loop has no branches, so that the
-/// compiler can vectorise it.
+/// Applies an operation to the lanes of a warp.
 namespace cairn::tests::ptx {
 
 /// The type of a lane's value in a register, for values of type T. It has 64 bits if T has, else 32.
@@ -32,28 +30,19 @@ Bits<T> to_bits(T value) {
   return std::bit_cast<Whole<T>>(value);
 }
 
-/// Calls body(lane) for each lane of the mask.
-template <class Body>
-void each_lane(Mask lanes, const Body& body) {
-  if (lanes == kAllLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) body(lane);
-  } else {
-    for (Mask rest = lanes; rest != 0; rest &= rest - 1) body(std::countr_zero(rest));
-  }
-}
-
+// Each of these applies F, a type of function objects, to operands of the types A, B and C. R: type of the result.
 template <class F, class R, class A>
 void unary(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<Bits<R>>(i.d);
   const auto* const a = warp.slots<Bits<A>>(i.a);
-  each_lane(lanes, [&](int l) { d[l] = to_bits<R>(F::template of<R, A>(from_bits<A>(a[l]))); });
+  each_lane(lanes, [&](int l) { d[l] = to_bits<R>(static_cast<R>(F{}(from_bits<A>(a[l])))); });
 }
 template <class F, class R, class A, class B>
 void binary(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<Bits<R>>(i.d);
   const auto* const a = warp.slots<Bits<A>>(i.a);
   const auto* const b = warp.slots<Bits<B>>(i.b);
-  each_lane(lanes, [&](int l) { d[l] = to_bits<R>(F::template of<R, A>(from_bits<A>(a[l]), from_bits<B>(b[l]))); });
+  each_lane(lanes, [&](int l) { d[l] = to_bits<R>(static_cast<R>(F{}(from_bits<A>(a[l]), from_bits<B>(b[l])))); });
 }
 template <class F, class R, class A, class B, class C>
 void ternary(Warp& warp, const Instruction& i, Mask lanes) {
@@ -62,7 +51,7 @@ void ternary(Warp& warp, const Instruction& i, Mask lanes) {
   const auto* const b = warp.slots<Bits<B>>(i.b);
   const auto* const c = warp.slots<Bits<C>>(i.c);
   each_lane(lanes, [&](int l) {
-    d[l] = to_bits<R>(F::template of<R, A>(from_bits<A>(a[l]), from_bits<B>(b[l]), from_bits<C>(c[l])));
+    d[l] = to_bits<R>(static_cast<R>(F{}(from_bits<A>(a[l]), from_bits<B>(b[l]), from_bits<C>(c[l]))));
   });
 }
 

@@ -1,5 +1,6 @@
 #include <bit>
 #include <cstdint>
+#include <functional>
 
 #include "cairn/tests/ptx/code/decoder.h"
 #include "cairn/tests/ptx/code/lanes.h"
@@ -12,95 +13,64 @@ using U16 = std::uint16_t;
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 
-struct And {
-  template <class R, class T>
-  static R of(T a, T b) {
-    return static_cast<R>(a & b);
-  }
-};
-struct Or {
-  template <class R, class T>
-  static R of(T a, T b) {
-    return static_cast<R>(a | b);
-  }
-};
-struct Xor {
-  template <class R, class T>
-  static R of(T a, T b) {
-    return static_cast<R>(a ^ b);
-  }
-};
-struct Not {
-  template <class R, class T>
-  static R of(T a) {
-    return static_cast<R>(~a);
-  }
-};
 /// Shifts to the left. A shift by at least the width of the type gives 0.
 struct ShiftLeft {
-  template <class R, class T>
-  static R of(T a, U32 by) {
-    return by >= 8 * sizeof(T) ? R{0} : static_cast<R>(static_cast<U64>(a) << by);
+  template <class T>
+  T operator()(T a, U32 by) const {
+    return by >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<U64>(a) << by);
   }
 };
 /// Shifts to the right. A shift by at least the width of the type gives 0, or all ones for a negative number.
 struct ShiftRight {
-  template <class R, class T>
-  static R of(T a, U32 by) {
-    if (by >= 8 * sizeof(T)) return static_cast<R>(std::is_signed_v<T> && a < 0 ? -1 : 0);
-    return static_cast<R>(a >> by);
+  template <class T>
+  T operator()(T a, U32 by) const {
+    if (by >= 8 * sizeof(T)) return static_cast<T>(std::is_signed_v<T> && a < 0 ? -1 : 0);
+    return static_cast<T>(a >> by);
   }
 };
 struct LeadingZeros {
-  template <class R, class T>
-  static R of(T a) {
-    return static_cast<R>(std::countl_zero(a));
-  }
+  int operator()(auto a) const { return std::countl_zero(a); }
 };
 struct Ones {
-  template <class R, class T>
-  static R of(T a) {
-    return static_cast<R>(std::popcount(a));
-  }
+  int operator()(auto a) const { return std::popcount(a); }
 };
 struct Reverse {
-  template <class R, class T>
-  static R of(T a) {
-    R reversed = 0;
-    for (unsigned i = 0; i < 8 * sizeof(T); ++i) reversed = static_cast<R>(reversed << 1 | (a >> i & 1));
+  template <class T>
+  T operator()(T a) const {
+    T reversed = 0;
+    for (unsigned i = 0; i < 8 * sizeof(T); ++i) reversed = static_cast<T>(reversed << 1 | (a >> i & 1));
     return reversed;
   }
 };
 /// Returns the index of the highest bit that differs from the sign bit; for unsigned types, of the highest bit that is
-/// 1. Returns all ones if there is no such bit.
+/// 1. Returns -1 if there is no such bit.
 struct FindBit {
-  template <class R, class T>
-  static R of(T a) {
+  template <class T>
+  int operator()(T a) const {
     const auto bits = static_cast<Whole<T>>(std::is_signed_v<T> && a < 0 ? ~a : a);
-    return static_cast<R>(static_cast<int>(8 * sizeof(T)) - 1 - std::countl_zero(bits));
+    return static_cast<int>(8 * sizeof(T)) - 1 - std::countl_zero(bits);
   }
 };
-/// Returns the shift to the left that moves the bit that FindBit finds to the highest position. Returns all ones if
-/// there is no such bit.
+/// Returns the shift to the left that moves the bit that FindBit finds to the highest position. Returns -1 if there is
+/// no such bit.
 struct FindShift {
-  template <class R, class T>
-  static R of(T a) {
-    const R place = FindBit::of<R, T>(a);
-    return place == ~R{0} ? place : static_cast<R>(8 * sizeof(T) - 1 - place);
+  template <class T>
+  int operator()(T a) const {
+    const int place = FindBit{}(a);
+    return place < 0 ? place : static_cast<int>(8 * sizeof(T)) - 1 - place;
   }
 };
 /// Returns a word with `width` ones from bit `from` upwards. Ones beyond the highest bit are lost.
 struct MaskOfBits {
-  template <class R, class T>
-  static R of(T from, U32 width) {
+  U32 operator()(U32 from, U32 width) const {
     if (from >= 32) return 0;
     const U32 ones = width >= 32 ? ~U32{0} : (U32{1} << width) - 1;
-    return static_cast<R>(ones << from);
+    return ones << from;
   }
 };
 struct Extract {
-  template <class R, class T>
-  static R of(T a, U32 from, U32 width) {
+  template <class T>
+  T operator()(T a, U32 from, U32 width) const {
     constexpr U32 kBits = 8 * sizeof(T);
     from &= 255;
     width &= 255;
@@ -113,7 +83,7 @@ struct Extract {
       const bool bit = i < width && from + i < kBits ? (bits >> (from + i) & 1) != 0 : sign;
       value |= static_cast<Whole<T>>(Whole<T>{bit} << i);
     }
-    return static_cast<R>(value);
+    return static_cast<T>(value);
   }
 };
 template <class T>
@@ -137,8 +107,7 @@ void insert_bits(Warp& warp, const Instruction& i, Mask lanes) {
 /// three bits are the index of the byte; bytes 0 to 3 are those of `a`. If the fourth bit is set, the result is the
 /// byte's sign bit, repeated eight times.
 struct Permute {
-  template <class R, class T>
-  static R of(T a, U32 b, U32 choice) {
+  U32 operator()(U32 a, U32 b, U32 choice) const {
     const U64 bytes = U64{b} << 32 | a;
     U32 result = 0;
     for (int k = 0; k < 4; ++k) {
@@ -147,16 +116,15 @@ struct Permute {
       if ((pick & 8) != 0) byte = (byte & 128) != 0 ? 255 : 0;
       result |= byte << 8 * k;
     }
-    return static_cast<R>(result);
+    return result;
   }
 };
 template <bool kLeft, bool kWrap>
 struct Funnel {
-  template <class R, class T>
-  static R of(T low, U32 high, U32 by) {
+  U32 operator()(U32 low, U32 high, U32 by) const {
     by = kWrap ? by & 31 : by > 32 ? 32 : by;
     const U64 both = U64{high} << 32 | low;
-    return static_cast<R>(kLeft ? both << by >> 32 : both >> by);
+    return static_cast<U32>(kLeft ? both << by >> 32 : both >> by);
   }
 };
 void any_of_three(Warp& warp, const Instruction& i, Mask lanes) {
@@ -178,7 +146,7 @@ template <class F>
 void of_predicates(Warp& warp, const Instruction& i, Mask lanes) {
   const Mask a = warp.predicate(i.a) ^ (i.a_negated ? kAllLanes : 0),
              b = warp.predicate(i.b) ^ (i.b_negated ? kAllLanes : 0);
-  warp.set_predicate(i.d, F::template of<Mask, Mask>(a, b), lanes);
+  warp.set_predicate(i.d, F{}(a, b), lanes);
 }
 void not_predicate(Warp& warp, const Instruction& i, Mask lanes) {
   warp.set_predicate(i.d, i.a_negated ? warp.predicate(i.a) : ~warp.predicate(i.a), lanes);
@@ -191,17 +159,23 @@ Instruction::Run of_bits(std::string_view type) {
                        {"b64", &binary<F, U64, U64, U64>},
                        {"pred", &of_predicates<F>}});
 }
-template <class F, class Result = void>
-Instruction::Run of_one(std::string_view type) {
-  using R32 = U32;
-  return choose(type, {{"b32", &unary<F, R32, U32>}, {"b64", &unary<F, R32, U64>}});
+template <class F>
+Instruction::Run count(std::string_view type) {
+  return choose(type, {{"b32", &unary<F, U32, U32>}, {"b64", &unary<F, U32, U64>}});
+}
+template <class F>
+Instruction::Run find(std::string_view type) {
+  return choose(type, {{"u32", &unary<F, U32, U32>},
+                       {"s32", &unary<F, U32, std::int32_t>},
+                       {"u64", &unary<F, U32, U64>},
+                       {"s64", &unary<F, U32, std::int64_t>}});
 }
 
 Instruction::Run two(const Statement& s) {
   const std::string_view type = type_of(s);
-  if (s.opcode == "and") return of_bits<And>(type);
-  if (s.opcode == "or") return of_bits<Or>(type);
-  if (s.opcode == "xor") return of_bits<Xor>(type);
+  if (s.opcode == "and") return of_bits<std::bit_and<>>(type);
+  if (s.opcode == "or") return of_bits<std::bit_or<>>(type);
+  if (s.opcode == "xor") return of_bits<std::bit_xor<>>(type);
   if (s.opcode == "shl") {
     return choose(type, {{"b16", &binary<ShiftLeft, U16, U16, U32>},
                          {"b32", &binary<ShiftLeft, U32, U32, U32>},
@@ -225,26 +199,15 @@ Instruction::Run two(const Statement& s) {
 Instruction::Run one(const Statement& s) {
   const std::string_view type = type_of(s);
   if (s.opcode == "not") {
-    return choose(type, {{"b16", &unary<Not, U16, U16>},
-                         {"b32", &unary<Not, U32, U32>},
-                         {"b64", &unary<Not, U64, U64>},
+    return choose(type, {{"b16", &unary<std::bit_not<>, U16, U16>},
+                         {"b32", &unary<std::bit_not<>, U32, U32>},
+                         {"b64", &unary<std::bit_not<>, U64, U64>},
                          {"pred", &not_predicate}});
   }
-  if (s.opcode == "clz") return of_one<LeadingZeros>(type);
-  if (s.opcode == "popc") return of_one<Ones>(type);
+  if (s.opcode == "clz") return count<LeadingZeros>(type);
+  if (s.opcode == "popc") return count<Ones>(type);
   if (s.opcode == "brev") return choose(type, {{"b32", &unary<Reverse, U32, U32>}, {"b64", &unary<Reverse, U64, U64>}});
-  if (s.opcode == "bfind" && s.has("shiftamt")) {
-    return choose(type, {{"u32", &unary<FindShift, U32, U32>},
-                         {"s32", &unary<FindShift, U32, std::int32_t>},
-                         {"u64", &unary<FindShift, U32, U64>},
-                         {"s64", &unary<FindShift, U32, std::int64_t>}});
-  }
-  if (s.opcode == "bfind") {
-    return choose(type, {{"u32", &unary<FindBit, U32, U32>},
-                         {"s32", &unary<FindBit, U32, std::int32_t>},
-                         {"u64", &unary<FindBit, U32, U64>},
-                         {"s64", &unary<FindBit, U32, std::int64_t>}});
-  }
+  if (s.opcode == "bfind") return s.has("shiftamt") ? find<FindShift>(type) : find<FindBit>(type);
   return nullptr;
 }
 

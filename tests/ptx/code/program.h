@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,17 @@ class Warp;
 inline constexpr int kLanes = 32;
 using Mask = std::uint32_t;  ///< one bit per lane
 inline constexpr Mask kAllLanes = ~Mask{0};
+
+/// Calls body(lane) for each lane of the mask. If all 32 lanes take part, the loop has no branches, so that the
+/// compiler can vectorise it.
+template <class Body>
+void each_lane(Mask lanes, const Body& body) {
+  if (lanes == kAllLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) body(lane);
+  } else {
+    for (Mask rest = lanes; rest != 0; rest &= rest - 1) body(std::countr_zero(rest));
+  }
+}
 
 /// Where the values of an operand are. An operand has one value per lane. Registers, constants and special registers
 /// are in separate arrays (banks). The values of a predicate register are the bits of one Mask.

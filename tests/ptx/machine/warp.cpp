@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 
 namespace cairn::tests::ptx {
 namespace {
@@ -18,26 +19,14 @@ void Counts::add(const Counts& other) {
     warp_instructions[i] += other.warp_instructions[i];
     lane_instructions[i] += other.lane_instructions[i];
   }
-  launches += other.launches;
-  blocks += other.blocks;
-  threads += other.threads;
-  divergent_branches += other.divergent_branches;
-  global_requests += other.global_requests;
-  global_sectors += other.global_sectors;
-  read_sectors += other.read_sectors;
-  written_sectors += other.written_sectors;
-  global_bytes += other.global_bytes;
-  shared_requests += other.shared_requests;
-  shared_wavefronts += other.shared_wavefronts;
-  local_requests += other.local_requests;
-  atomic_lanes += other.atomic_lanes;
-  atomic_same_address += other.atomic_same_address;
+  for (const auto count : {&Counts::divergent_branches, &Counts::global_requests, &Counts::global_sectors,
+                           &Counts::read_sectors, &Counts::written_sectors, &Counts::shared_requests,
+                           &Counts::shared_wavefronts, &Counts::atomic_lanes, &Counts::atomic_same_address})
+    this->*count += other.*count;
 }
 
 std::uint64_t Counts::lanes() const {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t count : lane_instructions) sum += count;
-  return sum;
+  return std::accumulate(lane_instructions.begin(), lane_instructions.end(), std::uint64_t{0});
 }
 
 // --- Warp
@@ -116,8 +105,7 @@ Actor Warp::actor(int lane, bool strong, bool narrow) const {
 }
 
 void Warp::enter(Mask lanes, std::uint32_t epoch) {
-  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
+  each_lane(lanes, [&](int lane) {
     epoch_[lane] = epoch;
     if (lanes == all_) {
       warp_epoch_[lane] = epoch;
@@ -125,7 +113,7 @@ void Warp::enter(Mask lanes, std::uint32_t epoch) {
       part_epoch_[lane] = epoch;
       part_[lane] = lanes;
     }
-  }
+  });
 }
 
 void Warp::synchronise(Mask lanes) {
@@ -135,8 +123,7 @@ void Warp::synchronise(Mask lanes) {
 
 void Warp::fence(Mask lanes, bool whole_device) {
   const std::uint32_t epoch = block_.next_epoch();
-  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
+  each_lane(lanes, [&](int lane) {
     epoch_[lane] = epoch;
     for (const Read& read : read_[lane]) acquire(lane, read.address, whole_device && read.whole_device);
     if (whole_device) read_[lane].clear();
@@ -145,7 +132,7 @@ void Warp::fence(Mask lanes, bool whole_device) {
       fenced_[lane][of_device ? 1 : 0] = {actor(lane, false), known_[lane]};
       fenced_[lane][of_device ? 1 : 0].actor.known = nullptr;  // its owner may go
     }
-  }
+  });
 }
 
 void Warp::acquire(int lane, std::uint64_t address, bool whole_device) {
@@ -160,25 +147,24 @@ void Warp::note_read(int lane, std::uint64_t address, bool whole_device) {
 
 Known Warp::known(Mask lanes) const {
   Known all;
-  for (Mask rest = lanes; rest != 0; rest &= rest - 1) all = both(all, known_[std::countr_zero(rest)]);
+  each_lane(lanes, [&](int lane) { all = both(all, known_[lane]); });
   return all;
 }
 void Warp::learn(Mask lanes, const Known& known) {
-  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
-    Known& own = known_[std::countr_zero(rest)];
-    if (own != known) own = both(own, known);
-  }
+  each_lane(lanes, [&](int lane) {
+    if (known_[lane] != known) known_[lane] = both(known_[lane], known);
+  });
 }
 
 void Warp::pass_barrier(Mask lanes, std::uint32_t epoch, bool whole) {
   if (whole) block_epoch_ = epoch;
   enter(lanes, epoch);
   waiting_ &= ~lanes;
-  for (Mask rest = lanes; rest != 0; rest &= rest - 1) ++pc_[std::countr_zero(rest)];
+  each_lane(lanes, [&](int lane) { ++pc_[lane]; });
 }
 
 void Warp::keep_place() {
-  for (Mask rest = current_; rest != 0; rest &= rest - 1) pc_[std::countr_zero(rest)] = at_;
+  each_lane(current_, [&](int lane) { pc_[lane] = at_; });
   current_ = 0;
 }
 
@@ -191,7 +177,7 @@ void Warp::choose(std::mt19937_64& random) {
   const Mask ready = alive_ & ~waiting_;
   if (ready == 0) return;
   at_ = kNever;
-  for (Mask rest = ready; rest != 0; rest &= rest - 1) at_ = std::min(at_, pc_[std::countr_zero(rest)]);
+  each_lane(ready, [&](int lane) { at_ = std::min(at_, pc_[lane]); });
   if (random() % kSeldom == 0) {
     auto skip = static_cast<int>(random() % static_cast<std::uint64_t>(std::popcount(ready)));
     Mask rest = ready;
@@ -199,14 +185,13 @@ void Warp::choose(std::mt19937_64& random) {
     at_ = pc_[std::countr_zero(rest)];
   }
   limit_ = kNever;
-  for (Mask rest = ready; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
+  each_lane(ready, [&](int lane) {
     if (pc_[lane] == at_) {
       current_ |= Mask{1} << lane;
     } else if (pc_[lane] > at_) {
       limit_ = std::min(limit_, pc_[lane]);
     }
-  }
+  });
 }
 
 bool Warp::step(int most, std::mt19937_64& random) {
@@ -259,16 +244,12 @@ void Warp::branch(const Instruction& instruction, Mask lanes) {
     at_ = instruction.target;
     // Lanes that do not run now can be at the target or beyond it.
     limit_ = kNever;
-    for (Mask rest = alive_ & ~waiting_ & ~current_; rest != 0; rest &= rest - 1) {
-      const std::int32_t pc = pc_[std::countr_zero(rest)];
-      if (pc >= at_) limit_ = std::min(limit_, pc);
-    }
+    each_lane(alive_ & ~waiting_ & ~current_, [&](int lane) {
+      if (pc_[lane] >= at_) limit_ = std::min(limit_, pc_[lane]);
+    });
   } else {
     ++block_.grid().counts.divergent_branches;
-    for (Mask rest = current_; rest != 0; rest &= rest - 1) {
-      const int lane = std::countr_zero(rest);
-      pc_[lane] = (lanes >> lane & 1) != 0 ? instruction.target : at_ + 1;
-    }
+    each_lane(current_, [&](int lane) { pc_[lane] = (lanes >> lane & 1) != 0 ? instruction.target : at_ + 1; });
     current_ = 0;
   }
 }
@@ -276,7 +257,7 @@ void Warp::branch(const Instruction& instruction, Mask lanes) {
 void Warp::wait_here(Mask lanes) {
   const Mask others = current_ & ~lanes;
   keep_place();
-  for (Mask rest = others; rest != 0; rest &= rest - 1) ++pc_[std::countr_zero(rest)];
+  each_lane(others, [&](int lane) { ++pc_[lane]; });
   waiting_ |= lanes;
 }
 
@@ -285,11 +266,10 @@ void Warp::collective(const Instruction& instruction, Mask lanes) {
   const auto* const masks = slots<Mask>(instruction.elements[0]);
   const int first = std::countr_zero(lanes);
   const Mask named = masks[first];
-  for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
+  each_lane(lanes, [&](int lane) {
     if (masks[lane] != named) fault(instruction, lane, "waits for other threads than those with which it waits");
     if ((named >> lane & 1) == 0) fault(instruction, lane, "is not named by its own mask");
-  }
+  });
   if ((named & ~alive_) != 0)
     fault(instruction, first,
           "waits for thread " + std::to_string(first_ + static_cast<std::uint32_t>(std::countr_zero(named & ~alive_))) +
@@ -302,14 +282,13 @@ void Warp::collective(const Instruction& instruction, Mask lanes) {
   const std::int32_t here = at_;
   wait_here(lanes);
   Mask come = 0;
-  for (Mask rest = waiting_ & named; rest != 0; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
+  each_lane(waiting_ & named, [&](int lane) {
     if (pc_[lane] == here && masks[lane] == named) come |= Mask{1} << lane;
-  }
+  });
   if (come != named) return;
   instruction.run(*this, instruction, named);
   waiting_ &= ~named;
-  for (Mask rest = named; rest != 0; rest &= rest - 1) pc_[std::countr_zero(rest)] = here + 1;
+  each_lane(named, [&](int lane) { pc_[lane] = here + 1; });
 }
 
 void Warp::barrier(const Instruction& instruction, Mask lanes) {
@@ -383,8 +362,7 @@ void Block::arrive(Warp& warp, const Instruction& instruction, Mask lanes, std::
         one.warp->set_predicate(result, voters == all ? kAllLanes : 0, one.lanes);
         break;
       case Reduction::count:
-        for (Mask rest = one.lanes; rest != 0; rest &= rest - 1)
-          one.warp->set_value(result, std::countr_zero(rest), voters);
+        each_lane(one.lanes, [&](int lane) { one.warp->set_value(result, lane, voters); });
         break;
     }
     one.warp->pass_barrier(one.lanes, epoch, all == grid_.launch.block.count());
@@ -417,9 +395,6 @@ Counts run(const Launch& launch, GlobalMemory& global, const LaunchOptions& opti
     throw Fault(launch.program->name + ": no device has room for such a grid");
   Grid grid{launch, options, global, {}, {}, std::mt19937_64(options.seed * 0x9e3779b97f4a7c15ULL + launch.number),
             {},     {}};
-  grid.counts.launches = 1;
-  grid.counts.blocks = launch.grid.count();
-  grid.counts.threads = launch.grid.count() * launch.block.count();
   std::vector<std::unique_ptr<Block>> resident;
   std::uint64_t next = 0;
   while (next < launch.grid.count() || !resident.empty()) {

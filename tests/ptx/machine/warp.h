@@ -34,16 +34,13 @@ struct Extent {
 /// memory.
 struct Counts {
   std::array<std::uint64_t, static_cast<std::size_t>(Class::count)> warp_instructions{}, lane_instructions{};
-  std::uint64_t launches = 0, blocks = 0, threads = 0;
   std::uint64_t divergent_branches = 0;
   std::uint64_t global_requests = 0, global_sectors = 0;  ///< global_sectors: units of 32 bytes that requests touch
   /// read_sectors: different sectors that a launch reads before it writes them; written_sectors: different sectors that
   /// it writes.
   std::uint64_t read_sectors = 0, written_sectors = 0;
-  std::uint64_t global_bytes = 0;  ///< bytes that the lanes of requests ask for
   /// shared_wavefronts: passes over the memory banks. Bank conflicts need additional passes.
   std::uint64_t shared_requests = 0, shared_wavefronts = 0;
-  std::uint64_t local_requests = 0;
   /// atomic_same_address: for each address of a request, the number of lanes beyond the first that use this address.
   std::uint64_t atomic_lanes = 0, atomic_same_address = 0;
 

@@ -31,4 +31,14 @@ struct ConvCase {
   }
 };
 
+/// Extents of a pooling: images, height, width and channels of x; windows.
+struct PoolCase {
+  std::int64_t n, h, w, c, kernel, stride, pad;
+  std::int64_t oh() const { return (h + 2 * pad - kernel) / stride + 1; }
+  std::int64_t ow() const { return (w + 2 * pad - kernel) / stride + 1; }
+  core::Shape x() const { return {n, h, w, c}; }
+  core::Shape y() const { return {n, oh(), ow(), c}; }
+  core::OpAttrs attrs() const { return {.kernel = kernel, .stride = stride, .pad = pad}; }
+};
+
 }  // namespace cairn::tests

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/schedule.h"
+#include "cairn/cuda/support/executor.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/runtime/program.h"
+#include "cairn/solvers/plan/planner.h"
+#include "cairn/tests/support/outputs.h"
+
+/// Programs for a device, and their results.
+namespace cairn::tests {
+
+inline runtime::Program device_program(cuda::Device& device, const core::Graph& graph, const core::Schedule& schedule,
+                                       std::int64_t guard_bytes = 0, std::int64_t alignment = 256, bool tf32 = false) {
+  const core::Plan plan =
+      solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes, .limit = {.work = 0}});
+  return runtime::compile(graph, schedule, plan, cuda::compile_options(device, tf32, guard_bytes));
+}
+/// The baseline.
+inline runtime::Program device_program(cuda::Device& device, const core::Graph& graph, std::int64_t guard_bytes = 0,
+                                       std::int64_t alignment = 256, bool tf32 = false) {
+  return device_program(device, graph, core::baseline_schedule(graph), guard_bytes, alignment, tf32);
+}
+
+/// What the host computes, and what the device does, in one step of the baseline.
+inline Outputs on_host(const core::Graph& graph) {
+  const core::Schedule schedule = core::baseline_schedule(graph);
+  const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});
+  const auto executor = runtime::host_executor(runtime::compile(graph, schedule, plan));
+  executor->run();
+  return outputs_of(*executor);
+}
+inline Outputs on_device(cuda::Device& device, const core::Graph& given, bool tf32 = false) {
+  const core::Graph graph = device.with_scratch(given, tf32);
+  cuda::Executor executor(device, device_program(device, graph, 0, 256, tf32));
+  executor.run();
+  return outputs_of(executor);
+}
+
+}  // namespace cairn::tests

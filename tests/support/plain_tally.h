@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cairn/core/profile.h"
+#include "cairn/sim/generator.h"
+#include "cairn/sim/tally.h"
+
+namespace cairn::tests {
+
+/// Candidates 0 .. total - 1, evaluated one by one by the definitions.
+inline sim::Tally plain_tally(const core::Graph& graph, const sim::Generator& generator, std::int64_t total) {
+  sim::Tally tally(sim::tally_options(graph));
+  for (std::int64_t i = 0; i < total; ++i) {
+    const core::Evaluation evaluation = core::evaluate(graph, sim::generate(graph, generator, i));
+    tally.add(i, {{1}, {evaluation.peak}, {evaluation.cost}, {0}});
+  }
+  return tally;
+}
+
+}  // namespace cairn::tests
