@@ -1,8 +1,10 @@
 """What the tests share: models, and a comparison of training steps. A step under a budget must have the same loss,
 gradients and buffers as without one, and must stay within the promised bytes."""
 
+import contextlib
 import copy
 import dataclasses
+import warnings
 
 import torch
 
@@ -107,6 +109,31 @@ class Amp(torch.nn.Module):
 OF_PARTS = (r"graph \d+ runs while graph|budgets hold for each graph|.* because it is tiny$|"
             # Warnings that are expected if a model consists of several graphs.
             r"graph \d+: gradients of results are laid out in another way")
+
+
+@contextlib.contextmanager
+def told():
+    """Returns a context whose value is a list, which has the texts of the CairnWarnings when the context has ended."""
+    texts = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", cairn.torch.CairnWarning)
+        yield texts
+    texts += [str(w.message) for w in caught if w.category is cairn.torch.CairnWarning]
+
+
+def told_by(function, *arguments):
+    """Calls the function. Returns (its result, the texts of its CairnWarnings)."""
+    with told() as texts:
+        result = function(*arguments)
+    return result, texts
+
+
+@contextlib.contextmanager
+def cairn_warnings(action):
+    """Returns a context in which CairnWarnings are an "error", or are treated by another action of warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter(action, cairn.torch.CairnWarning)
+        yield
 
 
 @dataclasses.dataclass

@@ -8,10 +8,10 @@ import random
 import tempfile
 import unittest
 import unittest.mock
-import warnings
 
 import cairn
 import cairn.torch
+import harness
 import torch
 from cairn.torch._memory import together
 from cairn.torch._plan.least import Least
@@ -40,14 +40,6 @@ class Mlp(torch.nn.Module):
         return x.square().mean() if self.loss else x
 
 
-def quietly(function, *arguments):
-    """Calls the function. Returns (its result, the texts of its CairnWarnings)."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", cairn.torch.CairnWarning)
-        result = function(*arguments)
-    return result, [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
-
-
 class Evaluations(unittest.TestCase):
     """An evaluation before training (Lightning's sanity check, ``eval_on_start``) takes the least budget that works if
     it cannot meet the share."""
@@ -61,12 +53,12 @@ class Evaluations(unittest.TestCase):
         compiled = torch.compile(model, backend=backend("50%"), dynamic=False)
         model.eval()
         with torch.no_grad():
-            _, told = quietly(compiled, torch.randn(2, 64))  # this graph cannot meet 50%
+            _, told = harness.told_by(compiled, torch.randn(2, 64))  # this graph cannot meet 50%
         self.assertEqual(len(told), 1)
         self.assertRegex(told[0], "^graph 0: 50% is .* the least that is found is .* because it has no backward pass$")
-        _, told = quietly(compiled, torch.randn(400, 64))  # larger than the graph that trains
+        _, told = harness.told_by(compiled, torch.randn(400, 64))  # larger than the graph that trains
         model.train()
-        quietly(compiled(torch.randn(100, 64)).backward)
+        harness.told_by(compiled(torch.randn(100, 64)).backward)
         first, second, training = cairn.torch.last_report().graphs
         self.assertFalse(first.met)
         self.assertIn("which is not met", str(first))
@@ -80,7 +72,7 @@ class Evaluations(unittest.TestCase):
         trains."""
         model = Mlp()
         compiled = torch.compile(model, backend=backend("5%"))
-        loss, told = quietly(compiled.eval(), torch.randn(100, 64))
+        loss, told = harness.told_by(compiled.eval(), torch.randn(100, 64))
         self.assertEqual(len(told), 1)
         self.assertIn("evaluation mode", told[0])
         with self.assertRaisesRegex(cairn.torch.InfeasibleError, "^graph 0: budget "):
@@ -101,7 +93,7 @@ class Evaluations(unittest.TestCase):
     def test_a_tiny_graph_takes_its_least(self):
         weight = torch.nn.Parameter(torch.randn(3))
         compiled = torch.compile(lambda: (weight * weight).sum(), backend=backend("10%"))
-        loss, told = quietly(compiled)
+        loss, told = harness.told_by(compiled)
         loss.backward()
         graph, = cairn.torch.last_report().graphs
         self.assertLess(graph.baseline, TINY)
@@ -120,8 +112,8 @@ class Evaluations(unittest.TestCase):
                 torch._dynamo.graph_break()
                 return self.rest(x)
 
-        loss, told = quietly(torch.compile(Parts(), backend=backend("40%")), torch.randn(100, 64))
-        quietly(loss.backward)
+        loss, told = harness.told_by(torch.compile(Parts(), backend=backend("40%")), torch.randn(100, 64))
+        harness.told_by(loss.backward)
         small, large = cairn.torch.last_report().graphs
         self.assertGreater(small.baseline, TINY)
         self.assertGreater(small.promised, 0.4 * small.baseline)
@@ -132,7 +124,7 @@ class Evaluations(unittest.TestCase):
     def test_an_error_of_the_backward_pass_holds_nothing_of_the_forward_pass(self):
         """After the error has been handled, no values of the forward pass stay in memory."""
         compiled = torch.compile(Mlp(layers=8, width=300).eval(), backend=backend("10%"))
-        loss, _ = quietly(compiled, torch.randn(100, 300))
+        loss, _ = harness.told_by(compiled, torch.randn(100, 300))
         saved = [reference for reference, _ in next(iter(together._open)).storages.values()]
         self.assertFalse(any(reference.expired() for reference in saved))
         try:  # assertRaises would clear the frames

@@ -3,7 +3,6 @@ less memory."""
 
 import unittest
 import unittest.mock
-import warnings
 
 import cairn
 import cairn.torch
@@ -117,8 +116,7 @@ class Replayed(unittest.TestCase):
         state = torch.get_rng_state()
         for budget in budgets:
             with self.subTest(budget=budget):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", cairn.torch.CairnWarning)
+                with harness.cairn_warnings("error"):
                     step = harness.train(model, inputs, backend(budget), **options)
                 self.assertTrue(torch.equal(torch.get_rng_state(), state))
                 self.assertEqual(harness.same(reference, step), "")
@@ -230,9 +228,8 @@ class Replayed(unittest.TestCase):
 
         for model, inputs in ((Noise(layers=2), (torch.randn(200, 64),)), harness.gpt()):
             for body in (three, twice_forward):
-                with self.subTest(model=type(model).__name__, body=body.__name__), warnings.catch_warnings():
-                    warnings.simplefilter("ignore", cairn.torch.CairnWarning)  # about gradients that are accumulated
-                    gradients, drawn = [], []
+                with self.subTest(model=type(model).__name__, body=body.__name__), harness.cairn_warnings("ignore"):
+                    gradients, drawn = [], []  # a warning is about gradients that are accumulated
                     for chosen in (harness.unscheduled(), backend("60%")):
                         found.clear()
                         gradients.append(harness.gradients_after(model, inputs, chosen, body))

@@ -54,12 +54,10 @@ def gradients(model, inputs, backend, body, **options):
     """Calls ``body`` with the results of the model. Returns (gradients, texts of CairnWarnings)."""
     torch._dynamo.reset()
     model.zero_grad()
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", cairn.torch.CairnWarning)
+    with harness.told() as told:
         compiled = torch.compile(model, backend=backend, **options)
         body(compiled(*inputs))
-    found = [None if p.grad is None else p.grad.clone() for p in model.parameters()]
-    return found, [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
+    return [None if p.grad is None else p.grad.clone() for p in model.parameters()], told
 
 
 class Given(unittest.TestCase):
@@ -77,8 +75,7 @@ class Given(unittest.TestCase):
                 torch._dynamo.reset()
                 chosen = backend("100%")
                 compiled = torch.compile(model, backend=chosen)
-                with warnings.catch_warnings(record=True) as told:
-                    warnings.simplefilter("always", cairn.torch.CairnWarning)
+                with harness.told() as told:
                     for way in (first, then):
                         model.zero_grad()
                         compiled(x).backward(ways[way]())
@@ -88,7 +85,7 @@ class Given(unittest.TestCase):
                         result.backward(ways[then]())
                 del result
                 really = trace.at_peak({p.grad.untyped_storage().data_ptr() for p in model.parameters()})[0]
-                self.assertRegex(str(told[0].message), "gradients of results are laid out in another way")
+                self.assertRegex(told[0], "gradients of results are laid out in another way")
                 self.assertGreaterEqual(chosen.report.promised, really)
                 # The promise counts a copied gradient until the pass ends, but autograd frees it after its last use.
                 copied = 0 if then == "a part" else x.nbytes

@@ -4,7 +4,6 @@ import os
 import tempfile
 import unittest
 import unittest.mock
-import warnings
 
 import cairn.torch
 import harness
@@ -88,13 +87,11 @@ class Together(unittest.TestCase):
     def run_steps(self, step, model):
         """Runs three steps. Returns (report, texts of warnings, the measured bytes of the third step)."""
         model.zero_grad()
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", cairn.torch.CairnWarning)
+        with harness.told() as told:
             for _ in range(2):
                 step()
                 model.zero_grad()
             really = measured(step, model.parameters())
-        told = [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
         return cairn.torch.last_report(), told, really
 
     def assert_promised(self, report, really):
@@ -221,8 +218,7 @@ class Together(unittest.TestCase):
         """Forward passes of evaluations with gradients, and of losses that were dropped, are not counted for ever."""
         model = torch.nn.Sequential(*[Layer() for _ in range(3)], Loss())
         compiled = torch.compile(model, backend=backend("90%"))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("error"):
             for _ in range(3):
                 compiled(self.x)
             kept = [compiled(self.x).detach() for _ in range(3)]
@@ -244,8 +240,7 @@ class Together(unittest.TestCase):
         model = torch.nn.Sequential(*[Layer() for _ in range(3)], Loss())
         compiled = torch.compile(model, backend=backend("100%", measure=False))
         loss = compiled(self.x)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("ignore"):
             loss.backward(retain_graph=True)
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "runs again while"):
             compiled(self.x)
@@ -406,8 +401,7 @@ def split_by_ddp(rank, folder):
             Halves(layers=8, layer=lambda: Layer(128), broken=False), bucket_cap_mb=1)
         compiled = torch.compile(model, backend=backend("100%"))
         x = torch.randn(256, 128)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", cairn.torch.CairnWarning)
+        with harness.told() as told:
             for _ in range(2):
                 compiled(x).backward()
                 model.zero_grad()
@@ -415,8 +409,7 @@ def split_by_ddp(rank, folder):
         really = measured(lambda: compiled(x).backward(), model.parameters())
         found[split] = {
             "graphs": [g.promised for g in report.graphs], "promised": report.promised, "measured": report.measured,
-            "kept": report.kept, "really": really,
-            "told": [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]}
+            "kept": report.kept, "really": really, "told": told}
     torch.save(found, os.path.join(folder, f"{rank}.pt"))
     dist.barrier()
     dist.destroy_process_group()

@@ -2,10 +2,10 @@
 passes."""
 
 import contextlib
-import warnings
 
 import cairn
 import cairn.torch
+import harness
 import torch
 from same_step import backend, linears
 from written_images import Images, OfImages
@@ -27,13 +27,12 @@ class WhatIsAround(OfImages):
             chosen = backend("min", measure=False)
             compiled, x = torch.compile(Images(), backend=chosen), torch.rand(64, 64)
             compiled(x).backward()  # compiled without a mode
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always", cairn.torch.CairnWarning)
+            with harness.told() as told:
                 with mode() if about_forward else contextlib.nullcontext():
                     loss = compiled(x)
                 with contextlib.nullcontext() if about_forward else mode():
                     loss.backward()
-            self.assertRegex(" ".join(str(w.message) for w in told), f"other modes that see operations .*{mode.__name__}")
+            self.assertRegex(" ".join(told), f"other modes that see operations .*{mode.__name__}")
 
     def test_what_hooks_keep_elsewhere_is_the_same(self):
         """If saved-tensor hooks return the same values, the gradients are the same, even if the hooks change the
@@ -77,8 +76,7 @@ class WhatIsAround(OfImages):
             return found
 
         for hooks, shared in ((True, False), (False, True)):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+            with harness.cairn_warnings("ignore"):
                 found = [step(chosen, hooks, shared) for chosen in ("aot_eager", backend("min", measure=False))]
             self.assertTrue(all(map(torch.equal, *found)), (hooks, shared))
 

@@ -2,10 +2,10 @@
 says, or if they have races."""
 
 import unittest
-import warnings
 
 import cairn
 import cairn.torch
+import harness
 import torch
 import torch.nn.functional as F
 from same_step import Same, backend, linears
@@ -49,8 +49,7 @@ class LayoutsOfKernels(Same):
         self.check_channels_last("copysign", False, random="replay")
 
     def test_layouts_that_are_not_measured(self):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("ignore"):
             for kind in ("channel_shuffle", "copysign"):
                 self.check_channels_last(kind, True, calibrate=False, measure=False)
 

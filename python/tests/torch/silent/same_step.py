@@ -2,7 +2,6 @@
 packages."""
 
 import unittest
-import warnings
 
 import cairn
 import cairn.torch
@@ -50,8 +49,7 @@ class Same(unittest.TestCase):
         log.clear()
         for budget in budgets:
             with self.subTest(budget=budget, **options):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", cairn.torch.CairnWarning)
+                with harness.cairn_warnings("error"):
                     step = self.within(model, inputs, budget, **options)
                 self.assertEqual(harness.same(reference, step), "")
                 self.assertTrue(torch.equal(torch.get_rng_state(), state))

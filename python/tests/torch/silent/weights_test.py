@@ -5,6 +5,7 @@ import warnings
 
 import cairn
 import cairn.torch
+import harness
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -109,8 +110,7 @@ class WeightsThatAreWritten(unittest.TestCase):
                 weight, other, strides = step("aot_eager", uses)
                 self.assertGreater(torch.signbit(weight[weight == 0]).sum(), 1000)
                 for budget in ("100%", "min"):
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                    with harness.cairn_warnings("ignore"):
                         now = step(backend(budget, measure=False), uses)
                     self.assertTrue(torch.equal(torch.signbit(now[0]), torch.signbit(weight)))
                     self.assertEqual(now[1] is None, other is None)
@@ -249,7 +249,6 @@ class BuffersThatAreWritten(OfImages):
         for last, apart in ((False, False), (False, True), (True, False), (True, True)):
             expected = found("aot_eager", last, apart)
             for budget in ("100%", "min"):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                with harness.cairn_warnings("ignore"):
                     now = found(backend(budget, measure=False), last, apart)
                 self.assertTrue(all(map(torch.equal, now, expected)), (last, apart, budget))

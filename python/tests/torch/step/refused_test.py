@@ -2,10 +2,10 @@
 
 import unittest
 import unittest.mock
-import warnings
 
 import cairn
 import cairn.torch
+import harness
 import torch
 from cairn.torch import _private
 from small_net import WORK, Net, adam, net, plain
@@ -189,8 +189,7 @@ class Refused(unittest.TestCase):
             optimizer.step()
             return loss.detach()
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("ignore"):
             self.refused("another part of the step still reads it", body)
 
     def test_a_step_under_autocast_of_an_optimizer_of_others(self):
@@ -359,10 +358,8 @@ class Refused(unittest.TestCase):
                 super().step(closure)
 
         for kind, expected in ((torch.optim.SGD, []), (torch.optim.AdamW, []), (Own, ["Own is not one of torch.optim"])):
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always")
+            with harness.told() as said:
                 cairn.torch.step(plain, optimizer=kind(Net().parameters(), lr=0.1))
-            said = [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
             self.assertEqual(len(said), len(expected), said)
             for text, part in zip(said, expected):
                 self.assertIn(part, text)

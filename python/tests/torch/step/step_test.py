@@ -1,7 +1,6 @@
 """Tests that a whole step becomes one graph, and that a graph can be traced without a step."""
 
 import unittest
-import warnings
 
 import cairn
 import cairn.torch
@@ -50,8 +49,7 @@ class Steps(unittest.TestCase):
         """Checks that each step returns and stores, bit for bit, the same as without Cairn."""
         returned, state = trained(make, steps=steps)
         for budget in budgets:
-            with self.subTest(budget=budget), warnings.catch_warnings():
-                warnings.simplefilter("error", cairn.torch.CairnWarning)
+            with self.subTest(budget=budget), harness.cairn_warnings("error"):
                 again, other = trained(make, budget, steps, **options)
                 self.assertEqual([torch.equal(a, b) for a, b in zip(returned, again)], [True] * steps)
                 self.assertEqual([torch.equal(a, b) for a, b in zip(state, other)], [True] * len(state))
@@ -326,10 +324,9 @@ class Steps(unittest.TestCase):
         torch.manual_seed(0)
         _, train_step, inputs, _ = make()
         step = cairn.torch.step(train_step, fallback=False, work_limit=WORK)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
+        with harness.told() as told:
             step(*inputs(0))
-        self.assertEqual([str(w.message) for w in told if "outside of the graph" in str(w.message)], [])
+        self.assertEqual([text for text in told if "outside of the graph" in text], [])
 
     def test_a_loss_outside_is_told(self):
         @torch.compiler.disable
@@ -359,11 +356,10 @@ class Steps(unittest.TestCase):
             torch.nn.functional.cross_entropy(model(x), y).backward()
 
         run = cairn.torch.step(train_step, "min", fallback=False, work_limit=1000)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", cairn.torch.CairnWarning)
+        with harness.told() as told:
             for _ in range(3):
                 run(torch.randn(8, 16), torch.randint(0, 4, (8,)))
-        self.assertEqual(sum("before the graph of this step" in str(w.message) for w in told), 1)
+        self.assertEqual(sum("before the graph of this step" in text for text in told), 1)
         self.assertIsNone(run.report.kept)
 
     def test_accumulation_into_replaced_parameters_is_told(self):
@@ -375,8 +371,7 @@ class Steps(unittest.TestCase):
             if number < 2:
                 model.load_state_dict({n: t.clone() for n, t in model.state_dict().items()}, assign=True)
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("error"):
             trained(self.net(body, change), "100%", steps=2)
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "accumulate=True"):
             trained(self.net(body, change), "100%", steps=3)
