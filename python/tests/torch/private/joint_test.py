@@ -12,7 +12,6 @@ class Joint(OfJointGraph):
         placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
         self.assertEqual([_private.is_primal(n) for n in placeholders], [True, False])
         self.assertEqual([_private.is_tangent(n) for n in placeholders], [False, True])
-        self.assertFalse(any(_private.is_backward_state(n) for n in placeholders))
 
     def test_sides(self):
         sides = [_private.is_backward(n) for n in self.graph.nodes if n.op == "call_function"]
