@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/formats/files.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/backend.h"
@@ -182,21 +181,14 @@ void bind_result(nb::module_& module) {
             return report::json_text(json);
           },
           "The object that `cairn run --json` prints, as text.")
-      .def(
-          "report",
-          [](const RunResult& r, nb::handle path) {
-            core::write_file(path_of(path),
-                             report::run_page(r.task.problem, *r.backend, r.decision, r.result, r.tradeoffs()));
-          },
-          "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
-          "Writes the HTML page of `cairn run --report`.")
-      .def(
-          "trace",
-          [](const RunResult& r, nb::handle path) {
-            core::write_file(path_of(path), report::run_trace(r.task.problem.graph, r.decision, r.result));
-          },
-          "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
-          "Writes a Chrome/Perfetto trace with measured times.")
+      .def("report", file_of<RunResult>([](const RunResult& r) {
+             return report::run_page(r.task.problem, *r.backend, r.decision, r.result, r.tradeoffs());
+           }),
+           "path"_a, kReport, "Writes the HTML page of `cairn run --report`.")
+      .def("trace", file_of<RunResult>([](const RunResult& r) {
+             return report::run_trace(r.task.problem.graph, r.decision, r.result);
+           }),
+           "path"_a, kTrace, "Writes a Chrome/Perfetto trace with measured times.")
       .def("__str__", [](const RunResult& r) { return report::run_table(r.outcome()); })
       .def("__repr__", [](const RunResult& r) {
         const auto& after = r.result.scheduled_run.report;
