@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-from solvers_table import run  # noqa: E402
+from table_rows import print_head, print_row, run  # noqa: E402
 
 GRAPHS = {
     "G1": ("RL G1", "random_layered_n100_*.json"),
@@ -71,8 +71,7 @@ def main():
     parser.add_argument("--c", type=int, default=2)
     parser.add_argument("--only", default=",".join(GRAPHS))
     args = parser.parse_args()
-    print("| " + " | ".join(COLUMNS) + " |")
-    print("| " + " | ".join(["---"] * len(COLUMNS)) + " |")
+    print_head(COLUMNS)
     with tempfile.TemporaryDirectory() as folder:
         for key in args.only.split(","):
             if key not in GRAPHS:
@@ -82,8 +81,7 @@ def main():
             if not paths:
                 sys.exit(f"{args.data}: no file {pattern}")
             for published in PUBLISHED[key]:
-                cells = row(args, name, paths[0], published, os.path.join(folder, "s.json"))
-                print("| " + " | ".join(cells) + " |", flush=True)
+                print_row(row(args, name, paths[0], published, os.path.join(folder, "s.json")))
 
 
 if __name__ == "__main__":

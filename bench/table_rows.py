@@ -1,0 +1,30 @@
+"""What the scripts of this folder share: the command's answers, and tables in Markdown."""
+import json
+import os
+import subprocess
+import sys
+
+# A schedule that an earlier run stored would help a later one.
+os.environ["CAIRN_CACHE"] = "/dev/null"
+
+
+def run(command):
+    """Returns the exit code and the printed object of a command with --json."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        return done.returncode, json.loads(done.stdout)
+    except json.JSONDecodeError:
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def graph_name(path):
+    return os.path.basename(path).removesuffix(".json").removesuffix(".log")
+
+
+def print_row(cells):
+    print("| " + " | ".join("-" if cell is None else str(cell) for cell in cells) + " |", flush=True)
+
+
+def print_head(columns):
+    print_row(columns)
+    print_row(["---"] * len(columns))
