@@ -184,17 +184,8 @@ class Replayed(unittest.TestCase):
         self.check(DrawsInBackward(), (torch.randn(400, 64),))
 
     def test_under_autocast(self):
-        class Amp(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.inner = Masks()
-
-            def forward(self, x):
-                with torch.autocast("cpu", dtype=torch.bfloat16):
-                    return self.inner(x)
-
         torch.manual_seed(0)
-        self.check(Amp(), (torch.randn(512, 64),))
+        self.check(harness.Amp(Masks()), (torch.randn(512, 64),))
 
     def test_without_gradients(self):
         torch.manual_seed(0)

@@ -22,13 +22,12 @@ def backend(budget="min", **options):
 class Causal(torch.nn.Module):
     """A model that returns its loss and its logits, as transformers' language models do."""
 
-    def __init__(self, vocabulary=2000, width=32, tied=True):
+    def __init__(self, vocabulary=2000, width=32):
         super().__init__()
         self.tokens = torch.nn.Embedding(vocabulary, width)
         self.blocks = torch.nn.ModuleList(harness.Block(width, 4, 0.0) for _ in range(2))
         self.norm, self.head = torch.nn.LayerNorm(width), torch.nn.Linear(width, vocabulary, bias=False)
-        if tied:
-            self.head.weight = self.tokens.weight
+        self.head.weight = self.tokens.weight
 
     def forward(self, tokens):
         x = self.tokens(tokens)
@@ -180,16 +179,7 @@ class Logits(unittest.TestCase):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
 
     def test_mixed_precision(self):
-        class Amp(torch.nn.Module):
-            def __init__(self, inner):
-                super().__init__()
-                self.inner = inner
-
-            def forward(self, tokens):
-                with torch.autocast("cpu", dtype=torch.bfloat16):
-                    return self.inner(tokens)
-
-        model = Amp(self.model)
+        model = harness.Amp(self.model)
         report = self.check(lambda out: out["loss"].backward(), model)
         counted = self.check(lambda out: out["loss"].backward(), model, differentiated="all")
         self.assertLess(report.graphs[0].baseline, counted.graphs[0].baseline)
@@ -224,7 +214,6 @@ class Logits(unittest.TestCase):
         inputs = (torch.randn(32, 64),)
         for body in (lambda out: out[0].backward(), lambda out: (out[0] + out[2].sum()).backward(), lambda out: out[4].backward(),
                      lambda out: (out[0] + out[1].sum() + out[3].cos().sum()).backward()):
-            expected, _ = gradients(Several(), inputs, harness.unscheduled(), body)
             model = Several()
             expected, _ = gradients(model, inputs, harness.unscheduled(), body)
             found, _ = gradients(model, inputs, backend(), body)
