@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from table_rows import graph_name, print_head, print_row, run
+from table_rows import graph_name, need, print_head, print_row, run
 
 SOLVERS = ["none", "tw", "auto"]
 BUDGETS = ["100%", "70%", "50%", "35%"]
@@ -71,10 +71,8 @@ class Table:
         if self.args.plan_time_limit:
             command += ["--time-limit", self.args.plan_time_limit]
         start = time.monotonic()
-        code, plan = run(command)
+        plan = need(command)
         seconds = time.monotonic() - start
-        if code != 0:
-            sys.exit(f"{' '.join(command)}: {plan['error']}")
         planned = plan["planned_bytes"]
         bound = plan["proved_bytes"]
         max_live = plan["lower_bound_bytes"]
@@ -108,7 +106,7 @@ def main():
     parser.add_argument("--plan-time-limit", help="of each plan")
     parser.add_argument("--all", action="store_true", help="a row for every plan")
     args = parser.parse_args()
-    models = [m["name"] for m in run([args.cairn, "models", "--json"])[1]["models"]]
+    models = [m["name"] for m in need([args.cairn, "models", "--json"])["models"]]
     if args.models is not None:
         models = [m for m in args.models.split(",") if m]
     with tempfile.TemporaryDirectory() as scratch:

@@ -9,12 +9,24 @@ os.environ["CAIRN_CACHE"] = "/dev/null"
 
 
 def run(command):
-    """Returns the exit code and the printed object of a command with --json."""
+    """Returns the exit code and the printed object of a command with --json. Ends the script if the command was used
+    in a wrong way."""
     done = subprocess.run(command, capture_output=True, text=True)
     try:
-        return done.returncode, json.loads(done.stdout)
+        answer = json.loads(done.stdout)
     except json.JSONDecodeError:
         sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+    if done.returncode == 2:
+        sys.exit(f"{' '.join(command)}: {answer['error']}")
+    return done.returncode, answer
+
+
+def need(command):
+    """Returns the printed object of a command with --json. Ends the script if the command fails."""
+    code, answer = run(command)
+    if code != 0:
+        sys.exit(f"{' '.join(command)}: {answer['error']}")
+    return answer
 
 
 def graph_name(path):

@@ -25,7 +25,7 @@ import tempfile
 from xml.sax.saxutils import escape
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-from table_rows import print_head, print_row, run  # noqa: E402
+from table_rows import need, print_head, print_row, run  # noqa: E402
 
 GIB = 2.0**30
 FFN = ["ffn", "--batch", "4096"]
@@ -63,10 +63,7 @@ class Bench:
     def graph(self, model):
         """Writes a model's graph. Returns its file, nodes, edges, and the bytes of NoRemat."""
         path = os.path.join(self.folder, "-".join(model) + ".json")
-        command = [self.cairn, "model", *model, "--granularity", "op", "--unit-cost", "-o", path, "--json"]
-        code, answer = run(command)
-        if code != 0:
-            sys.exit(f"{' '.join(command)}: {answer['error']}")
+        answer = need([self.cairn, "model", *model, "--granularity", "op", "--unit-cost", "-o", path, "--json"])
         return Graph(self, path, answer["nodes"], answer["edges"], answer["baseline_peak_bytes"])
 
 
@@ -80,8 +77,6 @@ class Graph:
         command = [self.bench.cairn, "solve", self.path, "--solver", solver, "--time-limit", self.bench.time_limit,
                    "--peak-only", "--json", "-o", schedule, *more]
         code, answer = run(command)
-        if code == 2:
-            sys.exit(f"{' '.join(command)}: {answer['error']}")
         if code != 0:
             return None
         if run([self.bench.cairn, "plan", self.path, schedule, "--json", "--time-limit", "1s"])[0] != 0:
@@ -91,20 +86,15 @@ class Graph:
     def width(self):
         """Returns the least width found of a tree decomposition, and the proved lower bound."""
         path = os.path.join(self.bench.folder, "decomposition.td")
-        code, answer = run([self.bench.cairn, "info", self.path, "--td", path, "--time-limit", "10s", "--json"])
-        if code != 0:
-            sys.exit(f"{self.path}: {answer['error']}")
+        answer = need([self.bench.cairn, "info", self.path, "--td", path, "--time-limit", "10s", "--json"])
         return answer["treewidth_upper"], answer["treewidth_lower"]
 
     def sweep(self, clean=False):
         """Returns the points of TWRemat(k) by descending k. With `clean`, also gives the lengths after cleaning up."""
         command = [self.bench.cairn, "solve", self.path, "--solver", "tw", "--option", f"retain={int(clean)}", "--json",
                    "--sweep", os.path.join(self.bench.folder, "curve.csv"), "--time-limit", self.bench.time_limit]
-        code, answer = run(command)
-        if code != 0:
-            sys.exit(f"{' '.join(command)}: {answer['error']}")
         points = []
-        for row in answer["points"]:
+        for row in need(command)["points"]:
             if row["steps"]:
                 cleaned_up = row["retained_steps"] and row["retained_steps"] / self.nodes
                 points.append(Point(row["peak_bytes"], row["steps"] / self.nodes, row["k"], cleaned_up))
