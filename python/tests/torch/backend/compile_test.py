@@ -438,13 +438,11 @@ class Sizes(Fresh):
             self.assertRegex(text, "promised a peak of .*, measured")
 
     def test_what_grows_when_a_marked_size_shrinks_is_not_planned(self):
-        torch._dynamo.reset()
         compiled = torch.compile(lambda x: torch.cat([x, torch.zeros(100 - x.shape[0], 16)]).mul(2).sum(), backend=backend())
         x = torch.randn(8, 16, requires_grad=True)
         torch._dynamo.mark_dynamic(x, 0, min=2, max=64)
         _, told = harness.told_by(lambda: compiled(x).backward())
         self.assertRegex(told[0], "without a budget.* marked dynamic makes something larger when it is smaller")
-
 
     def test_smaller_sizes_that_need_more_scratch_are_measured(self):
         """A resize to a fixed size needs its second pass, and the buffer of it, only for other sizes."""
@@ -492,7 +490,6 @@ class Sizes(Fresh):
         model = torch.nn.Linear(32, 64)
         chosen = backend("min")
         compiled = torch.compile(lambda x: model(x).std(0).sum(), backend=chosen)
-        torch._dynamo.reset()
         for rows in (64, 3, 17):
             x = torch.randn(rows, 32)
             torch._dynamo.mark_dynamic(x, 0, min=2, max=64)
@@ -511,7 +508,6 @@ class Sizes(Fresh):
         def function(x):
             return sum(torch.func.jvp(lambda a: (a @ weight).tanh().exp(), (x,), (torch.ones_like(x),))).sum()
 
-        torch._dynamo.reset()
         torch.compile(function, backend=backend("100%", fallback=False))(torch.randn(64, 64, requires_grad=True)).backward()
 
 

@@ -120,7 +120,6 @@ class Evaluations(unittest.TestCase):
         self.assertEqual(small.budget, large.budget)
         self.assertTrue(small.met)
 
-
     def test_an_error_of_the_backward_pass_holds_nothing_of_the_forward_pass(self):
         """After the error has been handled, no values of the forward pass stay in memory."""
         compiled = torch.compile(Mlp(layers=8, width=300).eval(), backend=backend("10%"))

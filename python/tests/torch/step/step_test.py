@@ -221,10 +221,7 @@ class Steps(unittest.TestCase):
         self.check(make)
 
     def test_autocast_and_a_gradient_scaler(self):
-        def make():
-            model, step, inputs, _ = self.net(self.body_of_autocast)()
-            return model, step, inputs, nothing
-
+        make = self.net(self.body_of_autocast)
         losses, _ = trained(make, "75%")
         plain, _ = trained(make)
         for loss, other in zip(losses, plain):  # tracing rounds at other places, as with aot_eager
