@@ -4,6 +4,7 @@ gradients and buffers as without one, and must stay within the promised bytes.""
 import contextlib
 import copy
 import dataclasses
+import unittest
 import warnings
 
 import torch
@@ -102,6 +103,17 @@ class Amp(torch.nn.Module):
     def forward(self, *inputs):
         with torch.autocast(inputs[0].device.type, dtype=torch.bfloat16):
             return self.inner(*inputs)
+
+
+# --- Tests
+
+
+class Fresh(unittest.TestCase):
+    """A test that begins without compiled code, and draws the same random numbers in every run."""
+
+    def setUp(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
 
 
 # --- Steps

@@ -26,7 +26,7 @@ def backend(budget, **options):
     return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
 
 
-class Budgets(unittest.TestCase):
+class Budgets(harness.Fresh):
     """Every budget is kept, and no result changes."""
 
     def check(self, model, inputs, budgets, parts=1, **options):
@@ -51,12 +51,10 @@ class Budgets(unittest.TestCase):
         return reference
 
     def test_transformer_with_dropout_and_a_shared_weight(self):
-        torch.manual_seed(0)
         reference = self.check(*harness.gpt(), ["60%", "min"])
         self.assertGreaterEqual(reference.peak, cairn.torch.last_report().graphs[0].promised)
 
     def test_batch_norm_and_its_buffers(self):
-        torch.manual_seed(0)
         self.check(*harness.cnn(), ["60%", "min"])
 
     def test_a_result_that_the_tracer_has_behind_the_backward_pass(self):
@@ -71,7 +69,6 @@ class Budgets(unittest.TestCase):
                     x = torch.nn.functional.feature_alpha_dropout(torch.selu(layer(x))[None], 0.3, self.training)[0]
                 return x.square().mean(), x.detach()
 
-        torch.manual_seed(0)
         self.check(Normal(), (torch.randn(64, 16),), ["60%", "min"], loss_of=lambda out: out[0])
 
     def test_graph_break_in_the_middle(self):
@@ -90,7 +87,6 @@ class Budgets(unittest.TestCase):
                 torch._dynamo.graph_break()
                 return self.second(x).square().mean()
 
-        torch.manual_seed(0)
         self.check(Broken(), (torch.randn(2, 3, 16, 16),), [1_000_000, "min"], parts=2)
 
     def test_a_view_of_a_buffer_that_is_written(self):
@@ -108,16 +104,13 @@ class Budgets(unittest.TestCase):
                 self.mean.mul_(0.5).add_(x.detach().mean(0) + 1)
                 return x.square().mean()
 
-        torch.manual_seed(0)
         self.check(Centered(), (torch.randn(100, 64),), ["70%", "min"])
 
     def test_loss_outside_of_the_model(self):
-        torch.manual_seed(0)
         model = torch.nn.Sequential(*[m for _ in range(5) for m in (torch.nn.Linear(64, 64), torch.nn.GELU())])
         self.check(model, (torch.randn(100, 64),), ["100%", "80%"], loss_of=lambda out: out.square().mean())
 
     def test_autocast(self):
-        torch.manual_seed(0)
         self.check(harness.Amp(harness.gpt()[0]), harness.gpt()[1], ["70%", "min"])
 
     def test_norms_of_16_bits(self):
@@ -143,7 +136,6 @@ class Budgets(unittest.TestCase):
                     self.assertEqual(graph.measured, graph.promised)
 
     def test_dynamic_shapes(self):
-        torch.manual_seed(0)
         model, inputs = harness.gpt()
         self.check(model, inputs, ["70%", "min"], dynamic=True)
 
@@ -155,23 +147,18 @@ class Budgets(unittest.TestCase):
                     x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
                 return torch.nn.functional.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
 
-        torch.manual_seed(0)
         self.check(Inner(dropout=0.0), harness.gpt()[1], ["70%", "min"])
 
     def test_another_shape_is_another_graph(self):
-        torch.manual_seed(0)
         model, inputs = harness.gpt()
-        torch._dynamo.reset()
         compiled = torch.compile(model, backend=backend("70%"), dynamic=False)
         compiled(*inputs).backward()
         compiled(*(i[:2] for i in inputs)).backward()
         self.assertEqual(len(cairn.torch.last_report().graphs), 2)
 
     def test_without_gradients(self):
-        torch.manual_seed(0)
         model, inputs = harness.cnn()
         model.eval()
-        torch._dynamo.reset()
         with torch.no_grad():
             expected = model(*inputs)
             found = torch.compile(model, backend=backend("min"))(*inputs)
@@ -184,7 +171,6 @@ class Budgets(unittest.TestCase):
             for _ in range(3):
                 compiled(*inputs).backward()
 
-        torch.manual_seed(0)
         model, inputs = harness.cnn()
         expected = harness.gradients_after(model, inputs, harness.unscheduled(), thrice)
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "accumulate=True"):
@@ -192,10 +178,8 @@ class Budgets(unittest.TestCase):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
 
     def test_accumulated_gradients_count(self):
-        torch.manual_seed(0)
         model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(128, 128), torch.nn.GELU())])
         x = torch.randn(32, 128)
-        torch._dynamo.reset()
         with harness.cairn_warnings("error"):
             compiled = torch.compile(model, backend=backend("min", accumulate=True))
             compiled(x).sum().backward()
@@ -208,7 +192,6 @@ class Budgets(unittest.TestCase):
         self.assertLessEqual(trace.peak, graph.promised + 64)  # 64 bytes for the sum of the model's results
 
     def test_batch_norm_under_autocast(self):
-        torch.manual_seed(0)
         self.check(harness.Amp(harness.cnn()[0]), harness.cnn()[1], ["70%", "min"])
 
     def test_gradients_that_are_laid_out_otherwise_are_copied(self):
@@ -223,7 +206,6 @@ class Budgets(unittest.TestCase):
                 x = self.norm(self.convs[0](x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
                 return self.convs[1](x).square().mean()
 
-        torch.manual_seed(0)
         model = Patches()
         self.check(model, (torch.randn(2, 3, 16, 16),), ["100%", "min"])
         self.assertGreaterEqual(cairn.torch.last_report().promised, 160 * 80 * 2 * 2 * 4)
@@ -260,9 +242,7 @@ class Budgets(unittest.TestCase):
             self.assertEqual(parameter.grad.data_ptr() == address, expected, (shape, order, gap))
 
     def test_a_plan_for_any_size_holds_up_to_its_own(self):
-        torch.manual_seed(0)
         model, _ = harness.gpt()
-        torch._dynamo.reset()
         compiled = torch.compile(model, backend=backend("70%"), dynamic=True)
         for batch, graphs in ((4, 1), (3, 1), (6, 2), (5, 2)):
             tokens = torch.randint(0, 200, (batch, 32))
@@ -273,9 +253,8 @@ class Budgets(unittest.TestCase):
         self.assertLess(smaller.promised, larger.promised)
 
 
-class Reports(unittest.TestCase):
+class Reports(harness.Fresh):
     def test_says_what_was_recomputed_and_where(self):
-        torch.manual_seed(0)
         model, inputs = harness.gpt()
         harness.train(model, inputs, backend("50%"))
         graph = cairn.torch.last_report().graphs[0]
@@ -290,7 +269,6 @@ class Reports(unittest.TestCase):
             self.assertIn(word, text)
 
     def test_a_schedule_comes_from_the_cache_the_second_time(self):
-        torch.manual_seed(0)
         model, inputs = harness.gpt(batch=3)
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
             first = harness.train(model, inputs, backend("60%"))
@@ -302,7 +280,6 @@ class Reports(unittest.TestCase):
             self.assertEqual(harness.same(first, second), "")
 
     def test_a_solver_that_is_named_takes_no_schedule_of_others(self):
-        torch.manual_seed(0)
         model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(48, 48), torch.nn.GELU())])
         for solver, recomputes in (("auto", True), ("order", False)):
             torch._dynamo.reset()
@@ -322,7 +299,6 @@ class Reports(unittest.TestCase):
         def once():
             harness.gradients_after(model, inputs, backend("90%", work_limit=1000), lambda compiled, x: compiled(*x).backward())
 
-        torch.manual_seed(0)
         model, inputs = harness.cnn(layers=2)
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
             once()
@@ -357,9 +333,7 @@ class Reports(unittest.TestCase):
 
     def test_a_broken_promise_names_the_operation(self):
         """Without calibration, the scratch of convolutions is unknown, so the promise is broken."""
-        torch.manual_seed(0)
         model, inputs = harness.cnn(batch=2)
-        torch._dynamo.reset()
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "promised a peak of .* measured .* at aten::convolution"):
             torch.compile(model, backend=backend("40%", calibrate=False, seed=5))(*inputs).backward()
         graph = cairn.torch.last_report().graphs[0]
@@ -367,11 +341,9 @@ class Reports(unittest.TestCase):
         self.assertIn("convolution", graph.broken_by)
 
 
-class BadInput(unittest.TestCase):
+class BadInput(harness.Fresh):
     def test_a_budget_that_cannot_be_met_says_which_can(self):
-        torch.manual_seed(0)
         model, inputs = harness.gpt()
-        torch._dynamo.reset()
         with self.assertRaises(cairn.torch.InfeasibleError) as caught:
             torch.compile(model, backend=backend(1000))(*inputs)
         self.assertIsInstance(caught.exception, cairn.InfeasibleError)
@@ -395,7 +367,6 @@ class BadInput(unittest.TestCase):
                 torch._dynamo.graph_break()
                 return x.exp().mean()
 
-        torch.manual_seed(0)
         harness.train(WithLoss(), (torch.randn(50, 64),), backend("75%"))
         large, small = cairn.torch.last_report().graphs
         self.assertEqual(small.budget, large.budget)
@@ -444,7 +415,6 @@ class BadInput(unittest.TestCase):
                 torch._dynamo.graph_break()
                 return self.lin(x).sum()
 
-        torch._dynamo.reset()
         chosen = cairn.torch.backend("60%")
         with unittest.mock.patch(PARTITION, side_effect=NotImplementedError("an operation that cannot be")):
             with harness.told() as told:
@@ -497,7 +467,6 @@ class BadInput(unittest.TestCase):
 
     def test_a_graph_that_cannot_be_scheduled_runs_and_says_so(self):
         model, inputs = harness.gpt()
-        torch._dynamo.reset()
         chosen = cairn.torch.backend("60%", work_limit=WORK)
         with unittest.mock.patch(PARTITION, side_effect=RuntimeError("no such operation")):
             with self.assertWarnsRegex(cairn.torch.CairnWarning, "without a budget.*no such operation"):
@@ -505,9 +474,7 @@ class BadInput(unittest.TestCase):
         self.assertIsNotNone(model.tokens.weight.grad)
 
     def test_double_backward_is_refused(self):
-        torch.manual_seed(0)
         model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
-        torch._dynamo.reset()
         x = torch.randn(3, 4, requires_grad=True)
         out = torch.compile(model, backend=backend("100%"))(x)
         with harness.told() as told:
@@ -522,7 +489,6 @@ class BadInput(unittest.TestCase):
             loss.backward(retain_graph=True)
             loss.backward()
 
-        torch.manual_seed(0)
         model, inputs = harness.cnn()
         expected = harness.gradients_after(model, inputs, harness.unscheduled(), twice)
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "is not measured"):

@@ -32,14 +32,7 @@ def run(program, **environment):
     return done.stdout, done.stderr.splitlines()
 
 
-class Fresh(unittest.TestCase):
-    """A test that begins without compiled graphs."""
-
-    def setUp(self):
-        torch._dynamo.reset()
-
-
-class Fallback(Fresh):
+class Fallback(harness.Fresh):
     """With fallback=True, the model runs whatever fails before its first run has ended."""
 
     def test_nested_tensors_that_are_jagged(self):
@@ -365,7 +358,7 @@ class Fallback(Fresh):
                 self.assertEqual(len(told), 1)
 
 
-class Options(Fresh):
+class Options(harness.Fresh):
     """mode= and options= of torch.compile are obeyed, or rejected with a message of one line."""
 
     def refused(self, regex, compiler="eager", **given):
@@ -396,7 +389,7 @@ class Options(Fresh):
         self.assertEqual(seen, [{"max_fusion_size": 4}])
 
 
-class Sizes(Fresh):
+class Sizes(harness.Fresh):
     """torch._dynamo.mark_dynamic works."""
 
     def setUp(self):
@@ -486,7 +479,6 @@ class Sizes(Fresh):
 
     def test_numbers_that_come_of_a_marked_size_by_division(self):
         """A variance divides by the size minus one. This must not make the size a constant."""
-        torch.manual_seed(0)
         model = torch.nn.Linear(32, 64)
         chosen = backend("min")
         compiled = torch.compile(lambda x: model(x).std(0).sum(), backend=chosen)
@@ -511,7 +503,7 @@ class Sizes(Fresh):
         torch.compile(function, backend=backend("100%", fallback=False))(torch.randn(64, 64, requires_grad=True)).backward()
 
 
-class Limits(Fresh):
+class Limits(harness.Fresh):
     """If the limit of recompilations is reached, a CairnWarning says so."""
 
     def told_of(self, chosen):

@@ -40,13 +40,9 @@ class Mlp(torch.nn.Module):
         return x.square().mean() if self.loss else x
 
 
-class Evaluations(unittest.TestCase):
+class Evaluations(harness.Fresh):
     """An evaluation before training (Lightning's sanity check, ``eval_on_start``) takes the least budget that works if
     it cannot meet the share."""
-
-    def setUp(self):
-        torch.manual_seed(0)
-        torch._dynamo.reset()
 
     def test_an_evaluation_first_then_training(self):
         model = Mlp()

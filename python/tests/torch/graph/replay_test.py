@@ -106,7 +106,7 @@ class Attention(torch.nn.Module):
         return x.square().mean()
 
 
-class Replayed(unittest.TestCase):
+class Replayed(harness.Fresh):
     """Every budget is kept, and no result changes, although masks and noise are drawn again."""
 
     def check(self, model, inputs, budgets=("70%", "min"), replays=True, **options):
@@ -127,20 +127,16 @@ class Replayed(unittest.TestCase):
         self.assertTrue(not replays or any(name.startswith(RANDOM) for name in again), again)
 
     def test_transformer_with_dropout(self):
-        torch.manual_seed(0)
         self.check(*harness.gpt(batch=8, length=64), replays=False)
 
     def test_sizes_that_are_symbolic(self):
         """With symbolic sizes, masks are drawn from the input."""
-        torch.manual_seed(0)
         self.check(Masks(layers=6), (torch.randn(512, 64),), dynamic=True)
 
     def test_noise_and_several_kinds_of_dropout(self):
-        torch.manual_seed(0)
         self.check(Noise(), (torch.randn(300, 64),))
 
     def test_attention(self):
-        torch.manual_seed(0)
         self.check(Attention(), (torch.randn(4, 48, 32),), replays=False)
 
     def test_before_every_use(self):
@@ -162,7 +158,6 @@ class Replayed(unittest.TestCase):
             solved.steps = steps
             return solved, report
 
-        torch.manual_seed(0)
         for model, inputs in (harness.gpt(batch=8, length=64), (Noise(), (torch.randn(300, 64),)),
                               (Attention(), (torch.randn(4, 48, 32),)), (DrawsInBackward(), (torch.randn(400, 64),))):
             with self.subTest(model=type(model).__name__):
@@ -176,21 +171,16 @@ class Replayed(unittest.TestCase):
                 self.assertEqual(harness.same(reference, step), "")
 
     def test_read_long_after(self):
-        torch.manual_seed(0)
         self.check(Early(), (torch.randn(400, 64),), ("90%", "min"))
 
     def test_drawn_in_the_backward_pass(self):
-        torch.manual_seed(0)
         self.check(DrawsInBackward(), (torch.randn(400, 64),))
 
     def test_under_autocast(self):
-        torch.manual_seed(0)
         self.check(harness.Amp(Masks()), (torch.randn(512, 64),))
 
     def test_without_gradients(self):
-        torch.manual_seed(0)
         model, x = Masks(), torch.randn(200, 64)
-        torch._dynamo.reset()
         with torch.no_grad():
             torch.manual_seed(5)
             expected, state = model(x), torch.get_rng_state()
@@ -251,7 +241,6 @@ class Replayed(unittest.TestCase):
         self.assertIn("dropout_mask", [item.operation for item in cairn.torch.last_report().graphs[0].recomputed])
 
     def test_less_than_with_masks_that_are_kept(self):
-        torch.manual_seed(0)
         model, inputs = Masks(), (torch.randn(512, 64),)
         promised = {}
         for random in ("keep", "replay"):

@@ -78,10 +78,9 @@ def measured(step, parameters=()):
     return trace.at_peak(grads)[0]
 
 
-class Together(unittest.TestCase):
+class Together(harness.Fresh):
     def setUp(self):
-        torch.manual_seed(0)
-        torch._dynamo.reset()
+        super().setUp()
         self.x = torch.randn(64, 64)
 
     def run_steps(self, step, model):
@@ -308,8 +307,6 @@ class Together(unittest.TestCase):
                     x = harness.Square.apply(layer(x)).sin()
                 return x.mean()
 
-        torch.manual_seed(0)
-        torch._dynamo.reset()
         model, x, chosen = Model(), torch.randn(512, 64), backend("50%")
         compiled = torch.compile(model, backend=chosen)
         gradients = sum(p.numel() * 4 for p in model.parameters())

@@ -1,7 +1,6 @@
 """Tests that AOTAutograd still describes the inputs and results of its graphs, and says which of them are written."""
 
-import unittest
-
+import harness
 import torch
 from cairn.torch import _private
 from joint_graphs import OfJointGraph
@@ -20,7 +19,6 @@ class Written(OfJointGraph):
 
         linear = torch.nn.Linear(4, 4)
         backend = torch._dynamo.backends.common.aot_autograd(fw_compiler=lambda m, _: m, partition_fn=partition)
-        torch._dynamo.reset()
         torch.compile(lambda x: torch.linalg.solve(linear(x), x).sum(), backend=backend)(torch.eye(4)[None].expand(3, 4, 4))
         self.assertEqual(sorted(found), [(4,), (4, 4)])
         found.clear()
@@ -51,7 +49,6 @@ class Written(OfJointGraph):
             of_results.extend((i, _private.argument_of(d, inputs_given)) for i, d in _private.written_inputs(joint.graph, 2))
             return torch._functorch.partitioners.default_partition(joint, inputs, **options)
 
-        torch._dynamo.reset()
         backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition,
                                         keep_inference_input_mutations=False)
         torch.compile(Count(), backend=backend)().backward()
@@ -75,7 +72,6 @@ class Written(OfJointGraph):
                 unseen.mul_(4)
             return (x * seen * leaf * unseen).sum()
 
-        torch._dynamo.reset()
         backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition,
                                         keep_inference_input_mutations=False)
         x, leaf = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
@@ -97,7 +93,6 @@ class Written(OfJointGraph):
             unseen.mul_(2)
             return (x * kept).sum()
 
-        torch._dynamo.reset()
         backend = _private.aot_autograd(fw_compiler=forward, bw_compiler=lambda m, _: _private.boxed(m),
                                         partition_fn=torch._functorch.partitioners.default_partition,
                                         keep_inference_input_mutations=False)
@@ -109,7 +104,7 @@ class Written(OfJointGraph):
         _private.hide_writes()  # does nothing if no graph is being compiled
 
 
-class Positions(unittest.TestCase):
+class Positions(harness.Fresh):
     def test_input_position(self):
         given = [n.meta.get("desc") for n in self.traced().graph.nodes if n.op == "placeholder"]
         self.assertEqual([_private.input_position(d) for d in given], [0, 1, None])
@@ -125,7 +120,6 @@ class Positions(unittest.TestCase):
             return torch._functorch.partitioners.default_partition(joint, inputs, num_fwd_outputs=options["num_fwd_outputs"])
 
         backend = torch._dynamo.backends.common.aot_autograd(fw_compiler=lambda m, _: m, partition_fn=partition)
-        torch._dynamo.reset()
         torch.compile(lambda x, y: (x * y).sum(), backend=backend)(x, y)
         self.assertEqual([position for position, _ in found[:3]], [0, 0, 1])
         self.assertTrue(all(one is other for (_, one), other in zip(found, (x.a, x.b, y))))
@@ -142,7 +136,6 @@ class Positions(unittest.TestCase):
         def compiler(module, inputs):
             return _private.boxed(module)
 
-        torch._dynamo.reset()
         backend = _private.aot_autograd(fw_compiler=compiler, bw_compiler=compiler, partition_fn=partition)
         torch.compile(lambda x, y: (x * y).sum(), backend=backend)(torch.ones(2, requires_grad=True), torch.ones(2))
         return found[0]
@@ -160,7 +153,6 @@ class Positions(unittest.TestCase):
             return _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=lambda m, _: _private.boxed(m),
                                          partition_fn=partition)(module, inputs)
 
-        torch._dynamo.reset()
         w = torch.ones(3, requires_grad=True)
         torch.compile(lambda x: (w.detach() + 1, x * 2, x.sum()), backend=backend)(w)
         self.assertEqual(found, [1, 2])

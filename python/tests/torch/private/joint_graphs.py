@@ -1,7 +1,6 @@
 """Traces a new joint graph of AOTAutograd for each test."""
 
-import unittest
-
+import harness
 import torch
 from cairn.torch import _private
 
@@ -19,10 +18,11 @@ def joint_graph(function, inputs):
     return found
 
 
-class OfJointGraph(unittest.TestCase):
+class OfJointGraph(harness.Fresh):
     """A test that has the joint graph of a small function."""
 
     def setUp(self):
+        super().setUp()
         x = torch.randn(4, 4, requires_grad=True)
         self.found = joint_graph(lambda x: [(x.sin() * x).sum()], [x])
         self.graph = self.found["joint"].graph

@@ -45,7 +45,6 @@ class Joint(OfJointGraph):
 
         chosen = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=backward,
                                        partition_fn=torch._functorch.partitioners.default_partition)
-        torch._dynamo.reset()
         with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
             loss = torch.compile(lambda x: x.exp().sin().sum(), backend=chosen)(torch.ones(3, requires_grad=True))
         loss.backward()
@@ -98,7 +97,6 @@ class Joint(OfJointGraph):
             policies.extend(_private.checkpoint_policy(n) for n in joint.graph.nodes if n.op == "call_function")
             return torch._functorch.partitioners.default_partition(joint, inputs, **options)
 
-        torch._dynamo.reset()
         backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition)
         checkpoint = torch.utils.checkpoint.checkpoint
         torch.compile(lambda x: checkpoint(torch.sin, x, use_reentrant=False).sum(), backend=backend)(

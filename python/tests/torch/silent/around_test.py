@@ -37,7 +37,6 @@ class WhatIsAround(OfImages):
     def test_what_hooks_keep_elsewhere_is_the_same(self):
         """If saved-tensor hooks return the same values, the gradients are the same, even if the hooks change the
         layout. If hooks return other values, there is a warning, or an error if they write an input."""
-        torch.manual_seed(0)
         model, x = Images(), torch.rand(64, 64).T
         expected = self.gradients(model, [x], None, lambda x: None)
 
@@ -114,8 +113,6 @@ class WhatIsAround(OfImages):
 
     def test_hooks_that_are_compiled_into_the_graphs_are_told(self):
         pack, unpack = torch.fx.symbolic_trace(lambda x: x.to(torch.bfloat16)), torch.fx.symbolic_trace(lambda x: x.to(torch.float32))
-        torch.manual_seed(0)
-        torch._dynamo.reset()
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks on saved values"):
             with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
                 loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
@@ -138,7 +135,6 @@ class WhatIsAround(OfImages):
             def forward(self, x):
                 return super().forward(Mixed.apply(torch.tanh(self.layers[0](x)), x))
 
-        torch.manual_seed(0)
         model, x = Model(), torch.rand(64, 64)
         found = []
         for chosen in ("aot_eager", backend("min", measure=False)):

@@ -54,17 +54,14 @@ class Conditional(torch.nn.Module):
 
 class WhatDrawsOrActs(Same):
     def test_custom_operations_that_draw_beside_dropout(self):
-        torch.manual_seed(0)
         for random in ("keep", "replay"):
             self.check(Branches(), (torch.randn(64, 64),), ["90%", "60%", "min"], random=random)
 
     def test_custom_operations_that_log(self):
-        torch.manual_seed(0)
         log.clear()
         self.check(Logs(), (torch.randn(64, 64),), ["90%", "60%", "min"])
 
     def test_dropout_inside_of_cond(self):
-        torch.manual_seed(0)
         for random in ("keep", "replay"):
             # A branch cannot be measured separately, so the promise can be broken, with a warning.
             self.check(Conditional(), (torch.randn(64, 64),), ["90%", "60%", "40%", "min"], random=random, measure=False)

@@ -120,7 +120,6 @@ class InputsThatAreWritten(OfImages):
 
     def test_a_result_that_is_written_is_an_error(self):
         """The result is written in ways that do not increase its version and cannot be foreseen."""
-        torch.manual_seed(0)
         model, x = Returned(), torch.rand(64, 64)
         for name, write in {"nothing": lambda y: None, "read": lambda y: y.numpy().sum(), **UNSEEN}.items():
             with self.subTest(name):
@@ -215,7 +214,6 @@ class InputsThatAreWritten(OfImages):
             self.gradients(Images(), [two()], backend("min", measure=False), lambda x: x.b.data.fill_(3))
 
     def test_memory_that_is_shared_later_is_told_once_for_all_sizes(self):
-        torch.manual_seed(0)
         model = Images()
         compiled = torch.compile(model, backend=backend("min", measure=False), dynamic=True)
         compiled(torch.rand(48, 64)).backward()
@@ -246,8 +244,6 @@ class InputsThatAreWritten(OfImages):
                    lambda x: x.as_subclass(torch.Tensor).numpy().fill(7), budgets=["min"])
 
     def test_gradients_beside_earlier_ones_are_told_where_a_result_is_read_again(self):
-        torch.manual_seed(0)
-        torch._dynamo.reset()
         compiled, x = torch.compile(Returned(), backend=backend("min", measure=False)), torch.rand(64, 64)
         compiled(x)[0].backward()
         self.assertTrue(cairn.torch.last_report().graphs[0].results_read_again)
@@ -269,8 +265,6 @@ class InputsThatAreWritten(OfImages):
                     y = torch.tanh(layer(y)) * x
                 return y.square().mean()
 
-        torch.manual_seed(0)
-        torch._dynamo.reset()
         with harness.told() as told:
             compiled = torch.compile(Parts(), backend=backend("min", measure=False))
             for _ in range(2):
@@ -279,6 +273,5 @@ class InputsThatAreWritten(OfImages):
         self.assertFalse(any("shares memory" in text for text in told))
 
     def test_a_write_that_torch_knows_of_is_an_error(self):
-        torch.manual_seed(0)
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             self.gradients(Images(), [torch.from_numpy(self.ring()).clone()], backend("min"), lambda x: x.fill_(7))

@@ -1,8 +1,6 @@
 """Compares a step under a budget bit for bit with the same step without one. Models may contain operators of other
 packages."""
 
-import unittest
-
 import cairn
 import cairn.torch
 import harness
@@ -40,7 +38,7 @@ def linears(count, width=64):
     return torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(count))
 
 
-class Same(unittest.TestCase):
+class Same(harness.Fresh):
     """Tests that compare loss, gradients, buffers and generators of a step bit for bit."""
 
     def check(self, model, inputs, budgets, reference=None, **options):

@@ -1,7 +1,6 @@
 """Trains a model of images on memory that is written between the forward and the backward pass."""
 
 import copy
-import unittest
 
 import harness
 import numpy as np
@@ -24,7 +23,7 @@ class Images(torch.nn.Module):
         return y.square().mean()
 
 
-class OfImages(unittest.TestCase):
+class OfImages(harness.Fresh):
     """A test that compares the gradients of a model whose inputs are written without torch noticing."""
 
     def gradients(self, model, batches, backend, write):

@@ -1,7 +1,5 @@
 """Tests that a whole step becomes one graph, and that a graph can be traced without a step."""
 
-import unittest
-
 import cairn
 import cairn.torch
 import harness
@@ -44,7 +42,7 @@ class Net(torch.nn.Module):
         return self.second(x + self.first(x))
 
 
-class Steps(unittest.TestCase):
+class Steps(harness.Fresh):
     def check(self, make, budgets=("75%", "min"), steps=4, **options):
         """Checks that each step returns and stores, bit for bit, the same as without Cairn."""
         returned, state = trained(make, steps=steps)
@@ -317,8 +315,6 @@ class Steps(unittest.TestCase):
             return loss.detach(), out.detach()
 
         make = self.net(body)
-        torch._dynamo.reset()
-        torch.manual_seed(0)
         _, train_step, inputs, _ = make()
         step = cairn.torch.step(train_step, fallback=False, work_limit=WORK)
         with harness.told() as told:
@@ -400,9 +396,8 @@ class Steps(unittest.TestCase):
             trained(self.net(body), "100%")
 
 
-class Graphs(unittest.TestCase):
+class Graphs(harness.Fresh):
     def test_is_what_training_needs(self):
-        torch.manual_seed(0)
         model, inputs = harness.gpt()
         graph = cairn.torch.graph(model, inputs)
         step = harness.train(model, inputs, harness.unscheduled())
