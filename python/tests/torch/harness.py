@@ -4,7 +4,10 @@ gradients and buffers as without one, and must stay within the promised bytes.""
 import contextlib
 import copy
 import dataclasses
+import os
+import tempfile
 import unittest
+import unittest.mock
 import warnings
 
 import torch
@@ -93,6 +96,14 @@ def cnn(batch=4, image=24, **options):
     return Cnn(**options), (torch.randn(batch, 3, image, image), torch.randint(0, 10, (batch,)))
 
 
+class Layers(torch.nn.Module):
+    """Linear layers, for models that say in ``forward`` what they compute with them."""
+
+    def __init__(self, count=6, width=64):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(count))
+
+
 class Amp(torch.nn.Module):
     """A model under autocast."""
 
@@ -106,6 +117,13 @@ class Amp(torch.nn.Module):
 
 
 # --- Tests
+
+
+@contextlib.contextmanager
+def new_cache():
+    """Returns a context in which Cairn's cache is a new folder."""
+    with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+        yield
 
 
 class Fresh(unittest.TestCase):

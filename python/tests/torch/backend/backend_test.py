@@ -4,9 +4,7 @@ bytes, and that errors and warnings say what went wrong."""
 import copy
 import json
 import os
-import pathlib
 import random
-import tempfile
 import unittest
 import unittest.mock
 import warnings
@@ -59,17 +57,13 @@ class Budgets(harness.Fresh):
 
     def test_a_result_that_the_tracer_has_behind_the_backward_pass(self):
         """The tracer puts a view of a tensor that was written in place after the backward pass."""
-        class Normal(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layers = torch.nn.ModuleList(torch.nn.Linear(16, 16) for _ in range(6))
-
+        class Normal(harness.Layers):
             def forward(self, x):
                 for layer in self.layers:
                     x = torch.nn.functional.feature_alpha_dropout(torch.selu(layer(x))[None], 0.3, self.training)[0]
                 return x.square().mean(), x.detach()
 
-        self.check(Normal(), (torch.randn(64, 16),), ["60%", "min"], loss_of=lambda out: out[0])
+        self.check(Normal(width=16), (torch.randn(64, 16),), ["60%", "min"], loss_of=lambda out: out[0])
 
     def test_graph_break_in_the_middle(self):
         class Broken(torch.nn.Module):
@@ -270,7 +264,7 @@ class Reports(harness.Fresh):
 
     def test_a_schedule_comes_from_the_cache_the_second_time(self):
         model, inputs = harness.gpt(batch=3)
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+        with harness.new_cache():
             first = harness.train(model, inputs, backend("60%"))
             self.assertEqual(cairn.torch.last_report().graphs[0].source, "solved")
             promised = cairn.torch.last_report().promised
@@ -300,7 +294,7 @@ class Reports(harness.Fresh):
             harness.gradients_after(model, inputs, backend("90%", work_limit=1000), lambda compiled, x: compiled(*x).backward())
 
         model, inputs = harness.cnn(layers=2)
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+        with harness.new_cache():
             once()
             schedule, = cairn.torch._cache.folder().glob("schedule-*.json")
             operations, = cairn.torch._cache.folder().glob("operations-*.json")
@@ -317,8 +311,8 @@ class Reports(harness.Fresh):
                 once()
 
     def test_a_cache_that_cannot_be_written_leaves_nothing_behind(self):
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
-            (pathlib.Path(folder) / "torch" / "taken").mkdir(parents=True)
+        with harness.new_cache():
+            (cairn.torch._cache.folder() / "taken").mkdir(parents=True)
             cairn.torch._cache.store("taken", {})  # cannot be stored, because there is a folder with this name
             self.assertEqual([path.name for path in cairn.torch._cache.folder().iterdir()], ["taken"])
 

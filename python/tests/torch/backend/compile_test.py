@@ -5,7 +5,6 @@ import operator
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 import unittest.mock
 
@@ -104,7 +103,7 @@ class Fallback(harness.Fresh):
     def test_hooks_that_copy_what_is_saved(self):
         """Hooks that copy need more memory than is promised. This is noticed even if an earlier process or step was
         measured without hooks."""
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+        with harness.new_cache():
             model, x = two_layers(), torch.randn(400, 64)
             for steps, kept in (((False,), True), ((True,), False), ((False, True), False)):
                 torch._dynamo.reset()

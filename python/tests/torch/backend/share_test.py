@@ -3,9 +3,7 @@ graph. Also tests the budget "min"."""
 
 import gc
 import json
-import os
 import random
-import tempfile
 import unittest
 import unittest.mock
 
@@ -136,9 +134,7 @@ class LeastPeaks(unittest.TestCase):
     """"min" is never above a budget that was met, and an error names the least budget that any search has found."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.enterContext(unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder.name))
+        self.enterContext(harness.new_cache())
 
     def solve(self, graph, goal, work=2_000):
         baseline = cairn.evaluate(graph, range(graph.node_count))
@@ -208,8 +204,8 @@ class LeastPeaks(unittest.TestCase):
         """The schedule of an earlier search for a budget is used even if a search without a budget finds nothing."""
         graph = random_graph(1)
         least = self.solve(graph, None).peak
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder), \
-                unittest.mock.patch.object(Least, "search", lambda self, limits: None):  # a search that finds nothing
+        nothing = unittest.mock.patch.object(Least, "search", lambda self, limits: None)  # a search that finds nothing
+        with harness.new_cache(), nothing:
             self.assertEqual(self.solve(graph, None).peak, graph.baseline.peak)
             met = self.solve(graph, (least + graph.baseline.peak) // 2).peak
             self.assertLess(met, graph.baseline.peak)
@@ -230,7 +226,7 @@ class LeastPeaks(unittest.TestCase):
         graph = random_graph(3)
         steps = []
         for _ in range(2):
-            with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+            with harness.new_cache():
                 steps.append(self.solve(graph, None).steps)
         self.assertEqual(*steps)
 

@@ -20,12 +20,8 @@ def backend(budget, random="replay", **options):
     return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, "random": random, **options})
 
 
-class Masks(torch.nn.Module):
+class Masks(harness.Layers):
     """A model that mostly keeps the masks of its dropouts."""
-
-    def __init__(self, layers=12, width=64):
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(layers))
 
     def forward(self, x):
         for layer in self.layers:
@@ -33,12 +29,11 @@ class Masks(torch.nn.Module):
         return x.square().mean()
 
 
-class Noise(torch.nn.Module):
+class Noise(harness.Layers):
     """A model with several kinds of noise, which its derivatives read."""
 
-    def __init__(self, layers=4, width=64):
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(layers))
+    def __init__(self, layers=4):
+        super().__init__(layers)
         self.scale = torch.nn.Parameter(torch.tensor(0.1))
         self.drop = torch.nn.Dropout(0.2)
         self.other = torch.nn.AlphaDropout(0.1)
@@ -66,11 +61,7 @@ class NoisyGradient(torch.autograd.Function):
         return gradient * noise * torch.rand_like(gradient)
 
 
-class DrawsInBackward(torch.nn.Module):
-    def __init__(self, layers=4, width=64):
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(layers))
-
+class DrawsInBackward(harness.Layers):
     def forward(self, x):
         for layer in self.layers:
             x = torch.nn.functional.dropout(NoisyGradient.apply(torch.tanh(layer(x))), 0.1)
@@ -131,7 +122,7 @@ class Replayed(harness.Fresh):
 
     def test_sizes_that_are_symbolic(self):
         """With symbolic sizes, masks are drawn from the input."""
-        self.check(Masks(layers=6), (torch.randn(512, 64),), dynamic=True)
+        self.check(Masks(6), (torch.randn(512, 64),), dynamic=True)
 
     def test_noise_and_several_kinds_of_dropout(self):
         self.check(Noise(), (torch.randn(300, 64),))
@@ -159,7 +150,7 @@ class Replayed(harness.Fresh):
             return solved, report
 
         for model, inputs in (harness.gpt(batch=8, length=64), (Noise(), (torch.randn(300, 64),)),
-                              (Attention(), (torch.randn(4, 48, 32),)), (DrawsInBackward(), (torch.randn(400, 64),))):
+                              (Attention(), (torch.randn(4, 48, 32),)), (DrawsInBackward(4), (torch.randn(400, 64),))):
             with self.subTest(model=type(model).__name__):
                 reference = harness.train(model, inputs, harness.unscheduled())
                 state = torch.get_rng_state()
@@ -174,13 +165,13 @@ class Replayed(harness.Fresh):
         self.check(Early(), (torch.randn(400, 64),), ("90%", "min"))
 
     def test_drawn_in_the_backward_pass(self):
-        self.check(DrawsInBackward(), (torch.randn(400, 64),))
+        self.check(DrawsInBackward(4), (torch.randn(400, 64),))
 
     def test_under_autocast(self):
-        self.check(harness.Amp(Masks()), (torch.randn(512, 64),))
+        self.check(harness.Amp(Masks(12)), (torch.randn(512, 64),))
 
     def test_without_gradients(self):
-        model, x = Masks(), torch.randn(200, 64)
+        model, x = Masks(12), torch.randn(200, 64)
         with torch.no_grad():
             torch.manual_seed(5)
             expected, state = model(x), torch.get_rng_state()
@@ -222,7 +213,7 @@ class Replayed(harness.Fresh):
         def trained(**options):
             torch._dynamo.reset()
             torch.manual_seed(0)
-            model = Masks(layers=6)
+            model = Masks(6)
             optimizer = torch.optim.Adam(model.parameters())
             x = torch.randn(256, 64)
 
@@ -241,7 +232,7 @@ class Replayed(harness.Fresh):
         self.assertIn("dropout_mask", [item.operation for item in cairn.torch.last_report().graphs[0].recomputed])
 
     def test_less_than_with_masks_that_are_kept(self):
-        model, inputs = Masks(), (torch.randn(512, 64),)
+        model, inputs = Masks(12), (torch.randn(512, 64),)
         promised = {}
         for random in ("keep", "replay"):
             harness.train(model, inputs, backend("min", random))

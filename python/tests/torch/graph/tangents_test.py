@@ -1,9 +1,6 @@
 """Tests that gradients that nobody gives, such as those of logits beside a loss, take no memory."""
 
-import os
-import tempfile
 import unittest
-import unittest.mock
 import warnings
 
 import cairn
@@ -111,9 +108,7 @@ class Given(unittest.TestCase):
 
 class Logits(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()  # a new cache, so that measurements of earlier processes are unknown
-        self.addCleanup(folder.cleanup)
-        self.enterContext(unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder.name))
+        self.enterContext(harness.new_cache())  # so that measurements of earlier processes are unknown
         torch.manual_seed(0)
         self.model, self.tokens = Causal(), torch.randint(0, 2000, (2, 32))
         self.size = 2 * 32 * 2000 * 4

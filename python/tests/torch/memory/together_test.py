@@ -297,11 +297,7 @@ class Together(harness.Fresh):
 
     def test_what_a_function_keeps_in_its_context_is_freed(self):
         """The value is freed as soon as it has been read, and not only when the loss is freed."""
-        class Model(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(6))
-
+        class Model(harness.Layers):
             def forward(self, x):
                 for layer in self.layers:
                     x = harness.Square.apply(layer(x)).sin()

@@ -251,11 +251,7 @@ class InputsThatAreWritten(OfImages):
             compiled(x)[0].backward()
 
     def test_what_a_part_before_a_graph_break_has_saved_is_its_own(self):
-        class Parts(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layers = linears(6)
-
+        class Parts(harness.Layers):
             def forward(self, x):
                 for layer in self.layers[:3]:
                     x = torch.tanh(layer(x))

@@ -127,11 +127,7 @@ class KernelsThatRace(unittest.TestCase):
     """Tests of kernels in which several threads of a CPU write the same elements in any order."""
 
     def recomputed(self):
-        class Gathered(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layers = linears(6)
-
+        class Gathered(harness.Layers):
             def forward(self, x, index):
                 for layer in self.layers:
                     x = torch.tanh(layer(x))

@@ -2,9 +2,7 @@
 the budget."""
 
 import copy
-import os
 import random
-import tempfile
 import unittest
 import unittest.mock
 import warnings
@@ -287,7 +285,7 @@ class Updated(unittest.TestCase):
                 planned(words)
             return planned.report
 
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+        with harness.new_cache():
             for rate in (0.01, torch.tensor(0.01)):
                 report = train(rate)
                 self.assertTrue(report.graphs[0].kept, report)
