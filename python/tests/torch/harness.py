@@ -126,6 +126,14 @@ def new_cache():
         yield
 
 
+def afresh(values):
+    """Yields the values. Before each of them, forgets compiled code, and seeds the generator."""
+    for value in values:
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        yield value
+
+
 class Fresh(unittest.TestCase):
     """A test that begins without compiled code, and draws the same random numbers in every run."""
 

@@ -275,16 +275,14 @@ class Reports(harness.Fresh):
 
     def test_a_solver_that_is_named_takes_no_schedule_of_others(self):
         model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(48, 48), torch.nn.GELU())])
-        for solver, recomputes in (("auto", True), ("order", False)):
-            torch._dynamo.reset()
+        for solver, recomputes in harness.afresh((("auto", True), ("order", False))):
             model.zero_grad()
             compiled = torch.compile(lambda x: model(x).square().mean(), backend=backend("min", solver=solver))
             compiled(torch.randn(300, 48)).backward()
             self.assertEqual(bool(cairn.torch.last_report().graphs[0].recomputed), recomputes)
 
     def test_what_an_earlier_process_measured_is_of_the_same_operations(self):
-        for function, inherited in ((torch.sin, False), (torch.sin, True), (torch.cos, False)):
-            torch._dynamo.reset()
+        for function, inherited in harness.afresh(((torch.sin, False), (torch.sin, True), (torch.cos, False))):
             w = torch.randn(300, requires_grad=True)
             torch.compile(lambda: function(function(w)).sum(), backend=backend("min", seed=4321))().backward()
             self.assertEqual(cairn.torch.last_report().graphs[0].measured_before, inherited)

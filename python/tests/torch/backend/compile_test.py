@@ -79,8 +79,7 @@ class Fallback(harness.Fresh):
     def test_switches_of_kernels_that_are_turned_for_the_backward_pass_alone(self):
         """A warning comes at once, and the promise is checked again from the next step on."""
         model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
-        for budget in ("100%", "min"):
-            torch._dynamo.reset()
+        for budget in harness.afresh(("100%", "min")):
             chosen = backend(budget, fallback=False)
             compiled, x = torch.compile(model, backend=chosen), torch.randn(4, 8, 24, 24)
 
@@ -105,8 +104,7 @@ class Fallback(harness.Fresh):
         measured without hooks."""
         with harness.new_cache():
             model, x = two_layers(), torch.randn(400, 64)
-            for steps, kept in (((False,), True), ((True,), False), ((False, True), False)):
-                torch._dynamo.reset()
+            for steps, kept in harness.afresh((((False,), True), ((True,), False), ((False, True), False))):
                 chosen = backend("100%", fallback=False)
                 compiled = torch.compile(model, backend=chosen)
                 with harness.cairn_warnings("ignore"):
@@ -126,10 +124,8 @@ class Fallback(harness.Fresh):
             return layer(x)
 
         found = []
-        for chosen in ("aot_eager", backend("min", fallback=False)):
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("min", fallback=False))):
             layer.zero_grad()
-            torch.manual_seed(0)
             torch.compile(lambda x: region(region(region(x))).square().mean(), backend=chosen)(torch.randn(64, 64)).backward()
             found.append([p.grad for p in layer.parameters()])
         self.assertTrue(all(map(torch.equal, *found)))
@@ -137,8 +133,7 @@ class Fallback(harness.Fresh):
         self.assertIsNotNone(chosen.report.kept)
 
     def test_numbers_in_a_graph_without_a_backward_pass(self):
-        for function in (lambda x: x * 2, lambda x: (x + 1) / 0.7, lambda x: x - x.sum() * 2):
-            torch._dynamo.reset()
+        for function in harness.afresh((lambda x: x * 2, lambda x: (x + 1) / 0.7, lambda x: x - x.sum() * 2)):
             chosen, x = backend("min", fallback=False), torch.ones(3)
             found, told = harness.told_by(lambda: torch.compile(function, backend=chosen)(x))
             self.assertEqual((told, chosen.report.kept), ([], True))
@@ -151,8 +146,7 @@ class Fallback(harness.Fresh):
         measured."""
         model, x = two_layers(), torch.randn(4, 64, requires_grad=True)
         found = []
-        for chosen in ("aot_eager", backend("min", fallback=False)):
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("min", fallback=False))):
             out = torch.compile(model, backend=chosen)(x)
             found.append(torch.autograd.grad(out.flatten()[:3], x, torch.eye(3), is_grads_batched=True)[0])
         self.assertTrue(torch.equal(*found))

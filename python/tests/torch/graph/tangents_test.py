@@ -97,8 +97,7 @@ class Given(unittest.TestCase):
 
         found = []
         with torch._functorch.config.patch(donated_buffer=False):
-            for chosen in ("aot_eager", backend("min", measure=False)):
-                torch._dynamo.reset()
+            for chosen in harness.afresh(("aot_eager", backend("min", measure=False))):
                 _, logits = torch.compile(pair, backend=chosen)(x)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")

@@ -283,9 +283,7 @@ class Together(harness.Fresh):
         from torch._dynamo import compiled_autograd
 
         found = []
-        for chosen in ("aot_eager", backend("100%")):
-            torch._dynamo.reset()
-            torch.manual_seed(0)
+        for chosen in harness.afresh(("aot_eager", backend("100%"))):
             model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.GELU(), torch.nn.BatchNorm2d(8), Loss())
             compiled, x = torch.compile(model, backend=chosen), torch.randn(8, 3, 16, 16)
             with compiled_autograd._enable(torch.compile(backend="eager")):
@@ -365,9 +363,7 @@ def with_views_of_buckets(rank, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=1)
     torch._dynamo.config.optimize_ddp = False
     found = {}
-    for view in (False, True):
-        torch._dynamo.reset()
-        torch.manual_seed(0)
+    for view in harness.afresh((False, True)):
         model = torch.nn.parallel.DistributedDataParallel(
             Halves(layers=4, layer=lambda: Layer(128), broken=False), gradient_as_bucket_view=view)
         x, compiled = torch.randn(64, 128), torch.compile(model, backend=backend("min"))
@@ -386,10 +382,8 @@ def split_by_ddp(rank, folder):
     os.environ["CAIRN_CACHE"] = os.path.join(folder, f"cache-{rank}")
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     found = {}
-    for split in (True, False):
-        torch._dynamo.reset()
+    for split in harness.afresh((True, False)):
         torch._dynamo.config.optimize_ddp = split
-        torch.manual_seed(0)
         model = torch.nn.parallel.DistributedDataParallel(
             Halves(layers=8, layer=lambda: Layer(128), broken=False), bucket_cap_mb=1)
         compiled = torch.compile(model, backend=backend("100%"))
@@ -448,8 +442,7 @@ class WithCompiledAutograd(unittest.TestCase):
             logits = (x @ weight).tanh()
             return logits.square().sum(), logits
 
-        for chosen in ("aot_eager", backend("100%")):
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("100%"))):
             weight.grad = None
             with compiled_autograd._enable(torch.compile(backend="eager")):
                 torch.compile(pair, backend=chosen)(x)[1].sum().backward()

@@ -22,8 +22,7 @@ class WhatIsAround(OfImages):
             def __torch_function__(self, function, types, args=(), kwargs=None):
                 return function(*args, **(kwargs or {}))
 
-        for about_forward, mode in ((True, LowFunction), (False, LowDispatch)):
-            torch._dynamo.reset()
+        for about_forward, mode in harness.afresh(((True, LowFunction), (False, LowDispatch))):
             chosen = backend("min", measure=False)
             compiled, x = torch.compile(Images(), backend=chosen), torch.rand(64, 64)
             compiled(x).backward()  # compiled without a mode
@@ -137,8 +136,7 @@ class WhatIsAround(OfImages):
 
         model, x = Model(), torch.rand(64, 64)
         found = []
-        for chosen in ("aot_eager", backend("min", measure=False)):
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("min", measure=False))):
             model.zero_grad()
             loss = torch.compile(model, backend=chosen)(x)
             with torch.autocast("cpu", torch.bfloat16):
@@ -163,9 +161,8 @@ class WhatIsAround(OfImages):
             yield
             torch.set_flush_denormal(False)
 
-        for turned in (torch.backends.mkldnn.flags(enabled=False), default_dtype(), flushed_denormals()):
-            torch.manual_seed(0)
-            torch._dynamo.reset()
+        mkldnn = torch.backends.mkldnn.flags(enabled=False)
+        for turned in harness.afresh((mkldnn, default_dtype(), flushed_denormals())):
             loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
             with self.assertWarnsRegex(cairn.torch.CairnWarning, "kernel settings .* differ between forward and backward pass"), turned:
                 loss.backward()

@@ -114,8 +114,7 @@ class DrawnOfGradients(unittest.TestCase):
             return Noisy.apply(x)
 
         found = []
-        for chosen in ("aot_eager", backend("min", random=random)):
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("min", random=random))):
             layers.zero_grad()
             torch.manual_seed(1)
             out = torch.compile(function, backend=chosen)(torch.ones(32, 64))

@@ -113,8 +113,7 @@ class KernelsAsTheyWereChosen(Same):
             return x.square().mean()
 
         found = []
-        for chosen in ("aot_eager", backend("min", fallback=False)):
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("min", fallback=False))):
             layers.zero_grad()
             torch.manual_seed(1)
             with torch.device("meta"):

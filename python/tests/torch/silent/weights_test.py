@@ -31,9 +31,7 @@ class WeightsThatAreWritten(unittest.TestCase):
                 return (F.gelu(y) * target).square().mean()
 
         found = []
-        for chosen in ("aot_eager", backend("min"), backend("100%")):
-            torch.manual_seed(0)
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("min"), backend("100%"))):
             model = Momentum()
             compiled, optimizer = torch.compile(model, backend=chosen), torch.optim.AdamW(model.parameters(), 0.01)
             for _ in range(2):
@@ -64,9 +62,7 @@ class WeightsThatAreWritten(unittest.TestCase):
             return [kept, leaf.grad, kept.grad if how == "kept" else None, *(p.grad for p in layer.parameters())]
 
         hows, found = ("kept", "asked", "apart", "dropped", "leaf"), {}
-        for chosen in ("aot_eager", backend("min", measure=False), backend("100%", measure=False)):
-            torch._dynamo.reset()
-            torch.manual_seed(0)
+        for chosen in harness.afresh(("aot_eager", backend("min", measure=False), backend("100%", measure=False))):
             layer = torch.nn.Linear(16, 16)
 
             def loss_of(x, kept):
@@ -118,8 +114,7 @@ class WeightsThatAreWritten(unittest.TestCase):
 
     def test_a_view_of_a_parameter_is_written_once(self):
         """After the write, torch raises an error when asked for the view's node. This is no failure of the schedule."""
-        for write in (lambda view: view.data.mul_(0.5), lambda view: view.mul_(0.5)):
-            torch._dynamo.reset()
+        for write in harness.afresh((lambda view: view.data.mul_(0.5), lambda view: view.mul_(0.5))):
             parameter = torch.nn.Parameter(torch.ones(4, 16))
             with torch.no_grad():
                 view = parameter[1:3]
