@@ -3,7 +3,7 @@
 import harness
 import torch
 from cairn.torch import _private
-from joint_graphs import OfJointGraph
+from joint_graphs import OfJointGraph, cut_after
 from torch.testing._internal.two_tensor import TwoTensor
 
 
@@ -43,15 +43,12 @@ class Written(OfJointGraph):
 
         seen, written, of_results, inputs_given = [], [], [], ["the first", "the second"]
 
-        def partition(joint, inputs, **options):
+        def look(joint, **_):
             seen.extend(_private.is_mutation(d) for d in _private.output_descriptions(joint.graph))
             written.extend(node.meta["val"].shape for node in _private.mutated_inputs(joint.graph))
             of_results.extend((i, _private.argument_of(d, inputs_given)) for i, d in _private.written_inputs(joint.graph, 2))
-            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
 
-        backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition,
-                                        keep_inference_input_mutations=False)
-        torch.compile(Count(), backend=backend)().backward()
+        torch.compile(Count(), backend=cut_after(look, keep_inference_input_mutations=False))().backward()
         self.assertEqual(seen.count(True), 1)
         self.assertEqual(written, [(1,)])
         self.assertEqual(of_results, [(0, "the first")])
@@ -60,10 +57,9 @@ class Written(OfJointGraph):
         """Unseen writes are found from AOTAutograd's metadata while it cuts the graph."""
         found = []
 
-        def partition(joint, inputs, **options):
+        def look(joint, *, num_fwd_outputs, **_):
             number, metadata = _private.compiling()
-            found.append((number, _private.unseen_writes(metadata, joint.graph, options["num_fwd_outputs"])))
-            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
+            found.append((number, _private.unseen_writes(metadata, joint.graph, num_fwd_outputs)))
 
         def write(x, seen, leaf, unseen):
             seen.mul_(2)
@@ -72,8 +68,7 @@ class Written(OfJointGraph):
                 unseen.mul_(4)
             return (x * seen * leaf * unseen).sum()
 
-        backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition,
-                                        keep_inference_input_mutations=False)
+        backend = cut_after(look, keep_inference_input_mutations=False)
         x, leaf = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
         loss = torch.compile(write, backend=backend)(x, x * 1, leaf, x * 1)
         (number, positions), = found
@@ -128,32 +123,19 @@ class Positions(harness.Fresh):
     def traced(self):
         """Returns a joint graph with two inputs and a tangent."""
         found = []
-
-        def partition(joint, inputs, **options):
-            found.append(joint)
-            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
-
-        def compiler(module, inputs):
-            return _private.boxed(module)
-
-        backend = _private.aot_autograd(fw_compiler=compiler, bw_compiler=compiler, partition_fn=partition)
+        backend = cut_after(lambda joint, **_: found.append(joint))
         torch.compile(lambda x, y: (x * y).sum(), backend=backend)(torch.ones(2, requires_grad=True), torch.ones(2))
         return found[0]
 
     def test_result_of(self):
         found = []
 
-        def partition(joint, inputs, *, num_fwd_outputs, **options):
+        def look(joint, *, num_fwd_outputs, **_):
             descriptions = _private.output_descriptions(joint.graph)[:num_fwd_outputs]
             tangents = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]
             found.extend(_private.result_of(n.meta["desc"], descriptions) for n in tangents)
-            return torch._functorch.partitioners.default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **options)
-
-        def backend(module, inputs):
-            return _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=lambda m, _: _private.boxed(m),
-                                         partition_fn=partition)(module, inputs)
 
         w = torch.ones(3, requires_grad=True)
-        torch.compile(lambda x: (w.detach() + 1, x * 2, x.sum()), backend=backend)(w)
+        torch.compile(lambda x: (w.detach() + 1, x * 2, x.sum()), backend=cut_after(look))(w)
         self.assertEqual(found, [1, 2])
         self.assertIsNone(_private.result_of(None, [None, None]))
