@@ -2,6 +2,7 @@
 bytes, and that errors and warnings say what went wrong."""
 
 import copy
+import functools
 import json
 import os
 import random
@@ -18,10 +19,7 @@ from cairn.torch._step.one_parameter import is_kept_as_gradient
 
 WORK = 1_000_000
 PARTITION = "cairn.torch._backend.compiling.partition"
-
-
-def backend(budget, **options):
-    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
+backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK)
 
 
 class Budgets(harness.Fresh):

@@ -1,6 +1,7 @@
 """Tests of shares (budgets in percent), for graphs that are tiny, have no gradients, or are compiled before the largest
 graph. Also tests the budget "min"."""
 
+import functools
 import gc
 import json
 import random
@@ -17,10 +18,7 @@ from cairn.torch._plan.share import TINY
 from cairn.torch._plan.solve import Limits, solve
 
 WORK = 100_000
-
-
-def backend(budget, **options):
-    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
+backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK)
 
 
 class Mlp(torch.nn.Module):

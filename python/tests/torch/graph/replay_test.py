@@ -1,6 +1,7 @@
 """Tests that random operations that run again draw the same numbers, leave the generator in the right state, and need
 less memory."""
 
+import functools
 import unittest
 import unittest.mock
 
@@ -14,10 +15,7 @@ from cairn.torch._rewrite import dropout
 
 WORK = 1_000_000
 RANDOM = ("dropout_mask", "aten.native_dropout.default", "aten.rand", "aten.bernoulli")
-
-
-def backend(budget, random="replay", **options):
-    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, "random": random, **options})
+backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK, random="replay")
 
 
 class Masks(harness.Layers):
@@ -235,7 +233,7 @@ class Replayed(harness.Fresh):
         model, inputs = Masks(12), (torch.randn(512, 64),)
         promised = {}
         for random in ("keep", "replay"):
-            harness.train(model, inputs, backend("min", random))
+            harness.train(model, inputs, backend("min", random=random))
             graph = cairn.torch.last_report().graphs[0]
             self.assertLessEqual(graph.measured, graph.promised)
             promised[random] = graph.promised

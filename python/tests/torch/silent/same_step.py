@@ -1,17 +1,16 @@
 """Compares a step under a budget bit for bit with the same step without one. Models may contain operators of other
 packages."""
 
+import functools
+
 import cairn
 import cairn.torch
 import harness
 import torch
 
 WORK = 300_000
+backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK)
 log = []
-
-
-def backend(budget, **options):
-    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
 
 
 @torch.library.custom_op("cairn_tests::noisy", mutates_args=())
