@@ -94,7 +94,7 @@ void finish_search(Call& call, Answer& answered, const solvers::Scope& asked) {
   nb::dict attributes;
   attributes["lower_bound"] = report::problem_of_failure(answered.task, answered.answer).lower_bound;
   attributes["least_budget"] = answered.least.memory();
-  attributes["least"] = nb::cast(LeastBudget{answered.least, answered.task.problem.baseline.cost});
+  attributes["least"] = nb::cast(answered.least_budget());
   attributes["scope"] = solvers::describe(infeasible ? solution.peak_bound.scope : solution.scope);
   const std::string message = report::failure_text(answered.task, solvers::find_solver(answered.solver), asked,
                                                    answered.answer, answered.least, ", or ask for peak_only=");
@@ -237,12 +237,7 @@ void bind_quality(nb::class_<Answer>& answer) {
           "work", [](const Answer& a) { return a.answer.found.solution.work; },
           "The work of the search, in the unit of work_limit.")
       .def_prop_ro("seconds", [](const Answer& a) { return a.answer.found.seconds; })
-      .def_prop_ro(
-          "least_budget",
-          [](const Answer& a) {
-            return LeastBudget{a.least, a.task.problem.baseline.cost};
-          },
-          "The least budget that some schedule is known to meet.")
+      .def_prop_ro("least_budget", &Answer::least_budget, "The least budget that some schedule is known to meet.")
       .def_prop_ro("interrupted", [](const Answer& a) { return a.interrupted; });
 }
 

@@ -40,6 +40,8 @@ struct RunResult {
   pipeline::RunResult result;
   std::int64_t nodes_in_free_memory = 0;
 
+  Executed baseline() const { return {result.baseline, result.baseline_run}; }
+  Executed scheduled() const { return {decision, result.scheduled_run}; }
   pipeline::RunOutcome outcome() const {
     return {task, *backend, precision, decision, answer ? &*answer : nullptr, result, nodes_in_free_memory};
   }
@@ -154,14 +156,8 @@ void bind_executed(nb::module_& module) {
 void bind_result(nb::module_& module) {
   nb::class_<RunResult>(module, "RunResult",
                         "A schedule executed beside the baseline, and compared with it bit by bit.")
-      .def_prop_ro("baseline",
-                   [](const RunResult& r) {
-                     return Executed{r.result.baseline, r.result.baseline_run};
-                   })
-      .def_prop_ro("scheduled",
-                   [](const RunResult& r) {
-                     return Executed{r.decision, r.result.scheduled_run};
-                   })
+      .def_prop_ro("baseline", &RunResult::baseline)
+      .def_prop_ro("scheduled", &RunResult::scheduled)
       .def_prop_ro(
           "identical", [](const RunResult& r) { return r.result.identical(); },
           "Whether all kept outputs have the same bits. If they differ, the call raises DefectError. None if nothing "
