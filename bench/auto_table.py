@@ -32,8 +32,7 @@ import sys
 import tempfile
 import time
 
-# A schedule that an earlier run stored would help a later one.
-os.environ["CAIRN_CACHE"] = "/dev/null"
+from table_rows import graph_name, print_head, print_row
 
 RIVALS = ["tw", "pw", "greedy", "chen", "exact-remat", "moccasin", "rotor", "hiremate", "checkmate", "checkmate-lp",
           "order"]
@@ -45,10 +44,6 @@ def split_case(text, budgets, limit):
     arguments are defaults."""
     graph, *own = text.split("@")
     return graph, (own[0] if own else budgets).split(","), own[1] if len(own) > 1 else limit
-
-
-def graph_name(graph):
-    return os.path.basename(graph).removesuffix(".json").removesuffix(".log")
 
 
 def seconds_of(limit):
@@ -70,8 +65,6 @@ class Build:
                 self.known[tuple(entry["case"])] = entry["answer"]
         else:
             self.path = os.path.abspath(path)
-            told = subprocess.run([self.path, "solve", "--help"], capture_output=True, text=True).stdout
-            self.fixed = "fixed" if "fixed" in told.split("--order")[-1][:40] else "input"
 
     def solve(self, graph, solver, budget, limit, seed, order, extra):
         case = (graph_name(graph), solver, budget, limit, seed, order, extra)
@@ -88,7 +81,7 @@ class Build:
             command = [self.path, "solve", *shlex.split(graph), "--solver", solver, "--time-limit", limit, "--seed",
                        str(seed), "--json", "-o", schedule, *shlex.split(extra)]
             command += ["--budget", budget] if budget != "none" else []
-            command += ["--order", self.fixed] if order == "fixed" else []
+            command += ["--order", "input"] if order == "fixed" else []  # older builds know only this name of "fixed"
             begin = time.monotonic()
             answer, error = self.json_of(command)
             wall = time.monotonic() - begin
@@ -150,33 +143,25 @@ def summary(answers):
             f"{middle([a['best_seconds'] for a in good]):.2f}", f"{middle([a['solve_seconds'] for a in good]):.2f}"]
 
 
-def row(cells):
-    print("| " + " | ".join(cells) + " |", flush=True)
-
-
-def head(cells):
-    row(cells)
-    row(["---"] * len(cells))
-
-
 def compare(args):
     builds = [Build(path, args.save) for path in args.builds]
     labels = args.labels.split(",") if args.labels else [f"build {i + 1}" for i in range(len(builds))]
-    head(["graph", "budget", "limit", *[f"{label}: {cell}" for label in labels
-                                       for cell in ("cost", "status", "gap", "best s", "solve s")]])
+    print_head(["graph", "budget", "limit", *[f"{label}: {cell}" for label in labels
+                                              for cell in ("cost", "status", "gap", "best s", "solve s")]])
     for graph, budgets, limit in cases(args):
         for budget in budgets:
             cells = [graph_name(graph), budget, limit]
             for build in builds:
                 cells += summary([build.solve(graph, args.solver, budget, limit, seed, args.order, args.extra)
                                   for seed in range(args.first_seed, args.first_seed + args.seeds)])
-            row(cells)
+            print_row(cells)
 
 
 def rivals(args):
     build = Build(args.builds[0], args.save)
     other_build = Build(args.others) if args.others else build
-    head(["graph", "budget", "limit", "auto", "status", "gap", "best s", "best other", "by", "auto is better by, points"])
+    print_head(["graph", "budget", "limit", "auto", "status", "gap", "best s", "best other", "by",
+                "auto is better by, points"])
     lost = 0
     for graph, budgets, limit in cases(args):
         for budget in budgets:
@@ -198,31 +183,32 @@ def rivals(args):
             elif by:
                 better, lost = "lost", lost + 1
             cells = summary(auto)
-            row([graph_name(graph), budget, limit, *cells[:4], f"{others[by]:.2f}%" if by else "none", by or "", better])
+            print_row([graph_name(graph), budget, limit, *cells[:4], f"{others[by]:.2f}%" if by else "none", by or "",
+                       better])
     print(f"\n`auto` is worse than the best of the others in {lost} of the rows.")
 
 
 def limits(args):
     build = Build(args.builds[0], args.save)
-    head(["graph", "n", "m", "solver", "budget", "limit", "solve s", "wall s", "beyond 5% + 0.2 s", "status"])
+    print_head(["graph", "n", "m", "solver", "budget", "limit", "solve s", "wall s", "beyond 5% + 0.2 s", "status"])
     for graph, budgets, _ in cases(args):
         for budget in budgets:
             for limit in args.limits.split(","):
                 for solver in args.solvers.split(","):
                     answer = build.solve(graph, solver, budget, limit, args.first_seed, args.order, args.extra)
                     if not answer or answer["status"] == "refused":
-                        row([graph_name(graph), "", "", solver, budget, limit, "", "", "", "refused"])
+                        print_row([graph_name(graph), "", "", solver, budget, limit, "", "", "", "refused"])
                         continue
                     allowed = 1.05 * seconds_of(limit) + 0.2
                     beyond = answer["solve_seconds"] - allowed
-                    row([graph_name(graph), str(answer["nodes"]), str(answer["edges"]), solver, budget, limit,
-                         f"{answer['solve_seconds']:.2f}", f"{answer['wall_seconds']:.2f}",
-                         f"{beyond:.2f}" if beyond > 0 else "no", answer["status"]])
+                    print_row([graph_name(graph), answer["nodes"], answer["edges"], solver, budget, limit,
+                               f"{answer['solve_seconds']:.2f}", f"{answer['wall_seconds']:.2f}",
+                               f"{beyond:.2f}" if beyond > 0 else "no", answer["status"]])
 
 
 def repeats(args):
     build = Build(args.builds[0])
-    head(["graph", "budget", "work", "runs", "different schedules", "cost", "solve s"])
+    print_head(["graph", "budget", "work", "runs", "different schedules", "cost", "solve s"])
     for graph, budgets, limit in cases(args):
         for budget in budgets:
             extra = f"{args.extra} --work-limit {args.work}"
@@ -230,8 +216,9 @@ def repeats(args):
                        for _ in range(args.seeds)]
             digests = {a.get("digest", a["status"]) for a in answers}
             costs = [f"{increase(a):.2f}%" for a in answers if found(a)]
-            row([graph_name(graph), budget, str(args.work), str(args.seeds), str(len(digests)),
-                 ", ".join(dict.fromkeys(costs)) or "none", f"{middle([a['solve_seconds'] for a in answers]):.2f}"])
+            seconds = middle([a["solve_seconds"] for a in answers])
+            print_row([graph_name(graph), budget, args.work, args.seeds, len(digests),
+                       ", ".join(dict.fromkeys(costs)) or "none", f"{seconds:.2f}"])
 
 
 def cases(args):

@@ -31,11 +31,10 @@ inline double copy_bandwidth() {
 /// Reports items/s, bytes/s, and bytes/s as a fraction of copy_bandwidth(). An iteration processes `count` items.
 /// `bytes` is the number of bytes read plus bytes written.
 inline void report_rate(benchmark::State& state, const char* items, std::int64_t count, std::int64_t bytes) {
-  using benchmark::Counter;
-  const double iterations = static_cast<double>(state.iterations());
-  state.counters[items] = Counter(iterations * static_cast<double>(count), Counter::kIsRate);
-  state.counters["bytes/s"] = Counter(iterations * static_cast<double>(bytes), Counter::kIsRate);
-  state.counters["of_copy"] = Counter(iterations * static_cast<double>(bytes) / copy_bandwidth(), Counter::kIsRate);
+  const auto rate = [](double each) { return benchmark::Counter(each, benchmark::Counter::kIsIterationInvariantRate); };
+  state.counters[items] = rate(static_cast<double>(count));
+  state.counters["bytes/s"] = rate(static_cast<double>(bytes));
+  state.counters["of_copy"] = rate(static_cast<double>(bytes) / copy_bandwidth());
 }
 
 }  // namespace cairn::bench

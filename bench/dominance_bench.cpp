@@ -27,10 +27,6 @@
 namespace cairn::bench {
 namespace {
 
-void count_pairs(benchmark::State& state, std::int64_t pairs_of_iteration) {
-  const auto pairs = static_cast<double>(state.iterations() * pairs_of_iteration);
-  state.counters["pairs_per_second"] = benchmark::Counter(pairs, benchmark::Counter::kIsRate);
-}
 double percent(std::int64_t part, std::int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -204,13 +200,6 @@ void merge(benchmark::State& state, const std::string& name, bool in_bulk) {
   }
   state.SetItemsProcessed(state.iterations() * std::ssize(batch.segments()));
   state.SetBytesProcessed(state.iterations() * std::ssize(batch.segments()) * 16);
-}
-
-template <class... Args>
-void add(const std::string& name, Args&&... args) {
-  benchmark::RegisterBenchmark(("dominance/" + name).c_str(), std::forward<Args>(args)...)
-      ->Unit(benchmark::kMillisecond)
-      ->UseRealTime();
 }
 
 [[maybe_unused]] const bool registered = [] {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <benchmark/benchmark.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -16,14 +18,17 @@
 #include "cairn/sim/canonical_batch.h"
 
 /// Memory profiles for the benches of dominance. A population is a set of profiles of one kind. Its name is one of the
-/// words below, optionally with the number of values of a profile (default: 2001).  kahn   Random orders of a layered
-/// graph of 1000 nodes. All starts and ends are 0, so the peak alone decides.  walks   Random walks that all end where
-/// they began.  funnels  Noise that widens towards the middle and narrows again. Profiles have many segments. Almost no
-/// profile       dominates another.  raised  Copies of one of the funnels. Each copy is raised by a different amount
-/// and has a little noise. In half       of all pairs, one profile dominates the other.  narrowing Copies of a profile
-/// in which each peak is lower and each valley higher than the one before. Each copy is       raised by less than the
-/// distance between two such peaks, and has a little noise. Profiles have a       thousand segments, and all of them
-/// must be compared.
+/// words below, optionally with the number of values of a profile (default: 2001).
+/// - kahn: Random orders of a layered graph of 1000 nodes. All starts and ends are 0, so the peak alone decides.
+/// - walks: Random walks that all end where they began.
+/// - funnels: Noise that widens towards the middle and narrows again. Profiles have many segments. Almost no profile
+///   dominates another.
+/// - raised: Copies of one of the funnels. Each copy is raised by a different amount and has a little noise. In half of
+///   all pairs, one profile dominates the other.
+/// - narrowing: Copies of a profile in which each peak is lower and each valley higher than the one before. Each copy
+/// is
+///   raised by less than the distance between two such peaks, and has a little noise. Profiles have a thousand
+///   segments, and all of them must be compared.
 namespace cairn::bench {
 
 using Values = std::vector<std::int64_t>;
@@ -127,6 +132,18 @@ inline const sim::CanonicalBatch& population(const std::string& name, std::int64
   core::Random random(1);
   for (std::int64_t i = 0; i < count; ++i) place->second.add(core::canonical(generate(random)));
   return place->second;
+}
+
+inline void count_pairs(benchmark::State& state, std::int64_t pairs_of_iteration) {
+  state.counters["pairs_per_second"] =
+      benchmark::Counter(static_cast<double>(pairs_of_iteration), benchmark::Counter::kIsIterationInvariantRate);
+}
+
+template <class... Args>
+void add(const std::string& name, Args&&... args) {
+  benchmark::RegisterBenchmark(("dominance/" + name).c_str(), std::forward<Args>(args)...)
+      ->Unit(benchmark::kMillisecond)
+      ->UseRealTime();
 }
 
 }  // namespace cairn::bench

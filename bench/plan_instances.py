@@ -16,13 +16,12 @@ tests/solvers/plan/plan_cases.h makes problems of the same kinds.
 """
 import argparse
 import collections
-import json
 import os
 import random
-import subprocess
-import sys
 import tempfile
 import time
+
+from table_rows import run
 
 UNIT = 1024
 UNITS = 1024  # number of units of addresses, and of times
@@ -123,12 +122,8 @@ def solve(cairn, path, time_limit):
     """Returns whether all buffers were placed below the capacity, and the seconds of the command."""
     command = [cairn, "plan", "--buffers", path, "--capacity", str(CAPACITY), "--time-limit", time_limit, "--json"]
     start = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True)
+    _, answer = run(command)
     seconds = time.monotonic() - start
-    try:
-        answer = json.loads(done.stdout)
-    except json.JSONDecodeError:
-        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
     return answer["planned_bytes"] <= CAPACITY, seconds
 
 

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from solvers_table import run
+from table_rows import graph_name, need, print_head, print_row, run
 
 SOLVERS = ["none", "tw", "auto"]
 BUDGETS = ["100%", "70%", "50%", "35%"]
@@ -51,8 +51,7 @@ class Table:
         self.plans = self.at_max_live = self.proved = self.over_budget = self.unsolved = 0
         self.worst = 0.0
         self.seconds = 0.0
-        print("| " + " | ".join(COLUMNS) + " |")
-        print("| " + " | ".join(["---"] * len(COLUMNS)) + " |")
+        print_head(COLUMNS)
 
     def add(self, graph, budgets, alignments):
         for solver in SOLVERS:
@@ -72,10 +71,8 @@ class Table:
         if self.args.plan_time_limit:
             command += ["--time-limit", self.args.plan_time_limit]
         start = time.monotonic()
-        code, plan = run(command)
+        plan = need(command)
         seconds = time.monotonic() - start
-        if code != 0:
-            sys.exit(f"{' '.join(command)}: {plan['error']}")
         planned = plan["planned_bytes"]
         bound = plan["proved_bytes"]
         max_live = plan["lower_bound_bytes"]
@@ -89,11 +86,9 @@ class Table:
         self.worst = max(self.worst, gap)
         self.seconds = max(self.seconds, seconds)
         if planned != max_live or (alignment == 1 and not fits) or self.args.all:
-            name = os.path.basename(graph).removesuffix(".json").removesuffix(".log")
             proof = "reached: least" if planned == bound else f"{100 * (bound - max_live) / max(1, max_live):.3f}%"
-            cells = [name, solver, budget, alignment, solved["steps"], max_live, planned, f"{gap:.3f}%", proof,
-                     "yes" if fits else "NO", f"{seconds:.2f}"]
-            print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+            print_row([graph_name(graph), solver, budget, alignment, solved["steps"], max_live, planned, f"{gap:.3f}%",
+                       proof, "yes" if fits else "NO", f"{seconds:.2f}"])
 
     def summary(self):
         above = self.plans - self.at_max_live
@@ -111,7 +106,7 @@ def main():
     parser.add_argument("--plan-time-limit", help="of each plan")
     parser.add_argument("--all", action="store_true", help="a row for every plan")
     args = parser.parse_args()
-    models = [m["name"] for m in run([args.cairn, "models", "--json"])[1]["models"]]
+    models = [m["name"] for m in need([args.cairn, "models", "--json"])["models"]]
     if args.models is not None:
         models = [m for m in args.models.split(",") if m]
     with tempfile.TemporaryDirectory() as scratch:

@@ -31,8 +31,7 @@ import sys
 import tempfile
 import time
 
-# A schedule that an earlier run stored would help a later one.
-os.environ["CAIRN_CACHE"] = "/dev/null"
+from table_rows import print_head, print_row
 
 GRAPHS = ["ffn", "unet", "resnet18 --image 64", "resnet50 --batch 2 --image 32", "mlp-mixer --layers 2 --image 64",
           "transformer --layers 2 --width 64 --seq 32", "gpt2 --layers 2 --width 64 --heads 2 --seq 64 --vocab 500",
@@ -67,11 +66,13 @@ class Cairn:
         return [file]
 
 
-def table(rows):
-    for i, row in enumerate(rows):
-        print("| " + " | ".join(str(cell) for cell in row) + " |", flush=True)
-        if i == 0:
-            print("|" + " --- |" * len(row))
+def finish(columns, rows, good, word):
+    """Prints the table, and how many of its rows are good. Returns the exit code."""
+    print_head(columns)
+    for row in rows:
+        print_row(row)
+    print(f"\n{good} of {len(rows)} {word}")
+    return 0 if good == len(rows) else 1
 
 
 def judge(cairn, graph, name, budget, limit, least, folder):
@@ -107,8 +108,7 @@ def judge(cairn, graph, name, budget, limit, least, folder):
 
 def fits(arguments):
     cairn = Cairn(arguments.cairn)
-    rows = [["graph", "budget", "bytes", "info", "solve", "run", "measured bytes", "cost", "agree", ""]]
-    good = 0
+    rows, good = [], 0
     with tempfile.TemporaryDirectory() as folder:
         for text in arguments.graphs:
             graph = cairn.graph(text, folder)
@@ -121,9 +121,8 @@ def fits(arguments):
                 good += agree
                 rows.append(row)
                 print(" ".join(map(str, row)), file=sys.stderr, flush=True)
-    table(rows)
-    print(f"\n{good} of {len(rows) - 1} agree")
-    return 0 if good == len(rows) - 1 else 1
+    columns = ["graph", "budget", "bytes", "info", "solve", "run", "measured bytes", "cost", "agree", ""]
+    return finish(columns, rows, good, "agree")
 
 
 LEAST = {"solve -b min": ["solve", "-b", "min"], "--peak-only": ["solve", "-b", "min", "--peak-only"], "info": ["info"]}
@@ -131,8 +130,7 @@ LEAST = {"solve -b min": ["solve", "-b", "min"], "--peak-only": ["solve", "-b", 
 
 def least(arguments):
     cairn = Cairn(arguments.cairn)
-    rows = [["graph", *LEAST, "lowest", "solve -b lowest", "kept"]]
-    good = 0
+    rows, good = [], 0
     with tempfile.TemporaryDirectory() as folder:
         for text in arguments.graphs:
             graph = cairn.graph(text, folder)
@@ -151,9 +149,7 @@ def least(arguments):
                          *(f"{size} ({100 * size / baseline:.2f}%)" for size in found.values()),
                          f"{100 * lowest / baseline:.2f}%", "met" if code == 0 else code, "yes" if kept else "NO"])
             print(" ".join(map(str, rows[-1])), file=sys.stderr, flush=True)
-    table(rows)
-    print(f"\n{good} of {len(rows) - 1} kept")
-    return 0 if good == len(rows) - 1 else 1
+    return finish(["graph", *LEAST, "lowest", "solve -b lowest", "kept"], rows, good, "kept")
 
 
 COMMANDS = {
@@ -174,8 +170,7 @@ COMMANDS = {
 
 def limits(arguments):
     cairn = Cairn(arguments.cairn)
-    rows = [["nodes", "command", "limit", "seconds", "beyond", "allowed", "kept", "exit code"]]
-    good = 0
+    rows, good = [], 0
     with tempfile.TemporaryDirectory() as folder:
         for size in arguments.sizes.split(","):
             graph = cairn.graph(f"generate random-layered --nodes {size} --seed 1", folder)
@@ -192,9 +187,8 @@ def limits(arguments):
                     rows.append([size, name, limit, f"{wall:.2f}", f"{wall - seconds:+.2f}", f"{allowed:.2f}",
                                  "yes" if kept else "NO", code])
                     print(" ".join(map(str, rows[-1])), file=sys.stderr, flush=True)
-    table(rows)
-    print(f"\n{good} of {len(rows) - 1} kept")
-    return 0 if good == len(rows) - 1 else 1
+    columns = ["nodes", "command", "limit", "seconds", "beyond", "allowed", "kept", "exit code"]
+    return finish(columns, rows, good, "kept")
 
 
 def main():

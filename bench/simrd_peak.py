@@ -9,12 +9,9 @@ counted. This script shares no code with core/formats/simrd.cpp. The exit code i
 """
 
 import json
-import os
-import subprocess
 import sys
 
-# A schedule that an earlier run stored would help a later one.
-os.environ["CAIRN_CACHE"] = "/dev/null"
+from table_rows import need
 
 
 class Storage:
@@ -104,8 +101,7 @@ def main():
         sys.exit(__doc__.strip())
     differ = 0
     for path in sys.argv[2:]:
-        info = subprocess.run([sys.argv[1], "info", path, "--time-limit", "1s", "--json"], capture_output=True, text=True, check=True)
-        found = json.loads(info.stdout)["baseline_peak_bytes"]
+        found = need([sys.argv[1], "info", path, "--time-limit", "1s", "--json"])["baseline_peak_bytes"]
         expected = peak(path)
         differ += found != expected
         print(f"{path}: trace {expected}, cairn {found}{'' if found == expected else '  DIFFERS'}")

@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <random>
@@ -50,9 +51,9 @@ const core::Graph& graph_of(std::int64_t nodes, bool several = false) {
 /// Returns `count` random orders, in each of which `again` random nodes are recomputed right before one of their
 /// readers.
 const sim::ScheduleBatch& batch_of(std::int64_t nodes, std::int64_t count, std::int64_t again) {
-  static std::int64_t known[3] = {};
+  static std::array<std::int64_t, 3> known{};
   static sim::ScheduleBatch batch(0);
-  if (known[0] == nodes && known[1] == count && known[2] == again) return batch;
+  if (known == std::array{nodes, count, again}) return batch;
   const core::Graph& graph = graph_of(nodes);
   batch = sim::ScheduleBatch(graph.node_count());
   std::mt19937_64 random(7);
@@ -74,9 +75,7 @@ const sim::ScheduleBatch& batch_of(std::int64_t nodes, std::int64_t count, std::
     }
     batch.add(schedule);
   }
-  known[0] = nodes;
-  known[1] = count;
-  known[2] = again;
+  known = {nodes, count, again};
   return batch;
 }
 

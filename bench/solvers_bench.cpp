@@ -50,23 +50,19 @@ solvers::PartitionGraph partition_graph(const core::Graph& graph) {
   return result;
 }
 
+solvers::PartitionGraph forward_part(const char* model, std::int64_t layers) {
+  models::BuildOptions options;
+  options.values = {{"layers", layers}};
+  return partition_graph(core::forward_part(models::build_model(model, options)));
+}
+
 struct PartitionKind {
   const char* name;
   solvers::PartitionGraph (*make)();
 };
 constexpr PartitionKind kPartitionKinds[] = {
-    {"forward part of gpt2, 5,000 layers",
-     [] {
-       models::BuildOptions options;
-       options.values = {{"layers", 5000}};
-       return partition_graph(core::forward_part(models::build_model("gpt2", options)));
-     }},
-    {"forward part of transformer, 1,700 + 1,700 layers",
-     [] {
-       models::BuildOptions options;
-       options.values = {{"layers", 1700}};
-       return partition_graph(core::forward_part(models::build_model("transformer", options)));
-     }},
+    {"forward part of gpt2, 5,000 layers", [] { return forward_part("gpt2", 5000); }},
+    {"forward part of transformer, 1,700 + 1,700 layers", [] { return forward_part("transformer", 1700); }},
     {"training chain", [] { return partition_graph(bench::training_chain(100'000, 200'000)); }},
     {"random layered", [] { return partition_graph(bench::random_layered(100'000, 200'000)); }},
     {"series-parallel", [] { return partition_graph(models::generate_series_parallel(100'000, 6, {}, 1)); }},

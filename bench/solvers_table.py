@@ -6,22 +6,10 @@ usage: solvers_table.py CAIRN [--budgets 80%,50%] [--solvers a,b] [--time-limit 
 CAIRN is the built command. Every schedule is also read by `cairn plan`, which rejects invalid schedules.
 """
 import argparse
-import json
 import os
-import subprocess
-import sys
 import tempfile
 
-# A schedule that an earlier run stored would help a later one.
-os.environ["CAIRN_CACHE"] = "/dev/null"
-
-
-def run(command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    try:
-        return done.returncode, json.loads(done.stdout)
-    except json.JSONDecodeError:
-        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+from table_rows import graph_name, print_head, print_row, run
 
 
 def row(cairn, graph, solver, budget, time_limit, schedule):
@@ -46,17 +34,15 @@ def main():
     parser.add_argument("--solvers", default="auto,tw,greedy,chen,none")
     parser.add_argument("--time-limit", default="10s")
     args = parser.parse_args()
-    print("| graph | n | m | budget | solver | peak / baseline | cost | valid | seconds |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print_head(["graph", "n", "m", "budget", "solver", "peak / baseline", "cost", "valid", "seconds"])
     with tempfile.TemporaryDirectory() as folder:
         schedule = os.path.join(folder, "s.json")
         for graph in args.graphs:
             _, info = run([args.cairn, "info", graph, "--json", "--time-limit", "1s"])
-            name = os.path.basename(graph).removesuffix(".json").removesuffix(".log")
             for budget in args.budgets.split(","):
                 for solver in args.solvers.split(","):
                     cells = row(args.cairn, graph, solver, budget, args.time_limit, schedule)
-                    print("| " + " | ".join([name, str(info["nodes"]), str(info["edges"]), budget, solver, *cells]) + " |")
+                    print_row([graph_name(graph), info["nodes"], info["edges"], budget, solver, *cells])
 
 
 if __name__ == "__main__":

@@ -4,8 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "cairn/bench/dominance_populations.h"
 #include "cairn/cuda/support/dominance.h"
@@ -13,11 +11,6 @@
 
 namespace cairn::bench {
 namespace {
-
-void count_pairs(benchmark::State& state, std::int64_t pairs_of_iteration) {
-  const auto pairs = static_cast<double>(state.iterations() * pairs_of_iteration);
-  state.counters["pairs_per_second"] = benchmark::Counter(pairs, benchmark::Counter::kIsRate);
-}
 
 void dominated_by(benchmark::State& state, const std::string& name, std::int64_t count) {
   const sim::CanonicalBatch& batch = population(name, count);
@@ -43,13 +36,6 @@ void non_dominated(benchmark::State& state, const std::string& name, std::int64_
   for (auto _ : state) found = set->non_dominated().size();
   state.counters["non_dominated"] = static_cast<double>(found);
   state.SetItemsProcessed(state.iterations() * count);
-}
-
-template <class... Args>
-void add(const std::string& name, Args&&... args) {
-  benchmark::RegisterBenchmark(("dominance/" + name).c_str(), std::forward<Args>(args)...)
-      ->Unit(benchmark::kMillisecond)
-      ->UseRealTime();
 }
 
 [[maybe_unused]] const bool registered = [] {

@@ -114,19 +114,16 @@ inline std::vector<NamedCase> memory_bound_cases(const OpSizes& sizes) {
 /// Returns ops that take about as long as their matrix products.
 inline std::vector<NamedCase> compute_bound_cases() {
   using core::OpKind;
-  std::vector<NamedCase> cases;
-  cases.push_back(op_case("matmul 16384x3072x768", OpKind::matmul, {16384, 3072}, {{16384, 768}, {768, 3072}},
-                          {.m = 16384, .n = 3072, .k = 768}));
-  cases.push_back(op_case("matmul batched 1024x1024x64", OpKind::matmul, {192, 1024, 1024},
-                          {{192, 1024, 64}, {192, 1024, 64}},
-                          {.batch = 192, .m = 1024, .n = 1024, .k = 64, .trans_b = true}));
-  cases.push_back(op_case("conv 3x3 56x56x64", OpKind::conv2d, {128, 56, 56, 64}, {{128, 56, 56, 64}, {64, 3, 3, 64}},
-                          {.stride = 1, .pad = 1}));
-  cases.push_back(op_case("conv_grad_input 3x3 56x56x64", OpKind::conv2d_grad_input, {128, 56, 56, 64},
-                          {{128, 56, 56, 64}, {64, 3, 3, 64}}, {.stride = 1, .pad = 1}));
-  cases.push_back(op_case("conv_grad_weight 3x3 56x56x64", OpKind::conv2d_grad_weight, {64, 3, 3, 64},
-                          {{128, 56, 56, 64}, {128, 56, 56, 64}}, {.stride = 1, .pad = 1}));
-  return cases;
+  return {op_case("matmul 16384x3072x768", OpKind::matmul, {16384, 3072}, {{16384, 768}, {768, 3072}},
+                  {.m = 16384, .n = 3072, .k = 768}),
+          op_case("matmul batched 1024x1024x64", OpKind::matmul, {192, 1024, 1024}, {{192, 1024, 64}, {192, 1024, 64}},
+                  {.batch = 192, .m = 1024, .n = 1024, .k = 64, .trans_b = true}),
+          op_case("conv 3x3 56x56x64", OpKind::conv2d, {128, 56, 56, 64}, {{128, 56, 56, 64}, {64, 3, 3, 64}},
+                  {.stride = 1, .pad = 1}),
+          op_case("conv_grad_input 3x3 56x56x64", OpKind::conv2d_grad_input, {128, 56, 56, 64},
+                  {{128, 56, 56, 64}, {64, 3, 3, 64}}, {.stride = 1, .pad = 1}),
+          op_case("conv_grad_weight 3x3 56x56x64", OpKind::conv2d_grad_weight, {64, 3, 3, 64},
+                  {{128, 56, 56, 64}, {128, 56, 56, 64}}, {.stride = 1, .pad = 1})};
 }
 
 /// Returns the bytes of all inputs and the output. Of an embedding's table, only the rows that are read count.

@@ -92,12 +92,14 @@ struct Setting {
   std::int64_t count;
 };
 
+/// Returns a counter of what an iteration processes, per second.
+benchmark::Counter rate(double each) { return benchmark::Counter(each, benchmark::Counter::kIsIterationInvariantRate); }
+
 void report(benchmark::State& state, const Setting& setting, double bytes_of_candidate) {
-  using benchmark::Counter;
-  const double candidates = static_cast<double>(state.iterations() * setting.count);
-  state.counters["candidates/s"] = Counter(candidates, Counter::kIsRate);
-  state.counters["bytes/s"] = Counter(candidates * bytes_of_candidate, Counter::kIsRate);
-  state.counters["of_copy"] = Counter(candidates * bytes_of_candidate / device_copy_bandwidth(), Counter::kIsRate);
+  const auto candidates = static_cast<double>(setting.count);
+  state.counters["candidates/s"] = rate(candidates);
+  state.counters["bytes/s"] = rate(candidates * bytes_of_candidate);
+  state.counters["of_copy"] = rate(candidates * bytes_of_candidate / device_copy_bandwidth());
 }
 
 /// Evaluates a batch in device memory. The counter bytes/s counts, for each candidate, 2 bytes for each node and 21
@@ -111,9 +113,7 @@ void device_evaluate(benchmark::State& state) {
         seconds_of(setting.machine, [&] { setting.simulator.evaluate_piece(batch, setting.generator.moves == 0); }));
   }
   report(state, setting, 2.0 * static_cast<double>(state.range(0)) + 21);
-  state.counters["x_core"] = benchmark::Counter(
-      static_cast<double>(state.iterations() * setting.count) / core_rate(setting.graph, setting.generator),
-      benchmark::Counter::kIsRate);
+  state.counters["x_core"] = rate(static_cast<double>(setting.count) / core_rate(setting.graph, setting.generator));
 }
 
 void device_draw(benchmark::State& state) {

@@ -13,12 +13,11 @@ scratch of kernels is not known and not included.
 """
 
 import argparse
-import pathlib
 import sys
 import time
 
 import models
-from rows import write
+from rows import add_files, write_files
 from table import machine
 
 
@@ -125,17 +124,10 @@ def main():
     parser.add_argument("--points", type=int, default=12, metavar="N", help="of the curve; 0: no curve; default 12")
     parser.add_argument("--time-limit", type=float, default=30, metavar="S", help="of each search and plan; default 30")
     parser.add_argument("--curve-limit", type=float, default=120, metavar="S", help="of the curve; default 120")
-    parser.add_argument("--json", metavar="FILE", type=pathlib.Path)
-    parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path, help="default: the terminal")
+    add_files(parser)
     given = parser.parse_args()
     data = measure(given)
-    if given.json:
-        write(given.json, data)
-    text = markdown(data)
-    if given.markdown:
-        given.markdown.write_text(text)
-    else:
-        print(text)
+    write_files(given, data, markdown(data))
     return 0
 
 

@@ -139,19 +139,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=90, metavar="S", help="no new round after this many; default 90")
     parser.add_argument("--time-limit", type=float, default=10, metavar="S", help="of each of Cairn's searches; default 10")
     parser.add_argument("--threads", type=int, metavar="N", help="of torch; default: torch's")
-    parser.add_argument("--json", metavar="FILE", type=pathlib.Path)
-    parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path, help="default: the terminal")
+    rows.add_files(parser)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         return start(**json.loads(given.child))
     data = measure(given, lambda text: print(text, file=sys.stderr, flush=True))
-    if given.json:
-        rows.write(given.json, data)
-    if given.markdown:
-        given.markdown.write_text(markdown(data))
-    else:
-        print(markdown(data))
+    rows.write_files(given, data, markdown(data))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 
 WRONG = 1e-3  # rounding does not cause a larger relative error
 AS_CHECKPOINT = "cairn-checkpoint"  # Cairn whose budget is the measured peak of checkpoint by block
@@ -136,6 +137,21 @@ def summary(data):
     text = (f"Cairn, {count} of {len(rows)} rows ran: {len(identical)} of {count} bit for bit, {len(kept)} of {count} within "
             f"the promise, {len(near)} of {count} within 3% of it.")
     return text + (f" Broken: {'; '.join(broken)}." if broken else "")
+
+
+def add_files(parser):
+    parser.add_argument("--json", metavar="FILE", type=pathlib.Path)
+    parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path, help="default: the terminal")
+
+
+def write_files(given, data, text):
+    """Writes figures and text to the files of ``add_files``. Prints the text if there is no file for it."""
+    if given.json:
+        write(given.json, data)
+    if given.markdown:
+        given.markdown.write_text(text)
+    else:
+        print(text)
 
 
 def write(path, value):

@@ -185,15 +185,12 @@ def pareto(graph: Graph, *, points: int = 12, budgets: Optional[Sequence[Bytes]]
 
     Other arguments are those of solve, except that the default of time_limit is 30 s.
     """
-    search = _search(solver, _or_usual(time_limit, work_limit, 30.0), work_limit, seed, memory, order, max_occurrences,
-                     options)
+    if time_limit is None and work_limit is None:
+        time_limit = 30.0
+    search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
     texts = [] if budgets is None else [_budget_text(budget) for budget in budgets]
     with _threads(threads):
         return _cairn.pareto(graph, points, texts, peak_only, _alignment(alignment), search, start, progress)
-
-
-def _or_usual(time_limit: Optional[Seconds], work_limit: Optional[int], usual: float) -> Optional[Seconds]:
-    return usual if time_limit is None and work_limit is None else time_limit
 
 
 def least_budget(graph: Graph, *, solver: str = "auto", time_limit: Optional[Seconds] = None,

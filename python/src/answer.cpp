@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/text.h"
 #include "cairn/python/src/bindings.h"
@@ -86,18 +85,16 @@ Answer search_answer(fit::Task task, const SearchArguments& search, nb::handle s
 void finish_search(Call& call, Answer& answered, const solvers::Scope& asked) {
   call.raise_pending();
   answered.interrupted = call.stopped();
-  if (call.interrupted()) {
-    nb::dict attributes;
-    attributes["best"] = answered.shown() ? nb::cast(std::move(answered)) : nb::none();
-    raise("Interrupted", "interrupted; the best schedule so far is in .best", attributes);
-  }
+  if (call.interrupted())
+    raise_interrupted("interrupted; the best schedule so far is in .best",
+                      answered.shown() ? nb::cast(std::move(answered)) : nb::none());
   if (answered.answer.success || (call.stopped() && answered.shown())) return;
   const solvers::Solution& solution = answered.answer.found.solution;
   const bool infeasible = solution.status == solvers::Status::infeasible;
   nb::dict attributes;
   attributes["lower_bound"] = report::problem_of_failure(answered.task, answered.answer).lower_bound;
   attributes["least_budget"] = answered.least.memory();
-  attributes["least"] = nb::cast(LeastBudget{answered.least, answered.task.problem.baseline.cost});
+  attributes["least"] = nb::cast(answered.least_budget());
   attributes["scope"] = solvers::describe(infeasible ? solution.peak_bound.scope : solution.scope);
   const std::string message = report::failure_text(answered.task, solvers::find_solver(answered.solver), asked,
                                                    answered.answer, answered.least, ", or ask for peak_only=");
@@ -211,10 +208,7 @@ void bind_found(nb::class_<Answer>& answer) {
           "The budget in bytes; None if none was given.")
       .def_prop_ro("alignment", [](const Answer& a) { return a.task.alignment; })
       .def_prop_ro(
-          "baseline",
-          [](const Answer& a) {
-            return Evaluation{a.task.problem.baseline, ""};
-          },
+          "baseline", [](const Answer& a) { return evaluation_of(a.task.problem.graph, a.task.problem.baseline); },
           "The Evaluation of the graph's input order.");
 }
 
@@ -243,12 +237,7 @@ void bind_quality(nb::class_<Answer>& answer) {
           "work", [](const Answer& a) { return a.answer.found.solution.work; },
           "The work of the search, in the unit of work_limit.")
       .def_prop_ro("seconds", [](const Answer& a) { return a.answer.found.seconds; })
-      .def_prop_ro(
-          "least_budget",
-          [](const Answer& a) {
-            return LeastBudget{a.least, a.task.problem.baseline.cost};
-          },
-          "The least budget that some schedule is known to meet.")
+      .def_prop_ro("least_budget", &Answer::least_budget, "The least budget that some schedule is known to meet.")
       .def_prop_ro("interrupted", [](const Answer& a) { return a.interrupted; });
 }
 
@@ -276,26 +265,17 @@ void bind_texts(nb::class_<Answer>& answer) {
             return report::Explanation(a.task.problem.graph, &a.answer.found.solution.schedule).text(true);
           },
           "What is in memory at the peak and what recomputation saves, as the tables of `cairn solve --explain`.")
-      .def(
-          "trace",
-          [](const Answer& a, nb::handle path) {
-            const core::Graph& graph = a.task.problem.graph;
-            const core::Schedule baseline = core::baseline_schedule(graph);
-            core::write_file(path_of(path),
-                             report::perfetto_trace(graph,
-                                                    {.schedule = &a.answer.found.solution.schedule,
-                                                     .plan = a.answer.found.plan ? &*a.answer.found.plan : nullptr},
-                                                    {.schedule = &baseline}));
-          },
-          "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
-          "Writes a Chrome/Perfetto trace: schedule and baseline side by side.")
-      .def(
-          "report",
-          [](const Answer& a, nb::handle path) {
-            core::write_file(path_of(path), report::solve_page(a.task, a.solver, a.answer));
-          },
-          "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
-          "Writes the HTML page of `cairn solve --report`.");
+      .def("trace", file_of<Answer>([](const Answer& a) {
+             const core::Graph& graph = a.task.problem.graph;
+             const core::Schedule baseline = core::baseline_schedule(graph);
+             return report::perfetto_trace(graph,
+                                           {.schedule = &a.answer.found.solution.schedule,
+                                            .plan = a.answer.found.plan ? &*a.answer.found.plan : nullptr},
+                                           {.schedule = &baseline});
+           }),
+           "path"_a, kTrace, "Writes a Chrome/Perfetto trace: schedule and baseline side by side.")
+      .def("report", file_of<Answer>([](const Answer& a) { return report::solve_page(a.task, a.solver, a.answer); }),
+           "path"_a, kReport, "Writes the HTML page of `cairn solve --report`.");
 }
 
 }  // namespace

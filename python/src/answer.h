@@ -34,6 +34,7 @@ struct Answer {
   bool interrupted = false;
 
   bool shown() const { return answer.has_schedule(); }
+  LeastBudget least_budget() const { return {least, task.problem.baseline.cost}; }
 };
 
 /// Arguments of all searches. Names and meanings are those of the options of the command `cairn`.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/core/formats/files.h"
 #include "cairn/core/graph.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
@@ -97,5 +98,15 @@ Evaluation evaluation_of(const core::Graph& graph, const core::Evaluation& evalu
 
 /// Raises the class `class_name` of cairn._errors.
 [[noreturn]] void raise(const char* class_name, const std::string& message, const nb::dict& attributes = {});
+/// Raises Interrupted. `best` is the best result so far.
+[[noreturn]] void raise_interrupted(const std::string& message, const nb::object& best);
+
+/// Returns a method that writes the text that page(self) returns to a file. kReport and kTrace are its signatures.
+template <class T, class Page>
+auto file_of(const Page& page) {
+  return [page](const T& self, nb::handle path) { core::write_file(path_of(path), page(self)); };
+}
+inline const nb::sig kReport("def report(self, path: str | os.PathLike[str]) -> None");
+inline const nb::sig kTrace("def trace(self, path: str | os.PathLike[str]) -> None");
 
 }  // namespace cairn::python

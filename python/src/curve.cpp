@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
 #include "cairn/python/src/answer.h"
 #include "cairn/python/src/bindings.h"
@@ -68,11 +67,9 @@ Curve pareto(const core::Graph& graph, int points, const std::vector<std::string
   curve.interrupted = call.stopped();
   const auto& found = curve.curve.points;
   const bool any = std::any_of(found.begin(), found.end(), [](const auto& point) { return point.known(); });
-  if (call.interrupted()) {
-    nb::dict attributes;
-    attributes["best"] = any ? nb::cast(std::move(curve)) : nb::none();
-    raise("Interrupted", "interrupted; what is known of the curve is in .best", attributes);
-  }
+  if (call.interrupted())
+    raise_interrupted("interrupted; what is known of the curve is in .best",
+                      any ? nb::cast(std::move(curve)) : nb::none());
   if (!any && !call.stopped()) {
     nb::dict attributes;
     attributes["lower_bound"] = curve.curve.peak_bound.value;
@@ -101,11 +98,8 @@ LeastBudget least_budget(const core::Graph& graph, bool peak_only, std::int64_t 
     least.of = fit::find_least_budget(problem, rounded, solvers::find_solver(search.solver), options);
   });
   call.raise_pending();
-  if (call.interrupted()) {
-    nb::dict attributes;
-    attributes["best"] = nb::cast(least, nb::rv_policy::copy);
-    raise("Interrupted", "interrupted; the least budget known so far is in .best", attributes);
-  }
+  if (call.interrupted())
+    raise_interrupted("interrupted; the least budget known so far is in .best", nb::cast(least, nb::rv_policy::copy));
   return least;
 }
 
@@ -171,10 +165,7 @@ void bind_points(nb::module_& module) {
             return met;
           },
           nb::sig("def met(self) -> list[tuple[int, int]]"), "(peak, cost) of other schedules on the way.")
-      .def_prop_ro("baseline",
-                   [](const Curve& c) {
-                     return Evaluation{c.problem.baseline, ""};
-                   })
+      .def_prop_ro("baseline", [](const Curve& c) { return evaluation_of(c.problem.graph, c.problem.baseline); })
       .def_prop_ro("lower_bound", [](const Curve& c) { return c.curve.peak_bound.value; })
       .def_prop_ro("least_memory", [](const Curve& c) { return c.curve.least_memory; })
       .def_prop_ro("stop", [](const Curve& c) { return std::string(solvers::to_string(c.curve.stop)); })
@@ -189,13 +180,8 @@ void bind_points(nb::module_& module) {
       .def("to_csv", [](const Curve& c) { return report::curve_csv(c.problem, c.curve); })
       .def(
           "to_svg", [](const Curve& c) { return report::curve_svg(c.problem, c.curve); }, "A picture of the curve.")
-      .def(
-          "report",
-          [](const Curve& c, nb::handle path) {
-            core::write_file(path_of(path), report::curve_page(c.problem, c.solver, c.curve));
-          },
-          "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
-          "Writes the HTML page of `cairn pareto --report`.")
+      .def("report", file_of<Curve>([](const Curve& c) { return report::curve_page(c.problem, c.solver, c.curve); }),
+           "path"_a, kReport, "Writes the HTML page of `cairn pareto --report`.")
       .def("_repr_html_", [](const Curve& c) { return report::curve_svg(c.problem, c.curve); })
       .def("__str__", [](const Curve& c) { return report::curve_table(c.problem, c.alignment, c.curve); })
       .def("__repr__",

@@ -61,6 +61,12 @@ void raise(const char* class_name, const std::string& message, const nb::dict& a
   throw nb::python_error();
 }
 
+void raise_interrupted(const std::string& message, const nb::object& best) {
+  nb::dict attributes;
+  attributes["best"] = best;
+  raise("Interrupted", message, attributes);
+}
+
 std::int64_t integer(nb::handle value, std::string_view what) {
   const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
   if (!index.is_valid()) {

@@ -182,6 +182,12 @@ void write(const core::Graph& graph, nb::handle given) {
                                                  : core::graph_to_json(graph));
 }
 
+core::NodeId added(const core::GraphBuilder& builder, std::int64_t v) {
+  if (v < 0 || v >= builder.node_count())
+    throw core::InputError(fmt::format("node {} was not added; there are {}", v, builder.node_count()));
+  return static_cast<core::NodeId>(v);
+}
+
 void bind_builder(nb::module_& module) {
   nb::class_<core::GraphBuilder>(
       module, "GraphBuilder",
@@ -201,20 +207,16 @@ void bind_builder(nb::module_& module) {
       .def(
           "add_input",
           [](core::GraphBuilder& builder, std::int64_t node, nb::handle input) {
-            if (node < 0 || node >= builder.node_count())
-              throw core::InputError(fmt::format("node {} was not added; there are {}", node, builder.node_count()));
-            builder.add_input(static_cast<core::NodeId>(node), output_ref(input, "an input"));
+            const core::NodeId v = added(builder, node);
+            builder.add_input(v, output_ref(input, "an input"));
           },
           "node"_a, "input"_a, nb::sig("def add_input(self, node: int, input: int | tuple[int, int]) -> None"),
           "Adds an input to `node`, which must have been added.")
       .def(
           "add_control_input",
           [](core::GraphBuilder& builder, std::int64_t node, std::int64_t predecessor) {
-            for (const std::int64_t v : {node, predecessor}) {
-              if (v < 0 || v >= builder.node_count())
-                throw core::InputError(fmt::format("node {} was not added; there are {}", v, builder.node_count()));
-            }
-            builder.add_control_input(static_cast<core::NodeId>(node), static_cast<core::NodeId>(predecessor));
+            const core::NodeId v = added(builder, node);
+            builder.add_control_input(v, added(builder, predecessor));
           },
           "node"_a, "predecessor"_a,
           "Makes `node` run after `predecessor` although it reads no result of it. Both must have been added.")
@@ -290,46 +292,32 @@ void bind_facts(GraphClass& graph) {
 
 void bind_views(GraphClass& graph) {
   // The arrays are views, which copy nothing and keep the graph alive.
-  const auto nodes = [](auto member) {
-    return
-        [member](GraphHandle g) { return view(g.p->view().*member, static_cast<std::size_t>(g.p->node_count()), g.h); };
+  const auto array = [](auto member, auto count, int more = 0) {
+    return [member, count, more](GraphHandle g) {
+      return view(g.p->view().*member, static_cast<std::size_t>((g.p->*count)() + more), g.h);
+    };
   };
-  const auto values = [](auto member) {
-    return [member](GraphHandle g) {
-      return view(g.p->view().*member, static_cast<std::size_t>(g.p->value_count()), g.h);
+  const auto flags = [](auto member, auto count) {
+    return [member, count](GraphHandle g) {
+      const auto* const values = reinterpret_cast<const bool*>(g.p->view().*member);
+      return view(values, static_cast<std::size_t>((g.p->*count)()), g.h);
     };
   };
   using V = core::GraphView;
-  graph.def_prop_ro("sizes", nodes(&V::node_size), "Of each node: bytes of its outputs together.")
-      .def_prop_ro("costs", nodes(&V::cost))
-      .def_prop_ro("scratch", nodes(&V::scratch))
-      .def_prop_ro("pinned",
-                   [](GraphHandle g) {
-                     return view(reinterpret_cast<const bool*>(g.p->view().pinned),
-                                 static_cast<std::size_t>(g.p->node_count()), g.h);
-                   })
-      .def_prop_ro("value_sizes", values(&V::size))
-      .def_prop_ro("value_kept",
-                   [](GraphHandle g) {
-                     return view(reinterpret_cast<const bool*>(g.p->view().keep),
-                                 static_cast<std::size_t>(g.p->value_count()), g.h);
-                   })
-      .def_prop_ro("producers", values(&V::producer), "Of each value: its node.")
-      .def_prop_ro(
-          "value_begin",
-          [](GraphHandle g) {
-            return view(g.p->view().value_begin, static_cast<std::size_t>(g.p->node_count()) + 1, g.h);
-          },
-          "The outputs of node v are values value_begin[v] to value_begin[v + 1].")
-      .def_prop_ro(
-          "input_begin",
-          [](GraphHandle g) {
-            return view(g.p->view().input_begin, static_cast<std::size_t>(g.p->node_count()) + 1, g.h);
-          },
-          "The inputs of node v are input_values[input_begin[v]:input_begin[v + 1]].")
-      .def_prop_ro(
-          "input_values",
-          [](GraphHandle g) { return view(g.p->view().inputs, static_cast<std::size_t>(g.p->edge_count()), g.h); })
+  constexpr auto kNodes = &core::Graph::node_count;
+  constexpr auto kValues = &core::Graph::value_count;
+  graph.def_prop_ro("sizes", array(&V::node_size, kNodes), "Of each node: bytes of its outputs together.")
+      .def_prop_ro("costs", array(&V::cost, kNodes))
+      .def_prop_ro("scratch", array(&V::scratch, kNodes))
+      .def_prop_ro("pinned", flags(&V::pinned, kNodes))
+      .def_prop_ro("value_sizes", array(&V::size, kValues))
+      .def_prop_ro("value_kept", flags(&V::keep, kValues))
+      .def_prop_ro("producers", array(&V::producer, kValues), "Of each value: its node.")
+      .def_prop_ro("value_begin", array(&V::value_begin, kNodes, 1),
+                   "The outputs of node v are values value_begin[v] to value_begin[v + 1].")
+      .def_prop_ro("input_begin", array(&V::input_begin, kNodes, 1),
+                   "The inputs of node v are input_values[input_begin[v]:input_begin[v + 1]].")
+      .def_prop_ro("input_values", array(&V::inputs, &core::Graph::edge_count))
       .def_prop_ro(
           "input_order", [](GraphHandle g) { return view(g.p->input_order(), g.h); }, "The baseline: every node once.")
       .def_prop_ro("order_was_given", &core::Graph::order_was_given);
@@ -340,6 +328,12 @@ void bind_nodes(GraphClass& graph) {
     return [get](const core::Graph& g, std::int64_t v) {
       require_node(g, v);
       return get(g, static_cast<core::NodeId>(v));
+    };
+  };
+  const auto neighbours = [](auto of) {
+    return [of](GraphHandle g, std::int64_t v) {
+      require_node(*g.p, v);
+      return view((g.p->*of)(static_cast<core::NodeId>(v)), g.h);
     };
   };
   graph
@@ -362,20 +356,8 @@ void bind_nodes(GraphClass& graph) {
            "Returns what the node reads: node ids, or (node id, output index) for nodes with several outputs.")
       .def("outputs", at(&outputs_of), "node"_a,
            nb::sig("def outputs(self, node: int) -> tuple[cairn._types.Output, ...]"))
-      .def(
-          "predecessors",
-          [](GraphHandle g, std::int64_t v) {
-            require_node(*g.p, v);
-            return view(g.p->predecessors(static_cast<core::NodeId>(v)), g.h);
-          },
-          "node"_a)
-      .def(
-          "successors",
-          [](GraphHandle g, std::int64_t v) {
-            require_node(*g.p, v);
-            return view(g.p->successors(static_cast<core::NodeId>(v)), g.h);
-          },
-          "node"_a);
+      .def("predecessors", neighbours(&core::Graph::predecessors), "node"_a)
+      .def("successors", neighbours(&core::Graph::successors), "node"_a);
 }
 
 void bind_texts(GraphClass& graph) {
@@ -397,6 +379,15 @@ void bind_texts(GraphClass& graph) {
            "Returns the graph without edge directions as PACE .gr. Node i is vertex i + 1.");
 }
 
+/// Reads a number for each node.
+std::vector<std::int64_t> one_each(const core::Graph& graph, nb::handle given, const char* what) {
+  std::vector<std::int64_t> numbers = integers(given, what);
+  if (numbers.size() != static_cast<std::size_t>(graph.node_count()))
+    throw core::InputError(
+        fmt::format("{} has {} entries, the graph {} nodes", what, numbers.size(), graph.node_count()));
+  return numbers;
+}
+
 void bind_changes(GraphClass& graph) {
   graph.def_static(
       "from_arrays", &from_arrays,
@@ -415,24 +406,14 @@ void bind_changes(GraphClass& graph) {
       .def(
           "with_costs",
           [](const core::Graph& g, nb::handle costs, std::optional<std::string> unit, std::string source) {
-            std::vector<std::int64_t> given = integers(costs, "costs");
-            if (given.size() != static_cast<std::size_t>(g.node_count()))
-              throw core::InputError(
-                  fmt::format("costs has {} entries, the graph {} nodes", given.size(), g.node_count()));
-            return g.with_costs(std::move(given),
+            return g.with_costs(one_each(g, costs, "costs"),
                                 unit ? std::optional(core::CostUnit{*unit, std::move(source)}) : std::nullopt);
           },
           "costs"_a, "unit"_a = nb::none(), "source"_a = "",
           "Returns the same graph with other costs. The two graphs share everything else.")
       .def(
           "with_scratch",
-          [](const core::Graph& g, nb::handle scratch) {
-            std::vector<std::int64_t> given = integers(scratch, "scratch");
-            if (given.size() != static_cast<std::size_t>(g.node_count()))
-              throw core::InputError(
-                  fmt::format("scratch has {} entries, the graph {} nodes", given.size(), g.node_count()));
-            return g.with_scratch(std::move(given));
-          },
+          [](const core::Graph& g, nb::handle scratch) { return g.with_scratch(one_each(g, scratch, "scratch")); },
           "scratch"_a, "The same graph with other scratch; everything else is shared.")
       .def("forward_part", &core::forward_part, "What remains without the backward nodes.");
 }

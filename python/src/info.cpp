@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/formats/files.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/device_memory.h"
@@ -69,11 +68,8 @@ fit::LargestBatch largest_batch(nb::handle build, const pipeline::Request& reque
   limit.stop = call.stop();
   fit::LargestBatch found = find_largest_batch(build, request, search, limit, call);
   call.raise_pending();
-  if (call.interrupted()) {
-    nb::dict attributes;
-    attributes["best"] = nb::cast(std::move(found));
-    raise("Interrupted", "interrupted; the largest batch known to fit is in .best", attributes);
-  }
+  if (call.interrupted())
+    raise_interrupted("interrupted; the largest batch known to fit is in .best", nb::cast(std::move(found)));
   if (found.batch == 0)
     raise(found.refusal_proved ? "InfeasibleError" : "NotFoundError", "no batch fits: " + report::batch_text(found));
   return found;
@@ -116,19 +112,14 @@ Info info(const core::Graph& graph, const pipeline::Request& request, const Sear
   }
   call.raise_pending();
   found.interrupted = call.stopped();
-  if (call.interrupted()) {
-    nb::dict attributes;
-    attributes["best"] = nb::cast(std::move(found));
-    raise("Interrupted", "interrupted; what is known until then is in .best", attributes);
-  }
+  if (call.interrupted())
+    raise_interrupted("interrupted; what is known until then is in .best", nb::cast(std::move(found)));
   return found;
 }
 
 void bind_facts(nb::class_<Info>& info) {
   info.def_prop_ro("baseline",
-                   [](const Info& i) {
-                     return Evaluation{i.task.problem.baseline, ""};
-                   })
+                   [](const Info& i) { return evaluation_of(i.task.problem.graph, i.task.problem.baseline); })
       .def_prop_ro(
           "lower_bound", [](const Info& i) { return i.task.rounded.plan_bound(); },
           "No schedule has a plan below this number of bytes.")
@@ -198,19 +189,15 @@ void bind_texts(nb::class_<Info>& info) {
             return report::json_text(json);
           },
           "The object that `cairn info --json` prints, as text.")
-      .def(
-          "report",
-          [](const Info& i, nb::handle path) {
-            std::vector<report::ReportFact> facts;
-            if (i.of.verdict)
-              facts.push_back(
-                  {"Budget", core::format_bytes(*i.task.problem.budget), report::fit_text(i.task, *i.of.verdict)});
-            core::write_file(path_of(path),
-                             report::info_page(i.task.problem, i.of.least,
-                                               i.of.verdict ? i.of.verdict->by : std::nullopt, std::move(facts)));
-          },
-          "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
-          "Writes the HTML page of `cairn info --report`.")
+      .def("report", file_of<Info>([](const Info& i) {
+             std::vector<report::ReportFact> facts;
+             if (i.of.verdict)
+               facts.push_back(
+                   {"Budget", core::format_bytes(*i.task.problem.budget), report::fit_text(i.task, *i.of.verdict)});
+             return report::info_page(i.task.problem, i.of.least, i.of.verdict ? i.of.verdict->by : std::nullopt,
+                                      std::move(facts));
+           }),
+           "path"_a, kReport, "Writes the HTML page of `cairn info --report`.")
       .def("__str__", [](const Info& i) { return report::format_table(report::info_rows(i.task, i.of, i.advice())); })
       .def("__repr__", [](const Info& i) {
         return fmt::format("<cairn.Info of '{}': least budget known {} bytes{}>", i.task.problem.name,

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/formats/files.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/backend.h"
@@ -41,6 +40,8 @@ struct RunResult {
   pipeline::RunResult result;
   std::int64_t nodes_in_free_memory = 0;
 
+  Executed baseline() const { return {result.baseline, result.baseline_run}; }
+  Executed scheduled() const { return {decision, result.scheduled_run}; }
   pipeline::RunOutcome outcome() const {
     return {task, *backend, precision, decision, answer ? &*answer : nullptr, result, nodes_in_free_memory};
   }
@@ -155,14 +156,8 @@ void bind_executed(nb::module_& module) {
 void bind_result(nb::module_& module) {
   nb::class_<RunResult>(module, "RunResult",
                         "A schedule executed beside the baseline, and compared with it bit by bit.")
-      .def_prop_ro("baseline",
-                   [](const RunResult& r) {
-                     return Executed{r.result.baseline, r.result.baseline_run};
-                   })
-      .def_prop_ro("scheduled",
-                   [](const RunResult& r) {
-                     return Executed{r.decision, r.result.scheduled_run};
-                   })
+      .def_prop_ro("baseline", &RunResult::baseline)
+      .def_prop_ro("scheduled", &RunResult::scheduled)
       .def_prop_ro(
           "identical", [](const RunResult& r) { return r.result.identical(); },
           "Whether all kept outputs have the same bits. If they differ, the call raises DefectError. None if nothing "
@@ -182,21 +177,14 @@ void bind_result(nb::module_& module) {
             return report::json_text(json);
           },
           "The object that `cairn run --json` prints, as text.")
-      .def(
-          "report",
-          [](const RunResult& r, nb::handle path) {
-            core::write_file(path_of(path),
-                             report::run_page(r.task.problem, *r.backend, r.decision, r.result, r.tradeoffs()));
-          },
-          "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
-          "Writes the HTML page of `cairn run --report`.")
-      .def(
-          "trace",
-          [](const RunResult& r, nb::handle path) {
-            core::write_file(path_of(path), report::run_trace(r.task.problem.graph, r.decision, r.result));
-          },
-          "path"_a, nb::sig("def trace(self, path: str | os.PathLike[str]) -> None"),
-          "Writes a Chrome/Perfetto trace with measured times.")
+      .def("report", file_of<RunResult>([](const RunResult& r) {
+             return report::run_page(r.task.problem, *r.backend, r.decision, r.result, r.tradeoffs());
+           }),
+           "path"_a, kReport, "Writes the HTML page of `cairn run --report`.")
+      .def("trace", file_of<RunResult>([](const RunResult& r) {
+             return report::run_trace(r.task.problem.graph, r.decision, r.result);
+           }),
+           "path"_a, kTrace, "Writes a Chrome/Perfetto trace with measured times.")
       .def("__str__", [](const RunResult& r) { return report::run_table(r.outcome()); })
       .def("__repr__", [](const RunResult& r) {
         const auto& after = r.result.scheduled_run.report;

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "cairn/core/error.h"
-#include "cairn/core/formats/files.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/backend.h"
@@ -94,11 +93,8 @@ Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std
   call.raise_pending();
   pipeline::check_best(sweep.problem, sweep.swept);
   sweep.swept.interrupted = call.stopped();
-  if (call.interrupted()) {
-    nb::dict attributes;
-    attributes["best"] = nb::cast(std::move(sweep));
-    raise("Interrupted", "interrupted; what was evaluated until then is in .best", attributes);
-  }
+  if (call.interrupted())
+    raise_interrupted("interrupted; what was evaluated until then is in .best", nb::cast(std::move(sweep)));
   return sweep;
 }
 
@@ -106,6 +102,14 @@ Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std
 template <class Get>
 auto if_any(const Get& get) {
   return [get](const Sweep& s) { return s.any() ? std::optional(get(s)) : std::nullopt; };
+}
+
+/// Returns a property that is a column of the outcomes of given schedules; None if schedules were random.
+auto column(std::vector<std::int64_t> sim::Outcomes::*values) {
+  return [values](nb::pointer_and_handle<Sweep> s) -> nb::object {
+    if (!s.p->outcomes) return nb::none();
+    return nb::cast(view(std::span<const std::int64_t>((*s.p->outcomes).*values), s.h));
+  };
 }
 
 void bind_outcomes(nb::class_<Sweep>& sweep) {
@@ -163,42 +167,22 @@ void bind_outcomes(nb::class_<Sweep>& sweep) {
           },
           nb::sig("def histogram(self) -> tuple[NDArray, NDArray]"),
           "(counts, edges) of the peaks, as numpy.histogram returns.")
-      .def_prop_ro(
-          "peaks",
-          [](nb::pointer_and_handle<Sweep> s) -> nb::object {
-            if (!s.p->outcomes) return nb::none();
-            return nb::cast(view(std::span<const std::int64_t>(s.p->outcomes->peak), s.h));
-          },
-          nb::sig("def peaks(self) -> NDArray | None"),
-          "The peak of each given schedule; 0 if the schedule is invalid.")
-      .def_prop_ro(
-          "costs",
-          [](nb::pointer_and_handle<Sweep> s) -> nb::object {
-            if (!s.p->outcomes) return nb::none();
-            return nb::cast(view(std::span<const std::int64_t>(s.p->outcomes->cost), s.h));
-          },
-          nb::sig("def costs(self) -> NDArray | None"));
+      .def_prop_ro("peaks", column(&sim::Outcomes::peak), nb::sig("def peaks(self) -> NDArray | None"),
+                   "The peak of each given schedule; 0 if the schedule is invalid.")
+      .def_prop_ro("costs", column(&sim::Outcomes::cost), nb::sig("def costs(self) -> NDArray | None"));
 }
 
 void bind_circumstances(nb::class_<Sweep>& sweep) {
   sweep.def_prop_ro("seconds", [](const Sweep& s) { return s.swept.result.seconds; })
       .def_prop_ro("timed_out", [](const Sweep& s) { return s.swept.timed_out; })
       .def_prop_ro("interrupted", [](const Sweep& s) { return s.swept.interrupted; })
-      .def_prop_ro("baseline",
-                   [](const Sweep& s) {
-                     return Evaluation{s.problem.baseline, ""};
-                   })
+      .def_prop_ro("baseline", [](const Sweep& s) { return evaluation_of(s.problem.graph, s.problem.baseline); })
       .def_prop_ro("device", [](const Sweep& s) { return s.origin.device; })
       .def(
           "to_json", [](const Sweep& s) { return report::json_text(report::sweep_json(s.problem, s.swept, s.origin)); },
           "The object that `cairn simulate --json` prints, as text.")
-      .def(
-          "report",
-          [](const Sweep& s, nb::handle path) {
-            core::write_file(path_of(path), report::sweep_page(s.problem, s.swept, s.origin));
-          },
-          "path"_a, nb::sig("def report(self, path: str | os.PathLike[str]) -> None"),
-          "Writes the HTML page of `cairn simulate --report`.")
+      .def("report", file_of<Sweep>([](const Sweep& s) { return report::sweep_page(s.problem, s.swept, s.origin); }),
+           "path"_a, kReport, "Writes the HTML page of `cairn simulate --report`.")
       .def("__str__", [](const Sweep& s) { return report::sweep_table(s.problem, s.swept, s.origin); })
       .def("__repr__", [](const Sweep& s) {
         return s.any() ? fmt::format("<cairn.Sweep of {} {}: least peak {} ({:.1f}% of the baseline's), cost {:+.2f}%>",

@@ -124,8 +124,7 @@ class Sweeps(unittest.TestCase):
 
 class Executions(unittest.TestCase):
     def test_a_model_under_a_budget(self):
-        graph = cairn.models.build("resnet18", batch=1, image=32) if "resnet18" in MODELS else \
-            cairn.models.build("unet", batch=1, image=32)
+        graph = cairn.models.build("resnet18", batch=1, image=32)
         result = cairn.run(graph, "70%", backend="host", work_limit=WORK, repeats=1, poison=True)
         self.assertTrue(result.identical)
         self.assertLessEqual(result.scheduled.planned, result.budget)
@@ -153,12 +152,8 @@ class Executions(unittest.TestCase):
             cairn.run(graph, graph.baseline.peak - 1, schedule=graph.input_order, backend="host")
 
 
-MODELS = [model.name for model in cairn.models.list()]
-
-
 class Models(unittest.TestCase):
     def test_models_are_listed_and_built(self):
-        self.assertIn("gpt2", MODELS)
         model = next(model for model in cairn.models.list() if model.name == "gpt2")
         self.assertIn("batch", [option.name for option in model.options])
         small = cairn.models.build("gpt2", layers=1, width=32, heads=2, seq=16, vocab=50, batch=1)

@@ -37,7 +37,7 @@ class Answers(unittest.TestCase):
         self.assertGreaterEqual(answer.gap, 0)
         self.assertEqual(answer.graph.fingerprint, graph.fingerprint)
         self.assertIn(answer.status, ("optimal", "feasible"))
-        for words in ("chain" if graph.name else "graph", "budget", "planned"):
+        for words in ("chain", "budget", "planned"):
             self.assertIn(words, str(answer))
 
     def test_budgets_in_every_spelling(self):
@@ -112,8 +112,8 @@ class Failures(unittest.TestCase):
         found = cairn.evaluate(graph, error.least.schedule)
         self.assertTrue(found.valid)
         self.assertLessEqual(found.peak, error.least_budget)
-        self.assertEqual(cairn.solve(graph, error.least_budget, start=error.least.schedule, work_limit=1000).status[:4] in
-                         ("opti", "feas"), True)
+        answer = cairn.solve(graph, error.least_budget, start=error.least.schedule, work_limit=1000)
+        self.assertIn(answer.status, ("optimal", "feasible"))
         self.assertEqual(error.scope, "any schedule")
         self.assertIsInstance(error, cairn.Error)
 

@@ -10,8 +10,8 @@ import cairn
 COMMAND = os.environ.get("CAIRN_COMMAND")
 
 
-def random_builder(seed, nodes=24, several=True):
-    """Returns a builder of a random graph. Nodes have one, several or no outputs. Some are kept, pinned, in place,
+def random_graph(seed, nodes=24, several=True):
+    """Returns a random graph. Nodes have one, several or no outputs. Some are kept, pinned, in place,
     backward, or ordered by control edges."""
     draw = random.Random(seed)
     builder = cairn.GraphBuilder(f"random{seed}")
@@ -37,11 +37,7 @@ def random_builder(seed, nodes=24, several=True):
     builder.add_resident_bytes(draw.randint(0, 9))
     if draw.random() < 0.5:
         builder.set_cost_unit("ns", "a test")
-    return builder
-
-
-def random_graph(seed, nodes=24, several=True):
-    return random_builder(seed, nodes, several).build()
+    return builder.build()
 
 
 def chain(length, size=100):

@@ -23,7 +23,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-from solvers_table import run  # noqa: E402
+from table_rows import print_head, print_row, run  # noqa: E402
 
 # Table 4(c) of the paper. For each model: options of `cairn model`; the paper's memory and predicted time in percent of
 # the baseline's; its minutes of solving.
@@ -57,8 +57,6 @@ def solve(args, path, solver, budget, limit, schedule):
     command = [args.cairn, "solve", path, "--budget", budget, "--peak-only", "--time-limit", limit, "--json",
                "-o", schedule, "--solver", *solver]
     code, answer = run(command)
-    if "error" in answer and code == 2:
-        sys.exit(f"{' '.join(command)}: {answer['error']}")
     answer["time"] = None
     if code == 0:
         if run([args.cairn, "plan", path, schedule, "--json"])[0] != 0:
@@ -69,15 +67,6 @@ def solve(args, path, solver, budget, limit, schedule):
 
 def percent(value):
     return "-" if value is None else f"{value:.2f}"
-
-
-def print_row(cells):
-    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
-
-
-def print_head(columns):
-    print_row(columns)
-    print_row(["---"] * len(columns))
 
 
 def table4(args, folder):

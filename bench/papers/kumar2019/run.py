@@ -25,7 +25,7 @@ import tempfile
 from xml.sax.saxutils import escape
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-from solvers_table import run  # noqa: E402
+from table_rows import need, print_head, print_row, run  # noqa: E402
 
 GIB = 2.0**30
 FFN = ["ffn", "--batch", "4096"]
@@ -63,10 +63,7 @@ class Bench:
     def graph(self, model):
         """Writes a model's graph. Returns its file, nodes, edges, and the bytes of NoRemat."""
         path = os.path.join(self.folder, "-".join(model) + ".json")
-        command = [self.cairn, "model", *model, "--granularity", "op", "--unit-cost", "-o", path, "--json"]
-        code, answer = run(command)
-        if code != 0:
-            sys.exit(f"{' '.join(command)}: {answer['error']}")
+        answer = need([self.cairn, "model", *model, "--granularity", "op", "--unit-cost", "-o", path, "--json"])
         return Graph(self, path, answer["nodes"], answer["edges"], answer["baseline_peak_bytes"])
 
 
@@ -80,8 +77,6 @@ class Graph:
         command = [self.bench.cairn, "solve", self.path, "--solver", solver, "--time-limit", self.bench.time_limit,
                    "--peak-only", "--json", "-o", schedule, *more]
         code, answer = run(command)
-        if code == 2:
-            sys.exit(f"{' '.join(command)}: {answer['error']}")
         if code != 0:
             return None
         if run([self.bench.cairn, "plan", self.path, schedule, "--json", "--time-limit", "1s"])[0] != 0:
@@ -91,20 +86,15 @@ class Graph:
     def width(self):
         """Returns the least width found of a tree decomposition, and the proved lower bound."""
         path = os.path.join(self.bench.folder, "decomposition.td")
-        code, answer = run([self.bench.cairn, "info", self.path, "--td", path, "--time-limit", "10s", "--json"])
-        if code != 0:
-            sys.exit(f"{self.path}: {answer['error']}")
+        answer = need([self.bench.cairn, "info", self.path, "--td", path, "--time-limit", "10s", "--json"])
         return answer["treewidth_upper"], answer["treewidth_lower"]
 
     def sweep(self, clean=False):
         """Returns the points of TWRemat(k) by descending k. With `clean`, also gives the lengths after cleaning up."""
         command = [self.bench.cairn, "solve", self.path, "--solver", "tw", "--option", f"retain={int(clean)}", "--json",
                    "--sweep", os.path.join(self.bench.folder, "curve.csv"), "--time-limit", self.bench.time_limit]
-        code, answer = run(command)
-        if code != 0:
-            sys.exit(f"{' '.join(command)}: {answer['error']}")
         points = []
-        for row in answer["points"]:
+        for row in need(command)["points"]:
             if row["steps"]:
                 cleaned_up = row["retained_steps"] and row["retained_steps"] / self.nodes
                 points.append(Point(row["peak_bytes"], row["steps"] / self.nodes, row["k"], cleaned_up))
@@ -152,18 +142,13 @@ def length(point):
     return point and f"{point.length:.2f}"
 
 
-def print_row(cells):
-    print("| " + " | ".join("-" if cell is None else str(cell) for cell in cells) + " |", flush=True)
-
-
-def print_head(title, columns):
+def print_titled(title, columns):
     print(f"\n### {title}\n")
-    print_row(columns)
-    print_row(["---"] * len(columns))
+    print_head(columns)
 
 
 def table1(bench, args):
-    print_head("Table 1", ["graph", "paper: n", "m", "width", "ours: n", "m", "width", "at least"])
+    print_titled("Table 1", ["graph", "paper: n", "m", "width", "ours: n", "m", "width", "at least"])
     for name, (model, *published) in TABLE1.items():
         graph = bench.graph(model)
         print_row([name, *published, graph.nodes, graph.edges, *graph.width()])
@@ -175,10 +160,10 @@ COLOURS = {"NoRemat": "#68707b", "GreedyRemat": "#c2571a", "TWRemat": "#2a6fbb",
 def family(bench, name, depths):
     """Prints the rows of a family of models, and returns its series for Figures 2 and 3."""
     at = f"at a {REDUCTION}th of NoRemat's memory"
-    print_head(f"Figures 2 and 3, {name}",
-               ["layers", "n", "NoRemat (GiB)", "GreedyRemat (GiB)", "length", "TWRemat(k), least memory: GiB",
-                "reduction", "k", "length", "cleaned up at that budget: length", f"{at}: TWRemat(k), length",
-                "searched", "cleaned up"])
+    print_titled(f"Figures 2 and 3, {name}",
+                 ["layers", "n", "NoRemat (GiB)", "GreedyRemat (GiB)", "length", "TWRemat(k), least memory: GiB",
+                  "reduction", "k", "length", "cleaned up at that budget: length", f"{at}: TWRemat(k), length",
+                  "searched", "cleaned up"])
     memory = {label: [] for label in COLOURS if label != "TWRemat, cleaned up"}
     lengths = {label: [] for label in COLOURS}
     for depth, model in depths.items():
@@ -222,8 +207,8 @@ def depth_figures(bench, args):
 def figure4(bench, args):
     name = "resnet50" if args.quick else "resnet200"
     graph = bench.graph([name])
-    print_head(f"Figure 4, {name}: n = {graph.nodes}, NoRemat {gib(graph.baseline)} GiB",
-               ["k", "TWRemat(k): GiB", "length", "the same k cleaned up: length"])
+    print_titled(f"Figure 4, {name}: n = {graph.nodes}, NoRemat {gib(graph.baseline)} GiB",
+                 ["k", "TWRemat(k): GiB", "length", "the same k cleaned up: length"])
     points = graph.sweep(clean=True)
     for point in points:
         print_row([point.k, gib(point.peak), length(point), point.cleaned_up and f"{point.cleaned_up:.2f}"])
@@ -234,8 +219,8 @@ def figure4(bench, args):
 
 
 def table2(bench, args):
-    print_head("Table 2", ["model", "", "NoRemat (GiB)", "GreedyRemat (GiB)", "length", "TWRemat (GiB)", "reduction",
-                           "length", "searched: length", "cleaned up: length"])
+    print_titled("Table 2", ["model", "", "NoRemat (GiB)", "GreedyRemat (GiB)", "length", "TWRemat (GiB)", "reduction",
+                             "length", "searched: length", "cleaned up: length"])
     for name, (none, greedy, greedy_length, tw, reduction, tw_length) in TABLE2.items():
         print_row([name, "paper", none, greedy, greedy_length, tw, f"{reduction:.2f}x", tw_length, None, None])
         graph = bench.graph(TRANSFORMERS[name])

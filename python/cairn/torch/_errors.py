@@ -10,7 +10,7 @@ from . import _private
 class _HandedOn(_private.ShortenTraceback):
     """An error that torch.compile passes on unchanged, without its own frames and text."""
 
-    def _tell(self, message):
+    def __init__(self, message):
         _private.ShortenTraceback.__init__(self, message, first_useful_frame=None)
         self.message = message
 
@@ -26,14 +26,6 @@ class InfeasibleError(cairn.InfeasibleError, _HandedOn):
     """The budget cannot be met. ``least_budget`` is the least budget known to work, and ``lower_bound`` is what every
     schedule needs, both in bytes."""
 
-    def __init__(self, message, lower_bound=None, least_budget=None):
-        self._tell(message)
-        self.lower_bound = lower_bound
-        self.least_budget = least_budget
-        self.least = None
-        self.scope = ""
-        self.answer = None
-
 
 def handed_on(error):
     """Returns a copy of one of Cairn's errors, of a subclass that torch.compile passes on unchanged."""
@@ -47,7 +39,7 @@ def again(error, kind=None):
     alive."""
     kind = kind or type(error)
     new = kind.__new__(kind)
-    new._tell(str(error))
+    _HandedOn.__init__(new, str(error))
     new.__dict__.update(error.__dict__)
     return new
 

@@ -1,8 +1,14 @@
 """What the tests share: models, and a comparison of training steps. A step under a budget must have the same loss,
 gradients and buffers as without one, and must stay within the promised bytes."""
 
+import contextlib
 import copy
 import dataclasses
+import os
+import tempfile
+import unittest
+import unittest.mock
+import warnings
 
 import torch
 
@@ -90,6 +96,14 @@ def cnn(batch=4, image=24, **options):
     return Cnn(**options), (torch.randn(batch, 3, image, image), torch.randint(0, 10, (batch,)))
 
 
+class Layers(torch.nn.Module):
+    """Linear layers, for models that say in ``forward`` what they compute with them."""
+
+    def __init__(self, count=6, width=64):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(count))
+
+
 class Amp(torch.nn.Module):
     """A model under autocast."""
 
@@ -102,11 +116,62 @@ class Amp(torch.nn.Module):
             return self.inner(*inputs)
 
 
+# --- Tests
+
+
+@contextlib.contextmanager
+def new_cache():
+    """Returns a context in which Cairn's cache is a new folder."""
+    with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+        yield
+
+
+def afresh(values):
+    """Yields the values. Before each of them, forgets compiled code, and seeds the generator."""
+    for value in values:
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        yield value
+
+
+class Fresh(unittest.TestCase):
+    """A test that begins without compiled code, and draws the same random numbers in every run."""
+
+    def setUp(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+
+
 # --- Steps
 
 OF_PARTS = (r"graph \d+ runs while graph|budgets hold for each graph|.* because it is tiny$|"
             # Warnings that are expected if a model consists of several graphs.
             r"graph \d+: gradients of results are laid out in another way")
+
+
+@contextlib.contextmanager
+def told():
+    """Returns a context whose value is a list, which has the texts of the CairnWarnings when the context has ended."""
+    texts = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", cairn.torch.CairnWarning)
+        yield texts
+    texts += [str(w.message) for w in caught if w.category is cairn.torch.CairnWarning]
+
+
+def told_by(function, *arguments):
+    """Calls the function. Returns (its result, the texts of its CairnWarnings)."""
+    with told() as texts:
+        result = function(*arguments)
+    return result, texts
+
+
+@contextlib.contextmanager
+def cairn_warnings(action):
+    """Returns a context in which CairnWarnings are an "error", or are treated by another action of warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter(action, cairn.torch.CairnWarning)
+        yield
 
 
 @dataclasses.dataclass
@@ -164,7 +229,7 @@ def gradients_after(model, inputs, backend, body):
 
 
 def same(a, b):
-    """Compares two steps bit for bit. Returns True, or the name of what differs."""
+    """Compares two steps bit for bit. Returns the name of what differs; empty if nothing does."""
     if not torch.equal(a.loss, b.loss):
         return "loss"
     for what in ("gradients", "buffers"):

@@ -149,12 +149,12 @@ PARTS = [Shared, Attention, Convolution, Mlp, InPlace, Views, Several, Noise, Br
 class RandomModel(torch.nn.Module):
     """A chain of parts with skips. It returns its loss, which is a number, and in some models a second output."""
 
-    def __init__(self, seed, breaks=True):
+    def __init__(self, seed):
         super().__init__()
         draw = random.Random(seed)
         torch.manual_seed(seed)
         count = draw.randint(3, 9)
-        kinds = [draw.choice(PARTS if breaks else PARTS[:-1]) for _ in range(count)]
+        kinds = [draw.choice(PARTS) for _ in range(count)]
         self.parts = torch.nn.ModuleList(kind(draw) for kind in kinds)
         if draw.random() < 0.3:  # uses a module a second time
             self.parts.append(self.parts[draw.randrange(count)])

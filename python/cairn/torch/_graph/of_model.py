@@ -37,20 +37,20 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
     reads a tensor's values, for instance by ``.item()``, this function raises InputError.
     """
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    names, tensors = _state(model)
+    state = dict([*model.named_parameters(), *model.named_buffers()])
     flat, structure = pytree.tree_flatten(inputs)
     positions = [i for i, leaf in enumerate(flat) if isinstance(leaf, torch.Tensor)]
-    given = tensors + [flat[i] for i in positions]
+    given = [*state.values(), *(flat[i] for i in positions)]
     device = device or next((t.device.type for t in given if t.device.type != "meta"), "cpu")
     here = "cpu" if device.startswith("cuda") and not torch.cuda.is_available() else device
     mode, fakes = _private.fake_like(given, here)
-    split = len(names)
+    split = len(state)
 
     def function(*given):
         leaves = list(flat)
         for i, tensor in zip(positions, given[split:]):
             leaves[i] = tensor
-        with _private.replaced_tensors(model, dict(zip(names, given[:split]))):
+        with _private.replaced_tensors(model, dict(zip(state, given))):
             out = model(*pytree.tree_unflatten(leaves, structure))
         tensors = [leaf for leaf in pytree.tree_leaves(out) if isinstance(leaf, torch.Tensor)]
         if not tensors:
@@ -89,11 +89,3 @@ def _place_of(error):
     own = [f for f in traceback.extract_tb(error.__traceback__)
            if not any(folder in pathlib.PurePath(f.filename).parents for folder in packages)]
     return f", at {pathlib.PurePath(own[-1].filename).name}:{own[-1].lineno}" if own else ""
-
-
-def _state(model):
-    """Returns names and tensors of the model's parameters and buffers, each tensor once."""
-    found = {}
-    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        found.setdefault(name, tensor)
-    return list(found), list(found.values())

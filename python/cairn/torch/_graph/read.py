@@ -122,7 +122,7 @@ class _Reader:
         self.trace.structure[node] = pytree.tree_map(resident, value)
         for marked in (self.mutated, self.shared):
             if node in marked:
-                marked.update(s for s in pytree.tree_leaves(self.trace.structure[node]) if s is not None)
+                marked.update(self.trace.storages(node))
 
     def _storage(self, tensor):
         self.trace.sizes.append(tensor.untyped_storage().nbytes())
@@ -193,8 +193,7 @@ class _Reader:
         effect = operators.acts(node)
         random = operators.is_random(node)
         if aliases and not effect:  # a view, even if the tracer gave it a separate storage
-            base = operators.viewed(node)
-            storages = [s for s in pytree.tree_leaves(trace.structure.get(base)) if isinstance(s, Storage)]
+            storages = trace.storages(operators.viewed(node))
             if len(storages) == 1:
                 for leaf in tensors:
                     known.setdefault(_address(leaf), storages[0])
@@ -318,9 +317,9 @@ class _Reader:
             trace.dependents[op].append(node)
 
     def _read(self, op, node):
-        for leaf in pytree.tree_leaves(self.trace.structure.get(node)):
-            if isinstance(leaf, Storage) and leaf.producer is not None and leaf.producer is not op:
-                op.reads[leaf] = None
+        for storage in self.trace.storages(node):
+            if storage.producer is not None and storage.producer is not op:
+                op.reads[storage] = None
         made_by = {s.producer for s in op.reads}
         for before in self.trace.controls.get(node, {}):
             if before is not op and before not in made_by:
@@ -329,8 +328,7 @@ class _Reader:
     # --- Outputs
 
     def _stands_in(self, node, marked):
-        return node in marked or any(isinstance(leaf, Storage) and leaf in marked
-                                     for leaf in pytree.tree_leaves(self.trace.structure.get(node)))
+        return node in marked or any(storage in marked for storage in self.trace.storages(node))
 
     def _is_mutated(self, node):
         return self._stands_in(node, self.mutated)
@@ -343,7 +341,7 @@ class _Reader:
         for position, leaf in enumerate(self.outputs):
             if not isinstance(leaf, torch.fx.Node):
                 continue
-            storages = [s for s in pytree.tree_leaves(trace.structure.get(leaf)) if isinstance(s, Storage)]
+            storages = trace.storages(leaf)
             for storage in storages:
                 uses[storage] = uses.get(storage, 0) + 1
             description = self.descriptions[position] if position < len(self.descriptions) else None
@@ -354,13 +352,13 @@ class _Reader:
                 found[position] = node
         holders = {}  # resident Storage -> number of inputs that share it
         for node in self.graph.find_nodes(op="placeholder"):
-            for storage in pytree.tree_leaves(trace.structure.get(node)):
+            for storage in trace.storages(node):
                 holders[storage] = holders.get(storage, 0) + 1
 
         read = {storage for op in trace.operations for storage in op.reads}
 
         def may(position, node):
-            storage = next(iter(pytree.tree_leaves(trace.structure[self.outputs[position]])))
+            (storage,) = trace.storages(self.outputs[position])
             own = trace.structure[node]
             return (uses[storage] == 1 and storage not in read and storage.producer is not trace.border and
                     isinstance(own, Storage) and
@@ -376,8 +374,8 @@ class _Reader:
         readers, consumers = {}, {}
         for op in trace.operations:
             for node in op.node.all_input_nodes if op.node is not None else ():
-                for storage in pytree.tree_leaves(trace.structure.get(node)):
-                    if isinstance(storage, Storage) and storage.producer is None:
+                for storage in trace.storages(node):
+                    if storage.producer is None:
                         readers.setdefault(storage, {})[op] = None
             for storage in op.reads:
                 consumers.setdefault(storage.producer, {})[op] = None
@@ -404,8 +402,8 @@ class _Reader:
             forward = self.forward_outputs is not None and position < self.forward_outputs
             if forward and _private.is_mutation(description):
                 continue  # AOTAutograd copies this result into the input at the border
-            for storage in pytree.tree_leaves(trace.structure.get(leaf)):
-                if not isinstance(storage, Storage) or storage.producer is None:
+            for storage in trace.storages(leaf):
+                if storage.producer is None:
                     continue
                 storage.keep = True
                 if storage.producer.node is not None:
@@ -434,25 +432,18 @@ class _Reader:
         for op in trace.operations:
             if op.node is not None and isinstance(op.node.target, torch._ops.OpOverload):
                 for argument in operators.written_arguments(op.node):
-                    for storage in pytree.tree_leaves(trace.structure.get(argument)):
-                        if isinstance(storage, Storage):
-                            written[storage] = None
+                    written.update(dict.fromkeys(trace.storages(argument)))
         if not written:
             return
         last = {}
         for op in trace.operations:
-            touched = [s for s in written if s in op.reads or s.producer is op or self._touches(op, s)]
+            given = {s for a in op.node.all_input_nodes for s in trace.storages(a)} if op.node is not None else ()
+            touched = [s for s in written if s in op.reads or s.producer is op or s in given]
             for storage in touched:
                 op.pinned = True
                 if storage in last and last[storage] is not op:
                     op.after[last[storage]] = None
                 last[storage] = op
-
-    def _touches(self, op, storage):
-        if op.node is None:
-            return False
-        return any(storage is leaf for a in op.node.all_input_nodes
-                   for leaf in pytree.tree_leaves(self.trace.structure.get(a)))
 
     def _order_recomputed(self):
         """Orders the two runs of each split operation (policies.py). The late run comes after the border. Operations

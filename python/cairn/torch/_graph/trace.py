@@ -83,6 +83,10 @@ class Trace:
     def is_view(self, node):
         return node in self.roots
 
+    def storages(self, node):
+        """Returns the storages of a node's value; none for a node without a value."""
+        return [leaf for leaf in pytree.tree_leaves(self.structure.get(node)) if isinstance(leaf, Storage)]
+
     def read_again(self, steps):
         """Finds what recomputation reads and the caller may have written since the forward pass. Returns (names of
         inputs, whether results of the forward pass are read) of operations of the forward pass that run after the
@@ -91,11 +95,10 @@ class Trace:
             return [], False
         late = {self.operations[step] for step in steps[steps.index(self.border.index):]}
         read = {leaf for op in late if op.index < self.border.index and op.node is not None
-                for argument in op.node.all_input_nodes for leaf in pytree.tree_leaves(self.structure.get(argument))
-                if isinstance(leaf, Storage)}
+                for argument in op.node.all_input_nodes for leaf in self.storages(argument)}
         inputs = {storage for storage in read if storage.producer is None}
-        return [node.name for node, value in self.structure.items() if node.op == "placeholder"
-                and inputs.intersection(pytree.tree_leaves(value))], any(storage.keep for storage in read - inputs)
+        return [node.name for node in self.structure if node.op == "placeholder"
+                and inputs.intersection(self.storages(node))], any(storage.keep for storage in read - inputs)
 
     def order(self):
         """Returns the order of the baseline, as indices of operations: that of the FX graph, but with each update of a

@@ -15,8 +15,7 @@ def kept_results(trace, leaves):
     """Returns the indices of the forward pass's results that count as held by the caller: all but those that are
     written into inputs."""
     return [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.fx.Node) and any(
-        s is not None and s.keep and s.producer is not None
-        for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
+        s.keep and s.producer is not None for s in trace.storages(leaf))]
 
 
 _MOST_SIZES = 8  # largest number of different symbolic sizes that are measured
@@ -42,8 +41,7 @@ class Measured:
         split = num_fwd_outputs or 0
         self.gradient_positions = [
             i for i, leaf in enumerate(leaves[split:])
-            if isinstance(leaf, torch.fx.Node) and any(
-                s in trace.gradients for s in torch.utils._pytree.tree_leaves(trace.structure.get(leaf)))]
+            if isinstance(leaf, torch.fx.Node) and any(s in trace.gradients for s in trace.storages(leaf))]
         self.split = split
         self.kept_positions = kept_results(trace, leaves[:split])
         # These three are about all forward passes since the last measurement, because several can run before a backward

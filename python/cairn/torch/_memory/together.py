@@ -156,9 +156,10 @@ class Alive:
                     raise self._saving_failed(error, args)
                 raise
             made, _local.made = _local.made, None
-            node = _private.backward_node((*result, *args), before, self.number) if made is not None else None
-            if made is not None:
-                made.to_write = ()
+            if made is None:
+                return result
+            made.to_write = ()
+            node = _private.backward_node((*result, *args), before, self.number)
             if node is not None:
                 node.metadata["cairn"] = made
                 # Compiled autograd supports neither hooks that are called before a node nor missing gradients.

@@ -14,8 +14,8 @@ from .descriptions import (argument_of, compiling, hide_writes, input_of, input_
 from .distributed import collective_store, gradients_are_copied, splits_for_ddp
 from .front_end import (RESTARTS, asked_by_tracer, compiled_frame, evaluates, left_to_python, shows_frames,
                         sizes_differentiated, suppresses_errors, tell_of_limits)
-from .joint import (check_version, checkpoint_policy, extract, is_backward, is_backward_state, is_primal, is_tangent,
-                    outputs, saved_by_compiled_hooks, set_side, tell_sides)
+from .joint import (check_version, checkpoint_policy, extract, is_backward, is_primal, is_tangent, outputs,
+                    saved_by_compiled_hooks, set_side, tell_sides)
 from .measuring import (AllocatorHistory, allocations, history_can_be_recorded, is_out_of_memory, kernel_settings,
                         make_workspaces, memory_profiler, profiler_runs, quiet_allocator, quiet_profiler)
 from .running import (as_plain_tensors, autocasts, boxed, called_boxed, generator_states, left_alone, modes_of_user,

@@ -4,47 +4,35 @@ import functools
 import logging
 import os
 import pathlib
-import threading
 import weakref
 
 import torch
 from torch._dynamo import symbolic_convert, trace_rules
 from torch._dynamo.exc import SkipFrame, TensorifyScalarRestartAnalysis
 
+from .running import SharedContext
 from .sizes import hint
 
 # torch.compile raises these for itself; they are no errors.
 RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)
 
 
-class _LeftToPython:
-    """A context in which torch.compile leaves optimizers to Python. Several threads may enter it at once; when the last
-    one leaves it, its changes are undone."""
+class _LeftToPython(SharedContext):
+    """A context in which torch.compile leaves optimizers to Python."""
 
-    def __init__(self):
-        self.lock = threading.Lock()
-        self.entered = 0
-        self.files = frozenset()
-        self.steps = {}  # class of an optimizer of another package -> its step method
+    def begin(self):
+        self.files = _python_files() - trace_rules.FORCE_SKIP_FILES
+        trace_rules.FORCE_SKIP_FILES.update(self.files)
+        # Class of an optimizer of another package -> its step method.
+        self.steps = {kind: kind.step for kind in _subclasses(torch.optim.Optimizer)
+                      if not kind.__module__.startswith("torch.") and "step" in vars(kind)}
+        for kind, step in self.steps.items():
+            kind.step = _disabled(step)
 
-    def __enter__(self):
-        with self.lock:
-            self.entered += 1
-            if self.entered == 1:
-                self.files = _python_files() - trace_rules.FORCE_SKIP_FILES
-                trace_rules.FORCE_SKIP_FILES.update(self.files)
-                self.steps = {kind: kind.step for kind in _subclasses(torch.optim.Optimizer)
-                              if not kind.__module__.startswith("torch.") and "step" in vars(kind)}
-                for kind, step in self.steps.items():
-                    kind.step = _disabled(step)
-
-    def __exit__(self, *error):
-        with self.lock:
-            self.entered -= 1
-            if self.entered == 0:
-                trace_rules.FORCE_SKIP_FILES.difference_update(self.files)
-                for kind, step in self.steps.items():
-                    kind.step = step
+    def end(self):
+        trace_rules.FORCE_SKIP_FILES.difference_update(self.files)
+        for kind, step in self.steps.items():
+            kind.step = step
 
 
 # In this context, optimizers, clipping and gradient scalers run as ordinary Python.

@@ -19,10 +19,6 @@ def is_primal(node):
     return partitioners._is_primal(node) and not partitioners._is_backward_state(node)
 
 
-def is_backward_state(node):
-    return partitioners._is_backward_state(node)
-
-
 def is_backward(node):
     """Returns whether the tracer has marked the node as backward."""
     return node.meta.get("partitioner_tag") in (_BACKWARD, "must_be_in_backward")

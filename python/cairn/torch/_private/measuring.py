@@ -6,11 +6,10 @@ import functools
 import os
 import pathlib
 import sys
-import threading
 
 import torch
 
-from .running import no_modes
+from .running import SharedContext, no_modes
 
 _TINY = sys.float_info.min
 _KERNEL_ENVIRONMENT = (
@@ -77,27 +76,17 @@ def quiet_profiler():
             del os.environ["KINETO_LOG_LEVEL"]
 
 
-class _QuietAllocator:
-    """A context in which torch's allocator gives no warnings. Several threads may enter it at once; when the last one
-    leaves it, the log level is restored."""
+class _QuietAllocator(SharedContext):
+    """A context in which torch's allocator gives no warnings."""
 
-    def __init__(self):
-        self.lock = threading.Lock()
-        self.entered = 0
-        self.level = None  # the log level before the first thread entered
+    def begin(self):
+        log = _log_level()
+        if log is not None:
+            self.level, log.value = log.value, max(log.value, _LOG_ERRORS)
 
-    def __enter__(self):
-        with self.lock:
-            self.entered += 1
-            log = _log_level()
-            if self.entered == 1 and log is not None:
-                self.level, log.value = log.value, max(log.value, _LOG_ERRORS)
-
-    def __exit__(self, *error):
-        with self.lock:
-            self.entered -= 1
-            if self.entered == 0 and self.level is not None:
-                _log_level().value = self.level
+    def end(self):
+        if _log_level() is not None:
+            _log_level().value = self.level
 
 
 # In this context, torch does not warn when it frees memory that was allocated before the profiler started.

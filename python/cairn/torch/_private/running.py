@@ -1,6 +1,7 @@
 """What running a compiled graph needs: how it is called, and the active modes, hooks and generators."""
 
 import contextlib
+import threading
 
 import torch
 from torch.optim import optimizer
@@ -36,6 +37,27 @@ def called_boxed(function):
     """Marks a function of a list as one that may empty it, and hides it from torch.compile."""
     function._boxed_call = True
     return torch._dynamo.disable(function)
+
+
+class SharedContext:
+    """A context that several threads may enter at once. It begins when the first one enters it, and ends when the last
+    one leaves it."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.entered = 0
+
+    def __enter__(self):
+        with self.lock:
+            self.entered += 1
+            if self.entered == 1:
+                self.begin()
+
+    def __exit__(self, *error):
+        with self.lock:
+            self.entered -= 1
+            if self.entered == 0:
+                self.end()
 
 
 def left_alone(function):

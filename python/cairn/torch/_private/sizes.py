@@ -124,36 +124,36 @@ def is_sym(value):
     return isinstance(value, proxy_tensor.py_sym_types)
 
 
-def hint(value, fallback=DATA_SIZE):
+def hint(value):
     """Returns the integer for which a symbolic size is planned: its maximum if it was marked with one, else its value
-    during tracing, or ``fallback`` if it depends on data. Other symbolic numbers are computed from such sizes. Adds no
+    during tracing, or DATA_SIZE if it depends on data. Other symbolic numbers are computed from such sizes. Adds no
     guards."""
     if isinstance(value, int):
         return value
     if isinstance(value, (torch.SymFloat, torch.SymBool)):
-        return _number_of(value, fallback)
+        return _number_of(value)
     if not isinstance(value, torch.SymInt):
         return int(value)
     environment = value.node.shape_env
     planned = _planned.get(environment) if environment is not None else None
     if planned:
         expression = value.node.expr.xreplace({environment.replace(symbol): size for symbol, size in planned.items()})
-        return _hint_of(environment, expression, fallback)
+        return _hint_of(environment, expression)
     if hasattr(symbolic_shapes, "optimization_hint"):
-        return int(symbolic_shapes.optimization_hint(value, fallback=fallback))
-    return _hint_of(environment, value.node.expr, fallback) if environment is not None else fallback
+        return int(symbolic_shapes.optimization_hint(value, fallback=DATA_SIZE))
+    return _hint_of(environment, value.node.expr) if environment is not None else DATA_SIZE
 
 
-def _number_of(value, fallback):
+def _number_of(value):
     kind, expression = (float if isinstance(value, torch.SymFloat) else bool), value.node.expr
-    sizes = {symbol: _hint_of(value.node.shape_env, symbol, fallback) for symbol in expression.free_symbols}
+    sizes = {symbol: _hint_of(value.node.shape_env, symbol) for symbol in expression.free_symbols}
     try:
         return kind(expression.xreplace(sizes))
     except TypeError:  # depends on data
         return kind(1)
 
 
-def _hint_of(environment, expression, fallback):
+def _hint_of(environment, expression):
     if hasattr(environment, "optimization_hint"):
-        return int(environment.optimization_hint(expression, fallback=fallback))
-    return int(environment.size_hint(expression, allow_none=True) or fallback)
+        return int(environment.optimization_hint(expression, fallback=DATA_SIZE))
+    return int(environment.size_hint(expression, allow_none=True) or DATA_SIZE)

@@ -44,7 +44,7 @@ class Rewriter:
         """Writes the new graph and returns it. If there is a border, stores the nodes before it."""
         output = next(iter(reversed(self.source.nodes)))
         self.leaves = leaves = torch.utils._pytree.arg_tree_leaves(*output.args)
-        split = forward_outputs if forward_outputs is not None else 0
+        self.split = split = forward_outputs or 0
         results = [None] * len(leaves)
         self.repeated = {self.trace.operations[step] for step, times in collections.Counter(steps).items() if times > 1}
         for step in steps:
@@ -119,8 +119,7 @@ class Rewriter:
             self._value(given[name]) for name in ("input", "weight", "bias", "training", "momentum", "eps")))
         new.meta = copy.copy(node.meta)
         new.meta["val"] = tuple(node.meta["val"][:3])
-        if "tensor_meta" in new.meta:
-            new.meta.pop("tensor_meta")
+        new.meta.pop("tensor_meta", None)
         _private.set_side(new, self.after_border)
         return new
 
@@ -198,8 +197,6 @@ class Rewriter:
                 _private.check_version(node)
         return list(tensors), list(numbers), list(opaque)
 
-    split = 0
-
 
 def _is_part(trace, node):
     return node.target is operator.getitem and node.args[0] in trace.operation_of
@@ -220,16 +217,14 @@ def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=(), up
     """Returns (forward module, backward module), which together run ``steps``."""
     rewriter = Rewriter(trace, joint.graph)
     rewriter.update_function = update_function
-    rewriter.split = num_fwd_outputs
     graph = rewriter.write(steps, num_fwd_outputs)
     tensors, numbers, opaque = rewriter.saved()
     module = torch.fx.GraphModule(joint, graph)
     static = _private.static_inputs(graph, static_indices)
-    kept = {False: _effect_names(rewriter, False), True: _effect_names(rewriter, True)}
     forward, backward = _private.extract(module, tensors, numbers, opaque, num_fwd_outputs=num_fwd_outputs,
                                          static_nodes=static)
     for part, after in ((forward, False), (backward, True)):
-        names = kept[after]
+        names = _effect_names(rewriter, after)
         part.graph.eliminate_dead_code(
             is_impure_node=lambda n: n.op in ("placeholder", "output") or n.name in names)
         part.recompile()

@@ -2,11 +2,10 @@
 bytes, and that errors and warnings say what went wrong."""
 
 import copy
+import functools
 import json
 import os
-import pathlib
 import random
-import tempfile
 import unittest
 import unittest.mock
 import warnings
@@ -19,21 +18,18 @@ import torch
 from cairn.torch._step.one_parameter import is_kept_as_gradient
 
 WORK = 1_000_000
+PARTITION = "cairn.torch._backend.compiling.partition"
+backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK)
 
 
-def backend(budget, **options):
-    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
-
-
-class Budgets(unittest.TestCase):
+class Budgets(harness.Fresh):
     """Every budget is kept, and no result changes."""
 
     def check(self, model, inputs, budgets, parts=1, **options):
         reference = harness.train(model, inputs, harness.unscheduled(), **options)
         for budget in budgets:
             with self.subTest(budget=budget):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", cairn.torch.CairnWarning)
+                with harness.cairn_warnings("error"):
                     if parts > 1:
                         warnings.filterwarnings("ignore", harness.OF_PARTS, cairn.torch.CairnWarning)
                     step = harness.train(model, inputs, backend(budget), **options)
@@ -51,28 +47,21 @@ class Budgets(unittest.TestCase):
         return reference
 
     def test_transformer_with_dropout_and_a_shared_weight(self):
-        torch.manual_seed(0)
         reference = self.check(*harness.gpt(), ["60%", "min"])
         self.assertGreaterEqual(reference.peak, cairn.torch.last_report().graphs[0].promised)
 
     def test_batch_norm_and_its_buffers(self):
-        torch.manual_seed(0)
         self.check(*harness.cnn(), ["60%", "min"])
 
     def test_a_result_that_the_tracer_has_behind_the_backward_pass(self):
         """The tracer puts a view of a tensor that was written in place after the backward pass."""
-        class Normal(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layers = torch.nn.ModuleList(torch.nn.Linear(16, 16) for _ in range(6))
-
+        class Normal(harness.Layers):
             def forward(self, x):
                 for layer in self.layers:
                     x = torch.nn.functional.feature_alpha_dropout(torch.selu(layer(x))[None], 0.3, self.training)[0]
                 return x.square().mean(), x.detach()
 
-        torch.manual_seed(0)
-        self.check(Normal(), (torch.randn(64, 16),), ["60%", "min"], loss_of=lambda out: out[0])
+        self.check(Normal(width=16), (torch.randn(64, 16),), ["60%", "min"], loss_of=lambda out: out[0])
 
     def test_graph_break_in_the_middle(self):
         class Broken(torch.nn.Module):
@@ -90,7 +79,6 @@ class Budgets(unittest.TestCase):
                 torch._dynamo.graph_break()
                 return self.second(x).square().mean()
 
-        torch.manual_seed(0)
         self.check(Broken(), (torch.randn(2, 3, 16, 16),), [1_000_000, "min"], parts=2)
 
     def test_a_view_of_a_buffer_that_is_written(self):
@@ -108,16 +96,13 @@ class Budgets(unittest.TestCase):
                 self.mean.mul_(0.5).add_(x.detach().mean(0) + 1)
                 return x.square().mean()
 
-        torch.manual_seed(0)
         self.check(Centered(), (torch.randn(100, 64),), ["70%", "min"])
 
     def test_loss_outside_of_the_model(self):
-        torch.manual_seed(0)
         model = torch.nn.Sequential(*[m for _ in range(5) for m in (torch.nn.Linear(64, 64), torch.nn.GELU())])
         self.check(model, (torch.randn(100, 64),), ["100%", "80%"], loss_of=lambda out: out.square().mean())
 
     def test_autocast(self):
-        torch.manual_seed(0)
         self.check(harness.Amp(harness.gpt()[0]), harness.gpt()[1], ["70%", "min"])
 
     def test_norms_of_16_bits(self):
@@ -143,7 +128,6 @@ class Budgets(unittest.TestCase):
                     self.assertEqual(graph.measured, graph.promised)
 
     def test_dynamic_shapes(self):
-        torch.manual_seed(0)
         model, inputs = harness.gpt()
         self.check(model, inputs, ["70%", "min"], dynamic=True)
 
@@ -155,23 +139,18 @@ class Budgets(unittest.TestCase):
                     x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
                 return torch.nn.functional.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
 
-        torch.manual_seed(0)
         self.check(Inner(dropout=0.0), harness.gpt()[1], ["70%", "min"])
 
     def test_another_shape_is_another_graph(self):
-        torch.manual_seed(0)
         model, inputs = harness.gpt()
-        torch._dynamo.reset()
         compiled = torch.compile(model, backend=backend("70%"), dynamic=False)
         compiled(*inputs).backward()
         compiled(*(i[:2] for i in inputs)).backward()
         self.assertEqual(len(cairn.torch.last_report().graphs), 2)
 
     def test_without_gradients(self):
-        torch.manual_seed(0)
         model, inputs = harness.cnn()
         model.eval()
-        torch._dynamo.reset()
         with torch.no_grad():
             expected = model(*inputs)
             found = torch.compile(model, backend=backend("min"))(*inputs)
@@ -184,7 +163,6 @@ class Budgets(unittest.TestCase):
             for _ in range(3):
                 compiled(*inputs).backward()
 
-        torch.manual_seed(0)
         model, inputs = harness.cnn()
         expected = harness.gradients_after(model, inputs, harness.unscheduled(), thrice)
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "accumulate=True"):
@@ -192,12 +170,9 @@ class Budgets(unittest.TestCase):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
 
     def test_accumulated_gradients_count(self):
-        torch.manual_seed(0)
         model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(128, 128), torch.nn.GELU())])
         x = torch.randn(32, 128)
-        torch._dynamo.reset()
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("error"):
             compiled = torch.compile(model, backend=backend("min", accumulate=True))
             compiled(x).sum().backward()
             with cairn.torch.MemoryTrace() as trace:
@@ -209,7 +184,6 @@ class Budgets(unittest.TestCase):
         self.assertLessEqual(trace.peak, graph.promised + 64)  # 64 bytes for the sum of the model's results
 
     def test_batch_norm_under_autocast(self):
-        torch.manual_seed(0)
         self.check(harness.Amp(harness.cnn()[0]), harness.cnn()[1], ["70%", "min"])
 
     def test_gradients_that_are_laid_out_otherwise_are_copied(self):
@@ -224,7 +198,6 @@ class Budgets(unittest.TestCase):
                 x = self.norm(self.convs[0](x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
                 return self.convs[1](x).square().mean()
 
-        torch.manual_seed(0)
         model = Patches()
         self.check(model, (torch.randn(2, 3, 16, 16),), ["100%", "min"])
         self.assertGreaterEqual(cairn.torch.last_report().promised, 160 * 80 * 2 * 2 * 4)
@@ -261,9 +234,7 @@ class Budgets(unittest.TestCase):
             self.assertEqual(parameter.grad.data_ptr() == address, expected, (shape, order, gap))
 
     def test_a_plan_for_any_size_holds_up_to_its_own(self):
-        torch.manual_seed(0)
         model, _ = harness.gpt()
-        torch._dynamo.reset()
         compiled = torch.compile(model, backend=backend("70%"), dynamic=True)
         for batch, graphs in ((4, 1), (3, 1), (6, 2), (5, 2)):
             tokens = torch.randint(0, 200, (batch, 32))
@@ -274,9 +245,8 @@ class Budgets(unittest.TestCase):
         self.assertLess(smaller.promised, larger.promised)
 
 
-class Reports(unittest.TestCase):
+class Reports(harness.Fresh):
     def test_says_what_was_recomputed_and_where(self):
-        torch.manual_seed(0)
         model, inputs = harness.gpt()
         harness.train(model, inputs, backend("50%"))
         graph = cairn.torch.last_report().graphs[0]
@@ -291,38 +261,26 @@ class Reports(unittest.TestCase):
             self.assertIn(word, text)
 
     def test_a_schedule_comes_from_the_cache_the_second_time(self):
-        torch.manual_seed(0)
         model, inputs = harness.gpt(batch=3)
-        with tempfile.TemporaryDirectory() as folder:
-            before = os.environ.get("CAIRN_CACHE")
-            os.environ["CAIRN_CACHE"] = folder
-            try:
-                first = harness.train(model, inputs, backend("60%"))
-                self.assertEqual(cairn.torch.last_report().graphs[0].source, "solved")
-                promised = cairn.torch.last_report().promised
-                second = harness.train(model, inputs, backend("60%"))
-                self.assertEqual(cairn.torch.last_report().graphs[0].source, "cache")
-                self.assertEqual(cairn.torch.last_report().promised, promised)
-                self.assertEqual(harness.same(first, second), "")
-            finally:
-                if before is None:
-                    del os.environ["CAIRN_CACHE"]
-                else:
-                    os.environ["CAIRN_CACHE"] = before
+        with harness.new_cache():
+            first = harness.train(model, inputs, backend("60%"))
+            self.assertEqual(cairn.torch.last_report().graphs[0].source, "solved")
+            promised = cairn.torch.last_report().promised
+            second = harness.train(model, inputs, backend("60%"))
+            self.assertEqual(cairn.torch.last_report().graphs[0].source, "cache")
+            self.assertEqual(cairn.torch.last_report().promised, promised)
+            self.assertEqual(harness.same(first, second), "")
 
     def test_a_solver_that_is_named_takes_no_schedule_of_others(self):
-        torch.manual_seed(0)
         model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(48, 48), torch.nn.GELU())])
-        for solver, recomputes in (("auto", True), ("order", False)):
-            torch._dynamo.reset()
+        for solver, recomputes in harness.afresh((("auto", True), ("order", False))):
             model.zero_grad()
             compiled = torch.compile(lambda x: model(x).square().mean(), backend=backend("min", solver=solver))
             compiled(torch.randn(300, 48)).backward()
             self.assertEqual(bool(cairn.torch.last_report().graphs[0].recomputed), recomputes)
 
     def test_what_an_earlier_process_measured_is_of_the_same_operations(self):
-        for function, inherited in ((torch.sin, False), (torch.sin, True), (torch.cos, False)):
-            torch._dynamo.reset()
+        for function, inherited in harness.afresh(((torch.sin, False), (torch.sin, True), (torch.cos, False))):
             w = torch.randn(300, requires_grad=True)
             torch.compile(lambda: function(function(w)).sum(), backend=backend("min", seed=4321))().backward()
             self.assertEqual(cairn.torch.last_report().graphs[0].measured_before, inherited)
@@ -331,9 +289,8 @@ class Reports(unittest.TestCase):
         def once():
             harness.gradients_after(model, inputs, backend("90%", work_limit=1000), lambda compiled, x: compiled(*x).backward())
 
-        torch.manual_seed(0)
         model, inputs = harness.cnn(layers=2)
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+        with harness.new_cache():
             once()
             schedule, = cairn.torch._cache.folder().glob("schedule-*.json")
             operations, = cairn.torch._cache.folder().glob("operations-*.json")
@@ -350,8 +307,8 @@ class Reports(unittest.TestCase):
                 once()
 
     def test_a_cache_that_cannot_be_written_leaves_nothing_behind(self):
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
-            (pathlib.Path(folder) / "torch" / "taken").mkdir(parents=True)
+        with harness.new_cache():
+            (cairn.torch._cache.folder() / "taken").mkdir(parents=True)
             cairn.torch._cache.store("taken", {})  # cannot be stored, because there is a folder with this name
             self.assertEqual([path.name for path in cairn.torch._cache.folder().iterdir()], ["taken"])
 
@@ -366,9 +323,7 @@ class Reports(unittest.TestCase):
 
     def test_a_broken_promise_names_the_operation(self):
         """Without calibration, the scratch of convolutions is unknown, so the promise is broken."""
-        torch.manual_seed(0)
         model, inputs = harness.cnn(batch=2)
-        torch._dynamo.reset()
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "promised a peak of .* measured .* at aten::convolution"):
             torch.compile(model, backend=backend("40%", calibrate=False, seed=5))(*inputs).backward()
         graph = cairn.torch.last_report().graphs[0]
@@ -376,11 +331,9 @@ class Reports(unittest.TestCase):
         self.assertIn("convolution", graph.broken_by)
 
 
-class BadInput(unittest.TestCase):
+class BadInput(harness.Fresh):
     def test_a_budget_that_cannot_be_met_says_which_can(self):
-        torch.manual_seed(0)
         model, inputs = harness.gpt()
-        torch._dynamo.reset()
         with self.assertRaises(cairn.torch.InfeasibleError) as caught:
             torch.compile(model, backend=backend(1000))(*inputs)
         self.assertIsInstance(caught.exception, cairn.InfeasibleError)
@@ -404,7 +357,6 @@ class BadInput(unittest.TestCase):
                 torch._dynamo.graph_break()
                 return x.exp().mean()
 
-        torch.manual_seed(0)
         harness.train(WithLoss(), (torch.randn(50, 64),), backend("75%"))
         large, small = cairn.torch.last_report().graphs
         self.assertEqual(small.budget, large.budget)
@@ -453,20 +405,11 @@ class BadInput(unittest.TestCase):
                 torch._dynamo.graph_break()
                 return self.lin(x).sum()
 
-        torch._dynamo.reset()
         chosen = cairn.torch.backend("60%")
-
-        def fails(*_, **__):
-            raise NotImplementedError("an operation that cannot be")
-
-        original, cairn.torch._backend.compiling.partition = cairn.torch._backend.compiling.partition, fails
-        try:
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always")
+        with unittest.mock.patch(PARTITION, side_effect=NotImplementedError("an operation that cannot be")):
+            with harness.told() as told:
                 torch.compile(Broken(), backend=chosen)(torch.randn(2, 4)).backward()
-        finally:
-            cairn.torch._backend.compiling.partition = original
-        self.assertEqual(sum(issubclass(w.category, cairn.torch.CairnWarning) for w in told), 1)
+        self.assertEqual(len(told), 1)
 
     def test_budgets_are_read_before_anything_runs(self):
         for wrong in ("60 percent", "-1GiB", "nan%", None, True, -1, 0, 1.5, "min%", "0%", "0GiB", ""):
@@ -514,31 +457,19 @@ class BadInput(unittest.TestCase):
 
     def test_a_graph_that_cannot_be_scheduled_runs_and_says_so(self):
         model, inputs = harness.gpt()
-        torch._dynamo.reset()
         chosen = cairn.torch.backend("60%", work_limit=WORK)
-
-        def fails(*_, **__):
-            raise RuntimeError("no such operation")
-
-        original, cairn.torch._backend.compiling.partition = cairn.torch._backend.compiling.partition, fails
-        try:
+        with unittest.mock.patch(PARTITION, side_effect=RuntimeError("no such operation")):
             with self.assertWarnsRegex(cairn.torch.CairnWarning, "without a budget.*no such operation"):
                 torch.compile(model, backend=chosen)(*inputs).backward()
-        finally:
-            cairn.torch._backend.compiling.partition = original
         self.assertIsNotNone(model.tokens.weight.grad)
 
     def test_double_backward_is_refused(self):
-        torch.manual_seed(0)
         model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
-        torch._dynamo.reset()
         x = torch.randn(3, 4, requires_grad=True)
         out = torch.compile(model, backend=backend("100%"))(x)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", cairn.torch.CairnWarning)
+        with harness.told() as told:
             (grad,) = torch.autograd.grad(out.sum(), x, create_graph=True)
-        self.assertEqual([str(w.message).split(", leaves")[1][:29] for w in told if w.category is cairn.torch.CairnWarning],
-                         [" what was saved between forwa"])
+        self.assertEqual([text.split(", leaves")[1][:29] for text in told], [" what was saved between forwa"])
         with self.assertRaisesRegex(RuntimeError, "double backward"):
             grad.sum().backward()
 
@@ -548,7 +479,6 @@ class BadInput(unittest.TestCase):
             loss.backward(retain_graph=True)
             loss.backward()
 
-        torch.manual_seed(0)
         model, inputs = harness.cnn()
         expected = harness.gradients_after(model, inputs, harness.unscheduled(), twice)
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "is not measured"):

@@ -5,10 +5,8 @@ import operator
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 import unittest.mock
-import warnings
 
 import cairn
 import cairn.torch
@@ -33,21 +31,7 @@ def run(program, **environment):
     return done.stdout, done.stderr.splitlines()
 
 
-class Told(unittest.TestCase):
-    """A test that begins without compiled graphs and collects warnings."""
-
-    def setUp(self):
-        torch._dynamo.reset()
-
-    def told_by(self, function):
-        """Calls the function. Returns (result, texts of the CairnWarnings)."""
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            result = function()
-        return result, [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
-
-
-class Fallback(Told):
+class Fallback(harness.Fresh):
     """With fallback=True, the model runs whatever fails before its first run has ended."""
 
     def test_nested_tensors_that_are_jagged(self):
@@ -86,7 +70,7 @@ class Fallback(Told):
             step()
             self.assertTrue(chosen.report.kept)
             with torch.backends.mkldnn.flags(enabled=False):
-                _, told = self.told_by(step)
+                _, told = harness.told_by(step)
             self.assertEqual(len(chosen.report.graphs), 1)
             self.assertIn("kernel settings", told[0])
             self.assertGreater(chosen.report.measured, chosen.report.promised)
@@ -95,8 +79,7 @@ class Fallback(Told):
     def test_switches_of_kernels_that_are_turned_for_the_backward_pass_alone(self):
         """A warning comes at once, and the promise is checked again from the next step on."""
         model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
-        for budget in ("100%", "min"):
-            torch._dynamo.reset()
+        for budget in harness.afresh(("100%", "min")):
             chosen = backend(budget, fallback=False)
             compiled, x = torch.compile(model, backend=chosen), torch.randn(4, 8, 24, 24)
 
@@ -108,11 +91,10 @@ class Fallback(Told):
 
             step(True)
             self.assertTrue(chosen.report.kept)
-            _, told = self.told_by(lambda: step(False))
+            _, told = harness.told_by(lambda: step(False))
             self.assertRegex(" ".join(told), "kernel settings .* differ from those when this was planned")
             self.assertIsNone(chosen.report.kept)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+            with harness.cairn_warnings("ignore"):
                 step(False)
             self.assertGreater(chosen.report.measured, chosen.report.promised)
             self.assertFalse(chosen.report.kept)
@@ -120,14 +102,12 @@ class Fallback(Told):
     def test_hooks_that_copy_what_is_saved(self):
         """Hooks that copy need more memory than is promised. This is noticed even if an earlier process or step was
         measured without hooks."""
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+        with harness.new_cache():
             model, x = two_layers(), torch.randn(400, 64)
-            for steps, kept in (((False,), True), ((True,), False), ((False, True), False)):
-                torch._dynamo.reset()
+            for steps, kept in harness.afresh((((False,), True), ((True,), False), ((False, True), False))):
                 chosen = backend("100%", fallback=False)
                 compiled = torch.compile(model, backend=chosen)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                with harness.cairn_warnings("ignore"):
                     for hooks in steps:
                         with torch.autograd.graph.saved_tensors_hooks(
                                 torch.clone, lambda t: t) if hooks else contextlib.nullcontext():
@@ -144,10 +124,8 @@ class Fallback(Told):
             return layer(x)
 
         found = []
-        for chosen in ("aot_eager", backend("min", fallback=False)):
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("min", fallback=False))):
             layer.zero_grad()
-            torch.manual_seed(0)
             torch.compile(lambda x: region(region(region(x))).square().mean(), backend=chosen)(torch.randn(64, 64)).backward()
             found.append([p.grad for p in layer.parameters()])
         self.assertTrue(all(map(torch.equal, *found)))
@@ -155,10 +133,9 @@ class Fallback(Told):
         self.assertIsNotNone(chosen.report.kept)
 
     def test_numbers_in_a_graph_without_a_backward_pass(self):
-        for function in (lambda x: x * 2, lambda x: (x + 1) / 0.7, lambda x: x - x.sum() * 2):
-            torch._dynamo.reset()
+        for function in harness.afresh((lambda x: x * 2, lambda x: (x + 1) / 0.7, lambda x: x - x.sum() * 2)):
             chosen, x = backend("min", fallback=False), torch.ones(3)
-            found, told = self.told_by(lambda: torch.compile(function, backend=chosen)(x))
+            found, told = harness.told_by(lambda: torch.compile(function, backend=chosen)(x))
             self.assertEqual((told, chosen.report.kept), ([], True))
             # Torch 2.9 wraps each number in a tensor only once, so it needs up to 16 bytes less than promised.
             self.assertLessEqual(chosen.report.promised, chosen.report.measured + 16)
@@ -169,8 +146,7 @@ class Fallback(Told):
         measured."""
         model, x = two_layers(), torch.randn(4, 64, requires_grad=True)
         found = []
-        for chosen in ("aot_eager", backend("min", fallback=False)):
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("min", fallback=False))):
             out = torch.compile(model, backend=chosen)(x)
             found.append(torch.autograd.grad(out.flatten()[:3], x, torch.eye(3), is_grads_batched=True)[0])
         self.assertTrue(torch.equal(*found))
@@ -182,7 +158,8 @@ class Fallback(Told):
         lstm, x, chosen = torch.nn.LSTM(32, 32, batch_first=True), torch.randn(4, 16, 32), backend()
         expected = lstm(x)[0].square().mean()
         with torch._dynamo.config.patch(allow_rnn=True):
-            found, told = self.told_by(lambda: torch.compile(lambda x: lstm(x)[0].square().mean(), backend=chosen)(x))
+            compiled = torch.compile(lambda x: lstm(x)[0].square().mean(), backend=chosen)
+            found, told = harness.told_by(compiled, x)
         self.assertTrue(torch.equal(found, expected))
         self.assertTrue(all("mkldnn_rnn_layer_backward" in name for graph in chosen.report.graphs for name in graph.estimated))
         self.assertGreater(len(told), 0)  # torch cannot run this graph either
@@ -205,7 +182,7 @@ class Fallback(Told):
         torch.compile(first, backend=chosen)(torch.randn(4, 64)).sum().backward()
         self.assertEqual((chosen.report.kept, chosen.report.unplanned), (True, []))
         with unittest.mock.patch("cairn.torch._backend.compiling.partition", side_effect=LookupError("no such thing")):
-            self.told_by(lambda: torch.compile(second, backend=chosen)(torch.randn(8, 64)).sum().backward())
+            harness.told_by(lambda: torch.compile(second, backend=chosen)(torch.randn(8, 64)).sum().backward())
         self.assertEqual((chosen.report.kept, chosen.report.unplanned), (None, ["LookupError: no such thing"]))
         self.assertIn("a graph runs without a budget: LookupError: no such thing", str(chosen.report))
 
@@ -229,7 +206,7 @@ class Fallback(Told):
             with self.subTest(part), unittest.mock.patch(part, side_effect=LookupError("no such\nthing")):
                 torch._dynamo.reset()
                 chosen = backend()
-                found, told = self.told_by(lambda: torch.compile(model, backend=chosen)(x))
+                found, told = harness.told_by(lambda: torch.compile(model, backend=chosen)(x))
                 self.assertTrue(torch.equal(found, expected))
                 self.assertEqual(told, ["this graph runs without a budget, as it cannot be scheduled: LookupError: no such"])
                 self.assertEqual(chosen.report.graphs, [])
@@ -238,7 +215,7 @@ class Fallback(Told):
         model, x = two_layers(), torch.randn(4, 64)
         error = _private.ShortenTraceback("no compiler", first_useful_frame=None)
         with unittest.mock.patch(f"{_private.__name__}.compile_with_inductor", side_effect=error):
-            found, told = self.told_by(lambda: torch.compile(model, backend=backend(compiler="inductor"))(x))
+            found, told = harness.told_by(lambda: torch.compile(model, backend=backend(compiler="inductor"))(x))
         self.assertTrue(torch.equal(found, model(x)))
         self.assertRegex(told[0], "without a budget.*no compiler")
 
@@ -259,12 +236,12 @@ class Fallback(Told):
             chosen = backend()
             compiled = torch.compile(model, backend=chosen)
             torch.manual_seed(3)
-            found, told = self.told_by(lambda: compiled(*inputs))
+            found, told = harness.told_by(lambda: compiled(*inputs))
             self.assertTrue(torch.equal(found, expected))
             self.assertEqual(told, ["graph 0 runs without a budget, as its schedule could not be run: TypeError: concat "
                                     "expected 2 arguments, got 1"])
             self.assertEqual(chosen.report.graphs, [])
-            self.assertEqual(self.told_by(lambda: compiled(*inputs).backward())[1], [])
+            self.assertEqual(harness.told_by(lambda: compiled(*inputs).backward())[1], [])
             torch._dynamo.reset()
             with self.assertRaisesRegex(TypeError, "concat expected 2 arguments"):
                 torch.compile(model, backend=backend(fallback=False))(*inputs)
@@ -368,13 +345,13 @@ class Fallback(Told):
                                        ({}, {"mode": "max-autotune"}, "InputError: mode: ")):
             with self.subTest(reason), torch._dynamo.config.patch(suppress_errors=True):
                 torch._dynamo.reset()
-                found, told = self.told_by(lambda: torch.compile(model, backend=backend(**options), **given)(x))
+                found, told = harness.told_by(lambda: torch.compile(model, backend=backend(**options), **given)(x))
                 self.assertTrue(torch.equal(found, model(x)))
                 self.assertRegex(told[0], f"without a budget.* {reason}")
                 self.assertEqual(len(told), 1)
 
 
-class Options(Told):
+class Options(harness.Fresh):
     """mode= and options= of torch.compile are obeyed, or rejected with a message of one line."""
 
     def refused(self, regex, compiler="eager", **given):
@@ -405,7 +382,7 @@ class Options(Told):
         self.assertEqual(seen, [{"max_fusion_size": 4}])
 
 
-class Sizes(Told):
+class Sizes(harness.Fresh):
     """torch._dynamo.mark_dynamic works."""
 
     def setUp(self):
@@ -439,21 +416,19 @@ class Sizes(Told):
         """A larger size causes a warning, because a guard against it would contradict the mark."""
         if torch.__version__ < "2.12":
             self.skipTest("torch up to 2.11 asks for max=, too")
-        self.assertEqual(self.told_by(lambda: self.train(8, min=2))[1], [])
-        told = self.told_by(lambda: [self.train(size, min=2) for size in (16, 32)])[1]
+        self.assertEqual(harness.told_by(lambda: self.train(8, min=2))[1], [])
+        told = harness.told_by(lambda: [self.train(size, min=2) for size in (16, 32)])[1]
         self.assertEqual(len(told), 3)
         self.assertRegex(told[0], "marked dynamic is 16 now, and the plan is for up to 8")
         for text in told[1:]:  # each new size is measured
             self.assertRegex(text, "promised a peak of .*, measured")
 
     def test_what_grows_when_a_marked_size_shrinks_is_not_planned(self):
-        torch._dynamo.reset()
         compiled = torch.compile(lambda x: torch.cat([x, torch.zeros(100 - x.shape[0], 16)]).mul(2).sum(), backend=backend())
         x = torch.randn(8, 16, requires_grad=True)
         torch._dynamo.mark_dynamic(x, 0, min=2, max=64)
-        _, told = self.told_by(lambda: compiled(x).backward())
+        _, told = harness.told_by(lambda: compiled(x).backward())
         self.assertRegex(told[0], "without a budget.* marked dynamic makes something larger when it is smaller")
-
 
     def test_smaller_sizes_that_need_more_scratch_are_measured(self):
         """A resize to a fixed size needs its second pass, and the buffer of it, only for other sizes."""
@@ -468,9 +443,9 @@ class Sizes(Told):
             weight.grad = None
             compiled(x).backward()
 
-        _, told = self.told_by(lambda: [train(64), train(64)])
+        _, told = harness.told_by(lambda: [train(64), train(64)])
         self.assertEqual((told, chosen.report.kept), ([], True))
-        _, told = self.told_by(lambda: [train(60), train(60)])
+        _, told = harness.told_by(lambda: [train(60), train(60)])
         self.assertEqual(len(told), 1)
         self.assertRegex(told[0], "promised a peak of .*, measured .*_upsample_bilinear2d_aa ")
         self.assertEqual((len(chosen.report.graphs), chosen.report.kept), (1, False))
@@ -488,7 +463,7 @@ class Sizes(Told):
                 self.model.zero_grad()
                 chosen = backend("min")
                 compiled = torch.compile(loss, backend=chosen)
-                _, told = self.told_by(lambda: compiled(torch.randn(4, 16), torch.full((4,), 3)).backward())
+                _, told = harness.told_by(lambda: compiled(torch.randn(4, 16), torch.full((4,), 3)).backward())
                 (graph,) = chosen.report.graphs
                 self.assertEqual((len(told), chosen.report.kept), (0, True) if bounded else (1, None), told)
                 self.assertEqual(bool(graph.sized_by_data), not bounded)
@@ -497,11 +472,9 @@ class Sizes(Told):
 
     def test_numbers_that_come_of_a_marked_size_by_division(self):
         """A variance divides by the size minus one. This must not make the size a constant."""
-        torch.manual_seed(0)
         model = torch.nn.Linear(32, 64)
         chosen = backend("min")
         compiled = torch.compile(lambda x: model(x).std(0).sum(), backend=chosen)
-        torch._dynamo.reset()
         for rows in (64, 3, 17):
             x = torch.randn(rows, 32)
             torch._dynamo.mark_dynamic(x, 0, min=2, max=64)
@@ -520,18 +493,17 @@ class Sizes(Told):
         def function(x):
             return sum(torch.func.jvp(lambda a: (a @ weight).tanh().exp(), (x,), (torch.ones_like(x),))).sum()
 
-        torch._dynamo.reset()
         torch.compile(function, backend=backend("100%", fallback=False))(torch.randn(64, 64, requires_grad=True)).backward()
 
 
-class Limits(Told):
+class Limits(harness.Fresh):
     """If the limit of recompilations is reached, a CairnWarning says so."""
 
     def told_of(self, chosen):
         weight = torch.randn(4, requires_grad=True)
         compiled = torch.compile(lambda x: (x * weight).sum(), backend=chosen, dynamic=False)
         with torch._dynamo.config.patch(recompile_limit=2), self.assertLogs("torch._dynamo.convert_frame", "WARNING"):
-            return self.told_by(lambda: [compiled(torch.randn(size, 4)) for size in (1, 2, 3, 4, 5)])[1]
+            return harness.told_by(lambda: [compiled(torch.randn(size, 4)) for size in (1, 2, 3, 4, 5)])[1]
 
     def test_it_is_told_once(self):
         told = self.told_of(backend())

@@ -4,7 +4,6 @@ promised bytes. Skipped without a GPU."""
 import pathlib
 import sys
 import unittest
-import warnings
 
 import cairn.torch
 import harness
@@ -31,8 +30,7 @@ class Budgets(unittest.TestCase):
         self.assertGreater(reference.peak, 0)
         for budget in budgets:
             with self.subTest(budget=budget):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", cairn.torch.CairnWarning)
+                with harness.cairn_warnings("error"):
                     backend = cairn.torch.backend(budget, fallback=False, work_limit=1_000_000)
                     step = harness.train(model, inputs, backend)
                 report = cairn.torch.last_report()

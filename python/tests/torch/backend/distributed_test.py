@@ -7,6 +7,7 @@ import unittest
 import warnings
 
 import cairn.torch
+import harness
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as collectives
@@ -49,12 +50,8 @@ class Gathered(torch.nn.Module):
         return Gather.apply(self.layer(x)).square().mean()
 
 
-class Summed(torch.nn.Module):
+class Summed(harness.Layers):
     """Layers whose outputs are summed over all ranks."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(6))
 
     def forward(self, x):
         for layer in self.layers:

@@ -2,7 +2,6 @@
 its peak approximate."""
 
 import unittest
-import warnings
 
 import cairn.torch
 import harness
@@ -16,8 +15,7 @@ class Inductor(unittest.TestCase):
         model, inputs = harness.gpt(layers=2, dropout=0.1)
         steps = []
         for budget in ("100%", "50%"):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cairn.torch.CairnWarning)  # peaks are approximate
+            with harness.cairn_warnings("ignore"):  # peaks are approximate
                 backend = cairn.torch.backend(budget, compiler="inductor", fallback=False, work_limit=300_000)
                 steps.append(harness.train(model, inputs, backend))
             graph = cairn.torch.last_report().graphs[0]

@@ -23,8 +23,7 @@ SHARES = (0.9, 0.7, 0.5, 0.4)
 
 class RandomModules(unittest.TestCase):
     def train(self, model, inputs, budget, random):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("error"):
             warnings.filterwarnings("ignore", harness.OF_PARTS, cairn.torch.CairnWarning)
             backend = cairn.torch.backend(budget, fallback=False, work_limit=WORK, random=random)
             return harness.train(model, inputs, backend, loss_of=random_models.loss_of)

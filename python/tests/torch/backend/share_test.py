@@ -1,17 +1,16 @@
 """Tests of shares (budgets in percent), for graphs that are tiny, have no gradients, or are compiled before the largest
 graph. Also tests the budget "min"."""
 
+import functools
 import gc
 import json
-import os
 import random
-import tempfile
 import unittest
 import unittest.mock
-import warnings
 
 import cairn
 import cairn.torch
+import harness
 import torch
 from cairn.torch._memory import together
 from cairn.torch._plan.least import Least
@@ -19,10 +18,7 @@ from cairn.torch._plan.share import TINY
 from cairn.torch._plan.solve import Limits, solve
 
 WORK = 100_000
-
-
-def backend(budget, **options):
-    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
+backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK)
 
 
 class Mlp(torch.nn.Module):
@@ -40,33 +36,21 @@ class Mlp(torch.nn.Module):
         return x.square().mean() if self.loss else x
 
 
-def quietly(function, *arguments):
-    """Calls the function. Returns (its result, the texts of its CairnWarnings)."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", cairn.torch.CairnWarning)
-        result = function(*arguments)
-    return result, [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
-
-
-class Evaluations(unittest.TestCase):
+class Evaluations(harness.Fresh):
     """An evaluation before training (Lightning's sanity check, ``eval_on_start``) takes the least budget that works if
     it cannot meet the share."""
-
-    def setUp(self):
-        torch.manual_seed(0)
-        torch._dynamo.reset()
 
     def test_an_evaluation_first_then_training(self):
         model = Mlp()
         compiled = torch.compile(model, backend=backend("50%"), dynamic=False)
         model.eval()
         with torch.no_grad():
-            _, told = quietly(compiled, torch.randn(2, 64))  # this graph cannot meet 50%
+            _, told = harness.told_by(compiled, torch.randn(2, 64))  # this graph cannot meet 50%
         self.assertEqual(len(told), 1)
         self.assertRegex(told[0], "^graph 0: 50% is .* the least that is found is .* because it has no backward pass$")
-        _, told = quietly(compiled, torch.randn(400, 64))  # larger than the graph that trains
+        _, told = harness.told_by(compiled, torch.randn(400, 64))  # larger than the graph that trains
         model.train()
-        quietly(compiled(torch.randn(100, 64)).backward)
+        harness.told_by(compiled(torch.randn(100, 64)).backward)
         first, second, training = cairn.torch.last_report().graphs
         self.assertFalse(first.met)
         self.assertIn("which is not met", str(first))
@@ -80,7 +64,7 @@ class Evaluations(unittest.TestCase):
         trains."""
         model = Mlp()
         compiled = torch.compile(model, backend=backend("5%"))
-        loss, told = quietly(compiled.eval(), torch.randn(100, 64))
+        loss, told = harness.told_by(compiled.eval(), torch.randn(100, 64))
         self.assertEqual(len(told), 1)
         self.assertIn("evaluation mode", told[0])
         with self.assertRaisesRegex(cairn.torch.InfeasibleError, "^graph 0: budget "):
@@ -101,7 +85,7 @@ class Evaluations(unittest.TestCase):
     def test_a_tiny_graph_takes_its_least(self):
         weight = torch.nn.Parameter(torch.randn(3))
         compiled = torch.compile(lambda: (weight * weight).sum(), backend=backend("10%"))
-        loss, told = quietly(compiled)
+        loss, told = harness.told_by(compiled)
         loss.backward()
         graph, = cairn.torch.last_report().graphs
         self.assertLess(graph.baseline, TINY)
@@ -120,19 +104,18 @@ class Evaluations(unittest.TestCase):
                 torch._dynamo.graph_break()
                 return self.rest(x)
 
-        loss, told = quietly(torch.compile(Parts(), backend=backend("40%")), torch.randn(100, 64))
-        quietly(loss.backward)
+        loss, told = harness.told_by(torch.compile(Parts(), backend=backend("40%")), torch.randn(100, 64))
+        harness.told_by(loss.backward)
         small, large = cairn.torch.last_report().graphs
         self.assertGreater(small.baseline, TINY)
         self.assertGreater(small.promised, 0.4 * small.baseline)
         self.assertEqual(small.budget, large.budget)
         self.assertTrue(small.met)
 
-
     def test_an_error_of_the_backward_pass_holds_nothing_of_the_forward_pass(self):
         """After the error has been handled, no values of the forward pass stay in memory."""
         compiled = torch.compile(Mlp(layers=8, width=300).eval(), backend=backend("10%"))
-        loss, _ = quietly(compiled, torch.randn(100, 300))
+        loss, _ = harness.told_by(compiled, torch.randn(100, 300))
         saved = [reference for reference, _ in next(iter(together._open)).storages.values()]
         self.assertFalse(any(reference.expired() for reference in saved))
         try:  # assertRaises would clear the frames
@@ -149,9 +132,7 @@ class LeastPeaks(unittest.TestCase):
     """"min" is never above a budget that was met, and an error names the least budget that any search has found."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.enterContext(unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder.name))
+        self.enterContext(harness.new_cache())
 
     def solve(self, graph, goal, work=2_000):
         baseline = cairn.evaluate(graph, range(graph.node_count))
@@ -221,8 +202,8 @@ class LeastPeaks(unittest.TestCase):
         """The schedule of an earlier search for a budget is used even if a search without a budget finds nothing."""
         graph = random_graph(1)
         least = self.solve(graph, None).peak
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder), \
-                unittest.mock.patch.object(Least, "search", lambda self, limits: None):  # a search that finds nothing
+        nothing = unittest.mock.patch.object(Least, "search", lambda self, limits: None)  # a search that finds nothing
+        with harness.new_cache(), nothing:
             self.assertEqual(self.solve(graph, None).peak, graph.baseline.peak)
             met = self.solve(graph, (least + graph.baseline.peak) // 2).peak
             self.assertLess(met, graph.baseline.peak)
@@ -243,7 +224,7 @@ class LeastPeaks(unittest.TestCase):
         graph = random_graph(3)
         steps = []
         for _ in range(2):
-            with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+            with harness.new_cache():
                 steps.append(self.solve(graph, None).steps)
         self.assertEqual(*steps)
 

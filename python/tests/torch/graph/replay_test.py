@@ -1,9 +1,9 @@
 """Tests that random operations that run again draw the same numbers, leave the generator in the right state, and need
 less memory."""
 
+import functools
 import unittest
 import unittest.mock
-import warnings
 
 import cairn
 import cairn.torch
@@ -15,18 +15,11 @@ from cairn.torch._rewrite import dropout
 
 WORK = 1_000_000
 RANDOM = ("dropout_mask", "aten.native_dropout.default", "aten.rand", "aten.bernoulli")
+backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK, random="replay")
 
 
-def backend(budget, random="replay", **options):
-    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, "random": random, **options})
-
-
-class Masks(torch.nn.Module):
+class Masks(harness.Layers):
     """A model that mostly keeps the masks of its dropouts."""
-
-    def __init__(self, layers=12, width=64):
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(layers))
 
     def forward(self, x):
         for layer in self.layers:
@@ -34,12 +27,11 @@ class Masks(torch.nn.Module):
         return x.square().mean()
 
 
-class Noise(torch.nn.Module):
+class Noise(harness.Layers):
     """A model with several kinds of noise, which its derivatives read."""
 
-    def __init__(self, layers=4, width=64):
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(layers))
+    def __init__(self, layers=4):
+        super().__init__(layers)
         self.scale = torch.nn.Parameter(torch.tensor(0.1))
         self.drop = torch.nn.Dropout(0.2)
         self.other = torch.nn.AlphaDropout(0.1)
@@ -67,11 +59,7 @@ class NoisyGradient(torch.autograd.Function):
         return gradient * noise * torch.rand_like(gradient)
 
 
-class DrawsInBackward(torch.nn.Module):
-    def __init__(self, layers=4, width=64):
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(layers))
-
+class DrawsInBackward(harness.Layers):
     def forward(self, x):
         for layer in self.layers:
             x = torch.nn.functional.dropout(NoisyGradient.apply(torch.tanh(layer(x))), 0.1)
@@ -107,7 +95,7 @@ class Attention(torch.nn.Module):
         return x.square().mean()
 
 
-class Replayed(unittest.TestCase):
+class Replayed(harness.Fresh):
     """Every budget is kept, and no result changes, although masks and noise are drawn again."""
 
     def check(self, model, inputs, budgets=("70%", "min"), replays=True, **options):
@@ -117,8 +105,7 @@ class Replayed(unittest.TestCase):
         state = torch.get_rng_state()
         for budget in budgets:
             with self.subTest(budget=budget):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", cairn.torch.CairnWarning)
+                with harness.cairn_warnings("error"):
                     step = harness.train(model, inputs, backend(budget), **options)
                 self.assertTrue(torch.equal(torch.get_rng_state(), state))
                 self.assertEqual(harness.same(reference, step), "")
@@ -129,20 +116,16 @@ class Replayed(unittest.TestCase):
         self.assertTrue(not replays or any(name.startswith(RANDOM) for name in again), again)
 
     def test_transformer_with_dropout(self):
-        torch.manual_seed(0)
         self.check(*harness.gpt(batch=8, length=64), replays=False)
 
     def test_sizes_that_are_symbolic(self):
         """With symbolic sizes, masks are drawn from the input."""
-        torch.manual_seed(0)
-        self.check(Masks(layers=6), (torch.randn(512, 64),), dynamic=True)
+        self.check(Masks(6), (torch.randn(512, 64),), dynamic=True)
 
     def test_noise_and_several_kinds_of_dropout(self):
-        torch.manual_seed(0)
         self.check(Noise(), (torch.randn(300, 64),))
 
     def test_attention(self):
-        torch.manual_seed(0)
         self.check(Attention(), (torch.randn(4, 48, 32),), replays=False)
 
     def test_before_every_use(self):
@@ -164,9 +147,8 @@ class Replayed(unittest.TestCase):
             solved.steps = steps
             return solved, report
 
-        torch.manual_seed(0)
         for model, inputs in (harness.gpt(batch=8, length=64), (Noise(), (torch.randn(300, 64),)),
-                              (Attention(), (torch.randn(4, 48, 32),)), (DrawsInBackward(), (torch.randn(400, 64),))):
+                              (Attention(), (torch.randn(4, 48, 32),)), (DrawsInBackward(4), (torch.randn(400, 64),))):
             with self.subTest(model=type(model).__name__):
                 reference = harness.train(model, inputs, harness.unscheduled())
                 state = torch.get_rng_state()
@@ -178,30 +160,16 @@ class Replayed(unittest.TestCase):
                 self.assertEqual(harness.same(reference, step), "")
 
     def test_read_long_after(self):
-        torch.manual_seed(0)
         self.check(Early(), (torch.randn(400, 64),), ("90%", "min"))
 
     def test_drawn_in_the_backward_pass(self):
-        torch.manual_seed(0)
-        self.check(DrawsInBackward(), (torch.randn(400, 64),))
+        self.check(DrawsInBackward(4), (torch.randn(400, 64),))
 
     def test_under_autocast(self):
-        class Amp(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.inner = Masks()
-
-            def forward(self, x):
-                with torch.autocast("cpu", dtype=torch.bfloat16):
-                    return self.inner(x)
-
-        torch.manual_seed(0)
-        self.check(Amp(), (torch.randn(512, 64),))
+        self.check(harness.Amp(Masks(12)), (torch.randn(512, 64),))
 
     def test_without_gradients(self):
-        torch.manual_seed(0)
-        model, x = Masks(), torch.randn(200, 64)
-        torch._dynamo.reset()
+        model, x = Masks(12), torch.randn(200, 64)
         with torch.no_grad():
             torch.manual_seed(5)
             expected, state = model(x), torch.get_rng_state()
@@ -230,9 +198,8 @@ class Replayed(unittest.TestCase):
 
         for model, inputs in ((Noise(layers=2), (torch.randn(200, 64),)), harness.gpt()):
             for body in (three, twice_forward):
-                with self.subTest(model=type(model).__name__, body=body.__name__), warnings.catch_warnings():
-                    warnings.simplefilter("ignore", cairn.torch.CairnWarning)  # about gradients that are accumulated
-                    gradients, drawn = [], []
+                with self.subTest(model=type(model).__name__, body=body.__name__), harness.cairn_warnings("ignore"):
+                    gradients, drawn = [], []  # a warning is about gradients that are accumulated
                     for chosen in (harness.unscheduled(), backend("60%")):
                         found.clear()
                         gradients.append(harness.gradients_after(model, inputs, chosen, body))
@@ -244,7 +211,7 @@ class Replayed(unittest.TestCase):
         def trained(**options):
             torch._dynamo.reset()
             torch.manual_seed(0)
-            model = Masks(layers=6)
+            model = Masks(6)
             optimizer = torch.optim.Adam(model.parameters())
             x = torch.randn(256, 64)
 
@@ -263,11 +230,10 @@ class Replayed(unittest.TestCase):
         self.assertIn("dropout_mask", [item.operation for item in cairn.torch.last_report().graphs[0].recomputed])
 
     def test_less_than_with_masks_that_are_kept(self):
-        torch.manual_seed(0)
-        model, inputs = Masks(), (torch.randn(512, 64),)
+        model, inputs = Masks(12), (torch.randn(512, 64),)
         promised = {}
         for random in ("keep", "replay"):
-            harness.train(model, inputs, backend("min", random))
+            harness.train(model, inputs, backend("min", random=random))
             graph = cairn.torch.last_report().graphs[0]
             self.assertLessEqual(graph.measured, graph.promised)
             promised[random] = graph.promised

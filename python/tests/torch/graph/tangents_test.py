@@ -1,9 +1,6 @@
 """Tests that gradients that nobody gives, such as those of logits beside a loss, take no memory."""
 
-import os
-import tempfile
 import unittest
-import unittest.mock
 import warnings
 
 import cairn
@@ -22,13 +19,12 @@ def backend(budget="min", **options):
 class Causal(torch.nn.Module):
     """A model that returns its loss and its logits, as transformers' language models do."""
 
-    def __init__(self, vocabulary=2000, width=32, tied=True):
+    def __init__(self, vocabulary=2000, width=32):
         super().__init__()
         self.tokens = torch.nn.Embedding(vocabulary, width)
         self.blocks = torch.nn.ModuleList(harness.Block(width, 4, 0.0) for _ in range(2))
         self.norm, self.head = torch.nn.LayerNorm(width), torch.nn.Linear(width, vocabulary, bias=False)
-        if tied:
-            self.head.weight = self.tokens.weight
+        self.head.weight = self.tokens.weight
 
     def forward(self, tokens):
         x = self.tokens(tokens)
@@ -54,12 +50,10 @@ def gradients(model, inputs, backend, body, **options):
     """Calls ``body`` with the results of the model. Returns (gradients, texts of CairnWarnings)."""
     torch._dynamo.reset()
     model.zero_grad()
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", cairn.torch.CairnWarning)
+    with harness.told() as told:
         compiled = torch.compile(model, backend=backend, **options)
         body(compiled(*inputs))
-    found = [None if p.grad is None else p.grad.clone() for p in model.parameters()]
-    return found, [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
+    return [None if p.grad is None else p.grad.clone() for p in model.parameters()], told
 
 
 class Given(unittest.TestCase):
@@ -77,8 +71,7 @@ class Given(unittest.TestCase):
                 torch._dynamo.reset()
                 chosen = backend("100%")
                 compiled = torch.compile(model, backend=chosen)
-                with warnings.catch_warnings(record=True) as told:
-                    warnings.simplefilter("always", cairn.torch.CairnWarning)
+                with harness.told() as told:
                     for way in (first, then):
                         model.zero_grad()
                         compiled(x).backward(ways[way]())
@@ -88,7 +81,7 @@ class Given(unittest.TestCase):
                         result.backward(ways[then]())
                 del result
                 really = trace.at_peak({p.grad.untyped_storage().data_ptr() for p in model.parameters()})[0]
-                self.assertRegex(str(told[0].message), "gradients of results are laid out in another way")
+                self.assertRegex(told[0], "gradients of results are laid out in another way")
                 self.assertGreaterEqual(chosen.report.promised, really)
                 # The promise counts a copied gradient until the pass ends, but autograd frees it after its last use.
                 copied = 0 if then == "a part" else x.nbytes
@@ -104,8 +97,7 @@ class Given(unittest.TestCase):
 
         found = []
         with torch._functorch.config.patch(donated_buffer=False):
-            for chosen in ("aot_eager", backend("min", measure=False)):
-                torch._dynamo.reset()
+            for chosen in harness.afresh(("aot_eager", backend("min", measure=False))):
                 _, logits = torch.compile(pair, backend=chosen)(x)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -115,9 +107,7 @@ class Given(unittest.TestCase):
 
 class Logits(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()  # a new cache, so that measurements of earlier processes are unknown
-        self.addCleanup(folder.cleanup)
-        self.enterContext(unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder.name))
+        self.enterContext(harness.new_cache())  # so that measurements of earlier processes are unknown
         torch.manual_seed(0)
         self.model, self.tokens = Causal(), torch.randint(0, 2000, (2, 32))
         self.size = 2 * 32 * 2000 * 4
@@ -183,16 +173,7 @@ class Logits(unittest.TestCase):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
 
     def test_mixed_precision(self):
-        class Amp(torch.nn.Module):
-            def __init__(self, inner):
-                super().__init__()
-                self.inner = inner
-
-            def forward(self, tokens):
-                with torch.autocast("cpu", dtype=torch.bfloat16):
-                    return self.inner(tokens)
-
-        model = Amp(self.model)
+        model = harness.Amp(self.model)
         report = self.check(lambda out: out["loss"].backward(), model)
         counted = self.check(lambda out: out["loss"].backward(), model, differentiated="all")
         self.assertLess(report.graphs[0].baseline, counted.graphs[0].baseline)
@@ -227,7 +208,6 @@ class Logits(unittest.TestCase):
         inputs = (torch.randn(32, 64),)
         for body in (lambda out: out[0].backward(), lambda out: (out[0] + out[2].sum()).backward(), lambda out: out[4].backward(),
                      lambda out: (out[0] + out[1].sum() + out[3].cos().sum()).backward()):
-            expected, _ = gradients(Several(), inputs, harness.unscheduled(), body)
             model = Several()
             expected, _ = gradients(model, inputs, harness.unscheduled(), body)
             found, _ = gradients(model, inputs, backend(), body)

@@ -207,12 +207,9 @@ def run(spec, mode, compiler, budget=None):
         if compiler == "cairn":
             options = {"fallback": False, "work_limit": WORK, "random": mode.random, "calibrate": mode.calibrate}
             if mode.whole_step:
-                if mode.whole_step == "optimizer":
-                    wrap = lambda step, optimizer: cairn.torch.step(  # noqa: E731
-                        step, budget, optimizer=optimizer, **options)
-                else:
-                    wrap = lambda step, optimizer: cairn.torch.step(step, budget, **options)  # noqa: E731
-                steps = train_whole(case, mode, wrap)
+                in_plan = mode.whole_step == "optimizer"
+                steps = train_whole(case, mode, lambda step, optimizer: cairn.torch.step(
+                    step, budget, optimizer=optimizer if in_plan else None, **options))
             else:
                 steps = train(case, mode, torch.compile(case.model, backend=cairn.torch.backend(budget, **options),
                                                         dynamic=dynamic))
@@ -489,7 +486,7 @@ class Worker:
             self.end()
         if line:
             return json.loads(line)
-        return {"seed": seed, "impossible": "" if ready else "", "lost": "the process ended" if ready else "time-out"}
+        return {"seed": seed, "impossible": "", "lost": "the process ended" if ready else "time-out"}
 
     def end(self):
         if self.process is not None:

@@ -4,7 +4,6 @@ import os
 import tempfile
 import unittest
 import unittest.mock
-import warnings
 
 import cairn.torch
 import harness
@@ -79,22 +78,19 @@ def measured(step, parameters=()):
     return trace.at_peak(grads)[0]
 
 
-class Together(unittest.TestCase):
+class Together(harness.Fresh):
     def setUp(self):
-        torch.manual_seed(0)
-        torch._dynamo.reset()
+        super().setUp()
         self.x = torch.randn(64, 64)
 
     def run_steps(self, step, model):
         """Runs three steps. Returns (report, texts of warnings, the measured bytes of the third step)."""
         model.zero_grad()
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", cairn.torch.CairnWarning)
+        with harness.told() as told:
             for _ in range(2):
                 step()
                 model.zero_grad()
             really = measured(step, model.parameters())
-        told = [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
         return cairn.torch.last_report(), told, really
 
     def assert_promised(self, report, really):
@@ -221,8 +217,7 @@ class Together(unittest.TestCase):
         """Forward passes of evaluations with gradients, and of losses that were dropped, are not counted for ever."""
         model = torch.nn.Sequential(*[Layer() for _ in range(3)], Loss())
         compiled = torch.compile(model, backend=backend("90%"))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("error"):
             for _ in range(3):
                 compiled(self.x)
             kept = [compiled(self.x).detach() for _ in range(3)]
@@ -244,8 +239,7 @@ class Together(unittest.TestCase):
         model = torch.nn.Sequential(*[Layer() for _ in range(3)], Loss())
         compiled = torch.compile(model, backend=backend("100%", measure=False))
         loss = compiled(self.x)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("ignore"):
             loss.backward(retain_graph=True)
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "runs again while"):
             compiled(self.x)
@@ -289,9 +283,7 @@ class Together(unittest.TestCase):
         from torch._dynamo import compiled_autograd
 
         found = []
-        for chosen in ("aot_eager", backend("100%")):
-            torch._dynamo.reset()
-            torch.manual_seed(0)
+        for chosen in harness.afresh(("aot_eager", backend("100%"))):
             model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.GELU(), torch.nn.BatchNorm2d(8), Loss())
             compiled, x = torch.compile(model, backend=chosen), torch.randn(8, 3, 16, 16)
             with compiled_autograd._enable(torch.compile(backend="eager")):
@@ -303,18 +295,12 @@ class Together(unittest.TestCase):
 
     def test_what_a_function_keeps_in_its_context_is_freed(self):
         """The value is freed as soon as it has been read, and not only when the loss is freed."""
-        class Model(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(6))
-
+        class Model(harness.Layers):
             def forward(self, x):
                 for layer in self.layers:
                     x = harness.Square.apply(layer(x)).sin()
                 return x.mean()
 
-        torch.manual_seed(0)
-        torch._dynamo.reset()
         model, x, chosen = Model(), torch.randn(512, 64), backend("50%")
         compiled = torch.compile(model, backend=chosen)
         gradients = sum(p.numel() * 4 for p in model.parameters())
@@ -377,9 +363,7 @@ def with_views_of_buckets(rank, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=1)
     torch._dynamo.config.optimize_ddp = False
     found = {}
-    for view in (False, True):
-        torch._dynamo.reset()
-        torch.manual_seed(0)
+    for view in harness.afresh((False, True)):
         model = torch.nn.parallel.DistributedDataParallel(
             Halves(layers=4, layer=lambda: Layer(128), broken=False), gradient_as_bucket_view=view)
         x, compiled = torch.randn(64, 128), torch.compile(model, backend=backend("min"))
@@ -398,16 +382,13 @@ def split_by_ddp(rank, folder):
     os.environ["CAIRN_CACHE"] = os.path.join(folder, f"cache-{rank}")
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     found = {}
-    for split in (True, False):
-        torch._dynamo.reset()
+    for split in harness.afresh((True, False)):
         torch._dynamo.config.optimize_ddp = split
-        torch.manual_seed(0)
         model = torch.nn.parallel.DistributedDataParallel(
             Halves(layers=8, layer=lambda: Layer(128), broken=False), bucket_cap_mb=1)
         compiled = torch.compile(model, backend=backend("100%"))
         x = torch.randn(256, 128)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", cairn.torch.CairnWarning)
+        with harness.told() as told:
             for _ in range(2):
                 compiled(x).backward()
                 model.zero_grad()
@@ -415,8 +396,7 @@ def split_by_ddp(rank, folder):
         really = measured(lambda: compiled(x).backward(), model.parameters())
         found[split] = {
             "graphs": [g.promised for g in report.graphs], "promised": report.promised, "measured": report.measured,
-            "kept": report.kept, "really": really,
-            "told": [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]}
+            "kept": report.kept, "really": really, "told": told}
     torch.save(found, os.path.join(folder, f"{rank}.pt"))
     dist.barrier()
     dist.destroy_process_group()
@@ -462,8 +442,7 @@ class WithCompiledAutograd(unittest.TestCase):
             logits = (x @ weight).tanh()
             return logits.square().sum(), logits
 
-        for chosen in ("aot_eager", backend("100%")):
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("100%"))):
             weight.grad = None
             with compiled_autograd._enable(torch.compile(backend="eager")):
                 torch.compile(pair, backend=chosen)(x)[1].sum().backward()

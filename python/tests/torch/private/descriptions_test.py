@@ -1,10 +1,9 @@
 """Tests that AOTAutograd still describes the inputs and results of its graphs, and says which of them are written."""
 
-import unittest
-
+import harness
 import torch
 from cairn.torch import _private
-from joint_graphs import OfJointGraph
+from joint_graphs import OfJointGraph, cut_after
 from torch.testing._internal.two_tensor import TwoTensor
 
 
@@ -20,7 +19,6 @@ class Written(OfJointGraph):
 
         linear = torch.nn.Linear(4, 4)
         backend = torch._dynamo.backends.common.aot_autograd(fw_compiler=lambda m, _: m, partition_fn=partition)
-        torch._dynamo.reset()
         torch.compile(lambda x: torch.linalg.solve(linear(x), x).sum(), backend=backend)(torch.eye(4)[None].expand(3, 4, 4))
         self.assertEqual(sorted(found), [(4,), (4, 4)])
         found.clear()
@@ -45,16 +43,12 @@ class Written(OfJointGraph):
 
         seen, written, of_results, inputs_given = [], [], [], ["the first", "the second"]
 
-        def partition(joint, inputs, **options):
+        def look(joint, **_):
             seen.extend(_private.is_mutation(d) for d in _private.output_descriptions(joint.graph))
             written.extend(node.meta["val"].shape for node in _private.mutated_inputs(joint.graph))
             of_results.extend((i, _private.argument_of(d, inputs_given)) for i, d in _private.written_inputs(joint.graph, 2))
-            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
 
-        torch._dynamo.reset()
-        backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition,
-                                        keep_inference_input_mutations=False)
-        torch.compile(Count(), backend=backend)().backward()
+        torch.compile(Count(), backend=cut_after(look, keep_inference_input_mutations=False))().backward()
         self.assertEqual(seen.count(True), 1)
         self.assertEqual(written, [(1,)])
         self.assertEqual(of_results, [(0, "the first")])
@@ -63,10 +57,9 @@ class Written(OfJointGraph):
         """Unseen writes are found from AOTAutograd's metadata while it cuts the graph."""
         found = []
 
-        def partition(joint, inputs, **options):
+        def look(joint, *, num_fwd_outputs, **_):
             number, metadata = _private.compiling()
-            found.append((number, _private.unseen_writes(metadata, joint.graph, options["num_fwd_outputs"])))
-            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
+            found.append((number, _private.unseen_writes(metadata, joint.graph, num_fwd_outputs)))
 
         def write(x, seen, leaf, unseen):
             seen.mul_(2)
@@ -75,9 +68,7 @@ class Written(OfJointGraph):
                 unseen.mul_(4)
             return (x * seen * leaf * unseen).sum()
 
-        torch._dynamo.reset()
-        backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition,
-                                        keep_inference_input_mutations=False)
+        backend = cut_after(look, keep_inference_input_mutations=False)
         x, leaf = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
         loss = torch.compile(write, backend=backend)(x, x * 1, leaf, x * 1)
         (number, positions), = found
@@ -97,7 +88,6 @@ class Written(OfJointGraph):
             unseen.mul_(2)
             return (x * kept).sum()
 
-        torch._dynamo.reset()
         backend = _private.aot_autograd(fw_compiler=forward, bw_compiler=lambda m, _: _private.boxed(m),
                                         partition_fn=torch._functorch.partitioners.default_partition,
                                         keep_inference_input_mutations=False)
@@ -109,7 +99,7 @@ class Written(OfJointGraph):
         _private.hide_writes()  # does nothing if no graph is being compiled
 
 
-class Positions(unittest.TestCase):
+class Positions(harness.Fresh):
     def test_input_position(self):
         given = [n.meta.get("desc") for n in self.traced().graph.nodes if n.op == "placeholder"]
         self.assertEqual([_private.input_position(d) for d in given], [0, 1, None])
@@ -125,7 +115,6 @@ class Positions(unittest.TestCase):
             return torch._functorch.partitioners.default_partition(joint, inputs, num_fwd_outputs=options["num_fwd_outputs"])
 
         backend = torch._dynamo.backends.common.aot_autograd(fw_compiler=lambda m, _: m, partition_fn=partition)
-        torch._dynamo.reset()
         torch.compile(lambda x, y: (x * y).sum(), backend=backend)(x, y)
         self.assertEqual([position for position, _ in found[:3]], [0, 0, 1])
         self.assertTrue(all(one is other for (_, one), other in zip(found, (x.a, x.b, y))))
@@ -134,34 +123,19 @@ class Positions(unittest.TestCase):
     def traced(self):
         """Returns a joint graph with two inputs and a tangent."""
         found = []
-
-        def partition(joint, inputs, **options):
-            found.append(joint)
-            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
-
-        def compiler(module, inputs):
-            return _private.boxed(module)
-
-        torch._dynamo.reset()
-        backend = _private.aot_autograd(fw_compiler=compiler, bw_compiler=compiler, partition_fn=partition)
+        backend = cut_after(lambda joint, **_: found.append(joint))
         torch.compile(lambda x, y: (x * y).sum(), backend=backend)(torch.ones(2, requires_grad=True), torch.ones(2))
         return found[0]
 
     def test_result_of(self):
         found = []
 
-        def partition(joint, inputs, *, num_fwd_outputs, **options):
+        def look(joint, *, num_fwd_outputs, **_):
             descriptions = _private.output_descriptions(joint.graph)[:num_fwd_outputs]
             tangents = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]
             found.extend(_private.result_of(n.meta["desc"], descriptions) for n in tangents)
-            return torch._functorch.partitioners.default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **options)
 
-        def backend(module, inputs):
-            return _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=lambda m, _: _private.boxed(m),
-                                         partition_fn=partition)(module, inputs)
-
-        torch._dynamo.reset()
         w = torch.ones(3, requires_grad=True)
-        torch.compile(lambda x: (w.detach() + 1, x * 2, x.sum()), backend=backend)(w)
+        torch.compile(lambda x: (w.detach() + 1, x * 2, x.sum()), backend=cut_after(look))(w)
         self.assertEqual(found, [1, 2])
         self.assertIsNone(_private.result_of(None, [None, None]))

@@ -1,7 +1,6 @@
 """Traces a new joint graph of AOTAutograd for each test."""
 
-import unittest
-
+import harness
 import torch
 from cairn.torch import _private
 
@@ -19,10 +18,25 @@ def joint_graph(function, inputs):
     return found
 
 
-class OfJointGraph(unittest.TestCase):
+def cut_after(look, bw_compiler=None, **options):
+    """Returns a backend of torch.compile that calls ``look(joint, num_fwd_outputs=..., ...)`` before it cuts a joint
+    graph."""
+    def partition(joint, inputs, **given):
+        look(joint, **given)
+        return torch._functorch.partitioners.default_partition(joint, inputs, **given)
+
+    def compiler(module, _):
+        return _private.boxed(module)
+
+    return _private.aot_autograd(fw_compiler=compiler, bw_compiler=bw_compiler or compiler, partition_fn=partition,
+                                 **options)
+
+
+class OfJointGraph(harness.Fresh):
     """A test that has the joint graph of a small function."""
 
     def setUp(self):
+        super().setUp()
         x = torch.randn(4, 4, requires_grad=True)
         self.found = joint_graph(lambda x: [(x.sin() * x).sum()], [x])
         self.graph = self.found["joint"].graph

@@ -3,7 +3,7 @@
 import harness
 import torch
 from cairn.torch import _private
-from joint_graphs import OfJointGraph
+from joint_graphs import OfJointGraph, cut_after
 from torch.utils import _pytree as pytree
 
 
@@ -12,7 +12,6 @@ class Joint(OfJointGraph):
         placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
         self.assertEqual([_private.is_primal(n) for n in placeholders], [True, False])
         self.assertEqual([_private.is_tangent(n) for n in placeholders], [False, True])
-        self.assertFalse(any(_private.is_backward_state(n) for n in placeholders))
 
     def test_sides(self):
         sides = [_private.is_backward(n) for n in self.graph.nodes if n.op == "call_function"]
@@ -46,7 +45,6 @@ class Joint(OfJointGraph):
 
         chosen = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=backward,
                                        partition_fn=torch._functorch.partitioners.default_partition)
-        torch._dynamo.reset()
         with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
             loss = torch.compile(lambda x: x.exp().sin().sum(), backend=chosen)(torch.ones(3, requires_grad=True))
         loss.backward()
@@ -59,11 +57,10 @@ class Joint(OfJointGraph):
         """The value is stored in the context of an autograd.Function. Torch 2.9 always checks such values."""
         checked, kept, found = True, [], []
 
-        def partition(joint, inputs, **options):
+        def look(joint, **_):
             found.extend(n for n in joint.graph.nodes if "saved_tensor_with_no_vc_check" in n.meta)
             for node in joint.graph.nodes if checked else ():
                 _private.check_version(node)
-            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
 
         def backward(args):
             _private.free_unchecked()
@@ -76,7 +73,7 @@ class Joint(OfJointGraph):
             return _private.called_boxed(backward)
 
         run = None
-        compiled_by = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), bw_compiler=compiler, partition_fn=partition)
+        compiled_by = cut_after(look, bw_compiler=compiler)
         for checked in (True, False):
             torch._dynamo.reset()
             x = torch.ones(3, requires_grad=True)
@@ -95,14 +92,11 @@ class Joint(OfJointGraph):
     def test_checkpoint_policy(self):
         policies = []
 
-        def partition(joint, inputs, **options):
+        def look(joint, **_):
             policies.extend(_private.checkpoint_policy(n) for n in joint.graph.nodes if n.op == "call_function")
-            return torch._functorch.partitioners.default_partition(joint, inputs, **options)
 
-        torch._dynamo.reset()
-        backend = _private.aot_autograd(fw_compiler=lambda m, _: _private.boxed(m), partition_fn=partition)
         checkpoint = torch.utils.checkpoint.checkpoint
-        torch.compile(lambda x: checkpoint(torch.sin, x, use_reentrant=False).sum(), backend=backend)(
+        torch.compile(lambda x: checkpoint(torch.sin, x, use_reentrant=False).sum(), backend=cut_after(look))(
             torch.ones(3, requires_grad=True)).backward()
         self.assertEqual((policies[0], policies[-1]), ("PREFER_RECOMPUTE", None))
 

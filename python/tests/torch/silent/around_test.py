@@ -2,10 +2,10 @@
 passes."""
 
 import contextlib
-import warnings
 
 import cairn
 import cairn.torch
+import harness
 import torch
 from same_step import backend, linears
 from written_images import Images, OfImages
@@ -22,23 +22,20 @@ class WhatIsAround(OfImages):
             def __torch_function__(self, function, types, args=(), kwargs=None):
                 return function(*args, **(kwargs or {}))
 
-        for about_forward, mode in ((True, LowFunction), (False, LowDispatch)):
-            torch._dynamo.reset()
+        for about_forward, mode in harness.afresh(((True, LowFunction), (False, LowDispatch))):
             chosen = backend("min", measure=False)
             compiled, x = torch.compile(Images(), backend=chosen), torch.rand(64, 64)
             compiled(x).backward()  # compiled without a mode
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always", cairn.torch.CairnWarning)
+            with harness.told() as told:
                 with mode() if about_forward else contextlib.nullcontext():
                     loss = compiled(x)
                 with contextlib.nullcontext() if about_forward else mode():
                     loss.backward()
-            self.assertRegex(" ".join(str(w.message) for w in told), f"other modes that see operations .*{mode.__name__}")
+            self.assertRegex(" ".join(told), f"other modes that see operations .*{mode.__name__}")
 
     def test_what_hooks_keep_elsewhere_is_the_same(self):
         """If saved-tensor hooks return the same values, the gradients are the same, even if the hooks change the
         layout. If hooks return other values, there is a warning, or an error if they write an input."""
-        torch.manual_seed(0)
         model, x = Images(), torch.rand(64, 64).T
         expected = self.gradients(model, [x], None, lambda x: None)
 
@@ -77,8 +74,7 @@ class WhatIsAround(OfImages):
             return found
 
         for hooks, shared in ((True, False), (False, True)):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+            with harness.cairn_warnings("ignore"):
                 found = [step(chosen, hooks, shared) for chosen in ("aot_eager", backend("min", measure=False))]
             self.assertTrue(all(map(torch.equal, *found)), (hooks, shared))
 
@@ -116,8 +112,6 @@ class WhatIsAround(OfImages):
 
     def test_hooks_that_are_compiled_into_the_graphs_are_told(self):
         pack, unpack = torch.fx.symbolic_trace(lambda x: x.to(torch.bfloat16)), torch.fx.symbolic_trace(lambda x: x.to(torch.float32))
-        torch.manual_seed(0)
-        torch._dynamo.reset()
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks on saved values"):
             with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
                 loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
@@ -140,11 +134,9 @@ class WhatIsAround(OfImages):
             def forward(self, x):
                 return super().forward(Mixed.apply(torch.tanh(self.layers[0](x)), x))
 
-        torch.manual_seed(0)
         model, x = Model(), torch.rand(64, 64)
         found = []
-        for chosen in ("aot_eager", backend("min", measure=False)):
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("min", measure=False))):
             model.zero_grad()
             loss = torch.compile(model, backend=chosen)(x)
             with torch.autocast("cpu", torch.bfloat16):
@@ -169,9 +161,8 @@ class WhatIsAround(OfImages):
             yield
             torch.set_flush_denormal(False)
 
-        for turned in (torch.backends.mkldnn.flags(enabled=False), default_dtype(), flushed_denormals()):
-            torch.manual_seed(0)
-            torch._dynamo.reset()
+        mkldnn = torch.backends.mkldnn.flags(enabled=False)
+        for turned in harness.afresh((mkldnn, default_dtype(), flushed_denormals())):
             loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
             with self.assertWarnsRegex(cairn.torch.CairnWarning, "kernel settings .* differ between forward and backward pass"), turned:
                 loss.backward()

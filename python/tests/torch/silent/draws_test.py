@@ -3,18 +3,15 @@ so, also inside of other operators or in gradients."""
 
 import unittest
 
+import harness
 import torch
 import torch.nn.functional as F
 from cairn.torch._graph import operators
 from same_step import Same, backend, linears, log, logged, noisy
 
 
-class Branches(torch.nn.Module):
+class Branches(harness.Layers):
     """A model in which four branches have custom operations that draw random numbers, and four others have dropout."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = linears(8)
 
     def forward(self, x):
         found = [noisy(torch.tanh(layer(x))) for layer in self.layers[:4]]
@@ -37,12 +34,8 @@ class Logs(torch.nn.Module):
         return sum(part.square().mean() * (i + 1) for i, part in enumerate(found))
 
 
-class Conditional(torch.nn.Module):
+class Conditional(harness.Layers):
     """A model with dropout inside of torch.cond in four branches, and outside of it in four others."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = linears(8)
 
     def forward(self, x):
         found = [F.dropout(torch.tanh(layer(x)), 0.2) for layer in self.layers[4:]]
@@ -54,20 +47,18 @@ class Conditional(torch.nn.Module):
 
 class WhatDrawsOrActs(Same):
     def test_custom_operations_that_draw_beside_dropout(self):
-        torch.manual_seed(0)
         for random in ("keep", "replay"):
-            self.check(Branches(), (torch.randn(64, 64),), ["90%", "60%", "min"], random=random)
+            self.check(Branches(8), (torch.randn(64, 64),), ["90%", "60%", "min"], random=random)
 
     def test_custom_operations_that_log(self):
-        torch.manual_seed(0)
         log.clear()
         self.check(Logs(), (torch.randn(64, 64),), ["90%", "60%", "min"])
 
     def test_dropout_inside_of_cond(self):
-        torch.manual_seed(0)
         for random in ("keep", "replay"):
             # A branch cannot be measured separately, so the promise can be broken, with a warning.
-            self.check(Conditional(), (torch.randn(64, 64),), ["90%", "60%", "40%", "min"], random=random, measure=False)
+            budgets = ["90%", "60%", "40%", "min"]
+            self.check(Conditional(8), (torch.randn(64, 64),), budgets, random=random, measure=False)
 
     def test_what_is_not_known_to_be_pure_has_a_place(self):
         graph = torch.fx.Graph()
@@ -123,8 +114,7 @@ class DrawnOfGradients(unittest.TestCase):
             return Noisy.apply(x)
 
         found = []
-        for chosen in ("aot_eager", backend("min", random=random)):
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("min", random=random))):
             layers.zero_grad()
             torch.manual_seed(1)
             out = torch.compile(function, backend=chosen)(torch.ones(32, 64))

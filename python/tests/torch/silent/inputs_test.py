@@ -2,10 +2,10 @@
 
 import ctypes
 import threading
-import warnings
 
 import cairn
 import cairn.torch
+import harness
 import numpy as np
 import torch
 from cairn.torch._inputs import read_again
@@ -120,7 +120,6 @@ class InputsThatAreWritten(OfImages):
 
     def test_a_result_that_is_written_is_an_error(self):
         """The result is written in ways that do not increase its version and cannot be foreseen."""
-        torch.manual_seed(0)
         model, x = Returned(), torch.rand(64, 64)
         for name, write in {"nothing": lambda y: None, "read": lambda y: y.numpy().sum(), **UNSEEN}.items():
             with self.subTest(name):
@@ -215,17 +214,15 @@ class InputsThatAreWritten(OfImages):
             self.gradients(Images(), [two()], backend("min", measure=False), lambda x: x.b.data.fill_(3))
 
     def test_memory_that_is_shared_later_is_told_once_for_all_sizes(self):
-        torch.manual_seed(0)
         model = Images()
         compiled = torch.compile(model, backend=backend("min", measure=False), dynamic=True)
         compiled(torch.rand(48, 64)).backward()
         told = []
         for size in (30, 35, 40):
             model.zero_grad()
-            with warnings.catch_warnings(record=True) as now:
-                warnings.simplefilter("always", cairn.torch.CairnWarning)
+            with harness.told() as now:
                 compiled(torch.from_numpy(np.ones((size, 64), np.float32))).backward()
-            told += [str(w.message) for w in now if "shares memory" in str(w.message)]
+            told += [text for text in now if "shares memory" in text]
         self.assertEqual(len(told), 1)
 
     def test_a_ring_of_numpy_beside_what_may_fail(self):
@@ -247,8 +244,6 @@ class InputsThatAreWritten(OfImages):
                    lambda x: x.as_subclass(torch.Tensor).numpy().fill(7), budgets=["min"])
 
     def test_gradients_beside_earlier_ones_are_told_where_a_result_is_read_again(self):
-        torch.manual_seed(0)
-        torch._dynamo.reset()
         compiled, x = torch.compile(Returned(), backend=backend("min", measure=False)), torch.rand(64, 64)
         compiled(x)[0].backward()
         self.assertTrue(cairn.torch.last_report().graphs[0].results_read_again)
@@ -256,11 +251,7 @@ class InputsThatAreWritten(OfImages):
             compiled(x)[0].backward()
 
     def test_what_a_part_before_a_graph_break_has_saved_is_its_own(self):
-        class Parts(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layers = linears(6)
-
+        class Parts(harness.Layers):
             def forward(self, x):
                 for layer in self.layers[:3]:
                     x = torch.tanh(layer(x))
@@ -270,17 +261,13 @@ class InputsThatAreWritten(OfImages):
                     y = torch.tanh(layer(y)) * x
                 return y.square().mean()
 
-        torch.manual_seed(0)
-        torch._dynamo.reset()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", cairn.torch.CairnWarning)
+        with harness.told() as told:
             compiled = torch.compile(Parts(), backend=backend("min", measure=False))
             for _ in range(2):
                 compiled(torch.randn(64, 64)).backward()
         self.assertEqual([g.shared_inputs for g in cairn.torch.last_report().graphs], [[], []])
-        self.assertFalse(any("shares memory" in str(w.message) for w in caught))
+        self.assertFalse(any("shares memory" in text for text in told))
 
     def test_a_write_that_torch_knows_of_is_an_error(self):
-        torch.manual_seed(0)
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             self.gradients(Images(), [torch.from_numpy(self.ring()).clone()], backend("min"), lambda x: x.fill_(7))

@@ -2,10 +2,10 @@
 says, or if they have races."""
 
 import unittest
-import warnings
 
 import cairn
 import cairn.torch
+import harness
 import torch
 import torch.nn.functional as F
 from same_step import Same, backend, linears
@@ -49,8 +49,7 @@ class LayoutsOfKernels(Same):
         self.check_channels_last("copysign", False, random="replay")
 
     def test_layouts_that_are_not_measured(self):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("ignore"):
             for kind in ("channel_shuffle", "copysign"):
                 self.check_channels_last(kind, True, calibrate=False, measure=False)
 
@@ -72,7 +71,6 @@ class Heads(torch.nn.Module):
 
 class KernelsAsTheyWereChosen(Same):
     def test_batch_norm_of_16_bits_with_statistics_of_32(self):
-        torch.manual_seed(0)
         self.check(Heads(), [torch.randn(128, 64)], ("50%", "min"))
 
     def test_batch_norm_of_what_the_forward_pass_writes_then(self):
@@ -107,7 +105,6 @@ class KernelsAsTheyWereChosen(Same):
                 self.assertTrue(all(map(torch.equal, found[0], found[2])))
 
     def test_dropout_under_another_default_device(self):
-        torch.manual_seed(0)
         layers = linears(6)
 
         def function(x):
@@ -116,8 +113,7 @@ class KernelsAsTheyWereChosen(Same):
             return x.square().mean()
 
         found = []
-        for chosen in ("aot_eager", backend("min", fallback=False)):
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("min", fallback=False))):
             layers.zero_grad()
             torch.manual_seed(1)
             with torch.device("meta"):
@@ -130,11 +126,7 @@ class KernelsThatRace(unittest.TestCase):
     """Tests of kernels in which several threads of a CPU write the same elements in any order."""
 
     def recomputed(self):
-        class Gathered(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layers = linears(6)
-
+        class Gathered(harness.Layers):
             def forward(self, x, index):
                 for layer in self.layers:
                     x = torch.tanh(layer(x))

@@ -1,8 +1,7 @@
 """Compares a step under a budget bit for bit with the same step without one. Models may contain operators of other
 packages."""
 
-import unittest
-import warnings
+import functools
 
 import cairn
 import cairn.torch
@@ -10,11 +9,8 @@ import harness
 import torch
 
 WORK = 300_000
+backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK)
 log = []
-
-
-def backend(budget, **options):
-    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
 
 
 @torch.library.custom_op("cairn_tests::noisy", mutates_args=())
@@ -41,7 +37,7 @@ def linears(count, width=64):
     return torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(count))
 
 
-class Same(unittest.TestCase):
+class Same(harness.Fresh):
     """Tests that compare loss, gradients, buffers and generators of a step bit for bit."""
 
     def check(self, model, inputs, budgets, reference=None, **options):
@@ -50,8 +46,7 @@ class Same(unittest.TestCase):
         log.clear()
         for budget in budgets:
             with self.subTest(budget=budget, **options):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", cairn.torch.CairnWarning)
+                with harness.cairn_warnings("error"):
                     step = self.within(model, inputs, budget, **options)
                 self.assertEqual(harness.same(reference, step), "")
                 self.assertTrue(torch.equal(torch.get_rng_state(), state))

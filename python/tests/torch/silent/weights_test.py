@@ -5,6 +5,7 @@ import warnings
 
 import cairn
 import cairn.torch
+import harness
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -30,9 +31,7 @@ class WeightsThatAreWritten(unittest.TestCase):
                 return (F.gelu(y) * target).square().mean()
 
         found = []
-        for chosen in ("aot_eager", backend("min"), backend("100%")):
-            torch.manual_seed(0)
-            torch._dynamo.reset()
+        for chosen in harness.afresh(("aot_eager", backend("min"), backend("100%"))):
             model = Momentum()
             compiled, optimizer = torch.compile(model, backend=chosen), torch.optim.AdamW(model.parameters(), 0.01)
             for _ in range(2):
@@ -63,9 +62,7 @@ class WeightsThatAreWritten(unittest.TestCase):
             return [kept, leaf.grad, kept.grad if how == "kept" else None, *(p.grad for p in layer.parameters())]
 
         hows, found = ("kept", "asked", "apart", "dropped", "leaf"), {}
-        for chosen in ("aot_eager", backend("min", measure=False), backend("100%", measure=False)):
-            torch._dynamo.reset()
-            torch.manual_seed(0)
+        for chosen in harness.afresh(("aot_eager", backend("min", measure=False), backend("100%", measure=False))):
             layer = torch.nn.Linear(16, 16)
 
             def loss_of(x, kept):
@@ -109,8 +106,7 @@ class WeightsThatAreWritten(unittest.TestCase):
                 weight, other, strides = step("aot_eager", uses)
                 self.assertGreater(torch.signbit(weight[weight == 0]).sum(), 1000)
                 for budget in ("100%", "min"):
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                    with harness.cairn_warnings("ignore"):
                         now = step(backend(budget, measure=False), uses)
                     self.assertTrue(torch.equal(torch.signbit(now[0]), torch.signbit(weight)))
                     self.assertEqual(now[1] is None, other is None)
@@ -118,8 +114,7 @@ class WeightsThatAreWritten(unittest.TestCase):
 
     def test_a_view_of_a_parameter_is_written_once(self):
         """After the write, torch raises an error when asked for the view's node. This is no failure of the schedule."""
-        for write in (lambda view: view.data.mul_(0.5), lambda view: view.mul_(0.5)):
-            torch._dynamo.reset()
+        for write in harness.afresh((lambda view: view.data.mul_(0.5), lambda view: view.mul_(0.5))):
             parameter = torch.nn.Parameter(torch.ones(4, 16))
             with torch.no_grad():
                 view = parameter[1:3]
@@ -144,8 +139,6 @@ class BuffersThatAreWritten(OfImages):
             def forward(self, x):
                 return super().forward(x + self.norm.running_mean)
 
-        torch.manual_seed(0)
-        torch._dynamo.reset()
         model, x = Shifted(), torch.rand(64, 64)
         loss = torch.compile(model, backend=backend("min", measure=False))(x)
         version = model.norm.running_mean._version
@@ -249,7 +242,6 @@ class BuffersThatAreWritten(OfImages):
         for last, apart in ((False, False), (False, True), (True, False), (True, True)):
             expected = found("aot_eager", last, apart)
             for budget in ("100%", "min"):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+                with harness.cairn_warnings("ignore"):
                     now = found(backend(budget, measure=False), last, apart)
                 self.assertTrue(all(map(torch.equal, now, expected)), (last, apart, budget))

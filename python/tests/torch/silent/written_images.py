@@ -1,22 +1,15 @@
 """Trains a model of images on memory that is written between the forward and the backward pass."""
 
 import copy
-import unittest
-import warnings
 
-import cairn
-import cairn.torch
+import harness
 import numpy as np
 import torch
-from same_step import backend, linears
+from same_step import backend
 
 
-class Images(torch.nn.Module):
+class Images(harness.Layers):
     """A model whose first results need much memory and are cheap to compute again from the input."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = linears(6)
 
     def forward(self, x):
         x = (x.float() - 128) / 64
@@ -26,7 +19,7 @@ class Images(torch.nn.Module):
         return y.square().mean()
 
 
-class OfImages(unittest.TestCase):
+class OfImages(harness.Fresh):
     """A test that compares the gradients of a model whose inputs are written without torch noticing."""
 
     def gradients(self, model, batches, backend, write):
@@ -48,13 +41,11 @@ class OfImages(unittest.TestCase):
         model = model()
         expected = self.gradients(model, batches(), None, lambda x: None)
         for budget in budgets:
-            with self.subTest(budget=budget), warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                given = batches()
-                found = self.gradients(model, given, backend(budget, inputs=inputs, measure=False), write)
+            with self.subTest(budget=budget):
+                chosen = backend(budget, inputs=inputs, measure=False)
+                found, words = harness.told_by(self.gradients, model, batches(), chosen, write)
                 same = all(torch.equal(a, b) for a, b in zip(expected, found))
                 self.assertEqual(same, inputs != "stable" or told is False)
-                words = [str(w.message) for w in caught if w.category is cairn.torch.CairnWarning]
                 self.assertEqual(any("shares memory" in text for text in words), bool(told))
 
     @staticmethod

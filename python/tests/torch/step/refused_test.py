@@ -2,10 +2,10 @@
 
 import unittest
 import unittest.mock
-import warnings
 
 import cairn
 import cairn.torch
+import harness
 import torch
 from cairn.torch import _private
 from small_net import WORK, Net, adam, net, plain
@@ -13,10 +13,15 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 
 class Refused(unittest.TestCase):
-    def refused(self, words, body=plain, make=lambda: net(adam)):
+    def planned(self, body, make=lambda: net(adam)):
+        """Returns (model, its step with the optimizer in the plan, inputs)."""
         torch._dynamo.reset()
         model, optimizer, loss_of, inputs = make()
         step = cairn.torch.step(lambda *i: body(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+        return model, step, inputs
+
+    def refused(self, words, body=plain, make=lambda: net(adam)):
+        model, step, inputs = self.planned(body, make)
         with self.assertRaisesRegex(cairn.InputError, words):
             step(*inputs)
         self.assertTrue(all(p.grad is None or p.grad.untyped_storage().nbytes() >= p.numel() * 4 for p in model.parameters()))
@@ -68,16 +73,13 @@ class Refused(unittest.TestCase):
                 self.refused("was read or written", self.body(lambda model, optimizer, look=look: look(model)))
 
     def test_what_kind_of_gradient_there_is_may_be_asked(self):
-        torch._dynamo.reset()
-        model, optimizer, loss_of, inputs = net(adam)
         seen = []
 
         def ask(model, optimizer):
             seen.extend((p.grad.shape == p.shape, p.grad.dtype == p.dtype, p.grad.device == p.device, not p.grad.is_sparse,
                          p.grad.numel() == p.numel()) for p in model.parameters() if p.grad is not None)
 
-        body = self.body(ask)
-        step = cairn.torch.step(lambda *i: body(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+        _, step, inputs = self.planned(self.body(ask))
         step(*inputs)
         self.assertTrue(seen and all(map(all, seen)))
 
@@ -89,10 +91,8 @@ class Refused(unittest.TestCase):
         self.refused("second backward pass|second gradient|was changed", self.body(torch.compiler.disable(decay)))
 
     def test_a_state_that_is_looked_at(self):
-        torch._dynamo.reset()
-        model, optimizer, loss_of, inputs = net(lambda model: torch.optim.SGD(model.parameters(), lr=1e-2))
         body = self.body(lambda model, optimizer: [optimizer.state[p] for p in model.parameters()])
-        step = cairn.torch.step(lambda *i: body(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
+        _, step, inputs = self.planned(body, lambda: net(lambda model: torch.optim.SGD(model.parameters(), lr=1e-2)))
         self.assertTrue(step(*inputs).isfinite())
 
     def test_a_state_that_is_written_in_between(self):
@@ -173,10 +173,7 @@ class Refused(unittest.TestCase):
         def skip(model, optimizer):
             raise KeyError("this batch is skipped")
 
-        torch._dynamo.reset()
-        model, optimizer, loss_of, inputs = net(adam)
-        step = cairn.torch.step(lambda *i: self.body(skip)(model, optimizer, loss_of, i), "min", optimizer=optimizer,
-                                work_limit=WORK)
+        _, step, inputs = self.planned(self.body(skip))
         with self.assertRaises(KeyError), self.assertWarnsRegex(cairn.torch.CairnWarning, "KeyError when 6 parameters"):
             step(*inputs)
 
@@ -189,8 +186,7 @@ class Refused(unittest.TestCase):
             optimizer.step()
             return loss.detach()
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("ignore"):
             self.refused("another part of the step still reads it", body)
 
     def test_a_step_under_autocast_of_an_optimizer_of_others(self):
@@ -213,10 +209,7 @@ class Refused(unittest.TestCase):
             if clip:
                 torch.nn.utils.clip_grad_norm_([model.scale], 1.0)
 
-        torch._dynamo.reset()
-        model, optimizer, loss_of, inputs = net(adam)
-        step = cairn.torch.step(lambda *i: self.body(between)(model, optimizer, loss_of, i), "min", optimizer=optimizer,
-                                work_limit=WORK)
+        _, step, inputs = self.planned(self.body(between))
         step(*inputs)
         clip.append(1)
         with self.assertRaisesRegex(cairn.InputError, "was read or written"):
@@ -359,10 +352,8 @@ class Refused(unittest.TestCase):
                 super().step(closure)
 
         for kind, expected in ((torch.optim.SGD, []), (torch.optim.AdamW, []), (Own, ["Own is not one of torch.optim"])):
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always")
+            with harness.told() as said:
                 cairn.torch.step(plain, optimizer=kind(Net().parameters(), lr=0.1))
-            said = [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
             self.assertEqual(len(said), len(expected), said)
             for text, part in zip(said, expected):
                 self.assertIn(part, text)

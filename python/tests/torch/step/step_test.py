@@ -1,8 +1,5 @@
 """Tests that a whole step becomes one graph, and that a graph can be traced without a step."""
 
-import unittest
-import warnings
-
 import cairn
 import cairn.torch
 import harness
@@ -45,13 +42,12 @@ class Net(torch.nn.Module):
         return self.second(x + self.first(x))
 
 
-class Steps(unittest.TestCase):
+class Steps(harness.Fresh):
     def check(self, make, budgets=("75%", "min"), steps=4, **options):
         """Checks that each step returns and stores, bit for bit, the same as without Cairn."""
         returned, state = trained(make, steps=steps)
         for budget in budgets:
-            with self.subTest(budget=budget), warnings.catch_warnings():
-                warnings.simplefilter("error", cairn.torch.CairnWarning)
+            with self.subTest(budget=budget), harness.cairn_warnings("error"):
                 again, other = trained(make, budget, steps, **options)
                 self.assertEqual([torch.equal(a, b) for a, b in zip(returned, again)], [True] * steps)
                 self.assertEqual([torch.equal(a, b) for a, b in zip(state, other)], [True] * len(state))
@@ -223,10 +219,7 @@ class Steps(unittest.TestCase):
         self.check(make)
 
     def test_autocast_and_a_gradient_scaler(self):
-        def make():
-            model, step, inputs, _ = self.net(self.body_of_autocast)()
-            return model, step, inputs, nothing
-
+        make = self.net(self.body_of_autocast)
         losses, _ = trained(make, "75%")
         plain, _ = trained(make)
         for loss, other in zip(losses, plain):  # tracing rounds at other places, as with aot_eager
@@ -322,14 +315,11 @@ class Steps(unittest.TestCase):
             return loss.detach(), out.detach()
 
         make = self.net(body)
-        torch._dynamo.reset()
-        torch.manual_seed(0)
         _, train_step, inputs, _ = make()
         step = cairn.torch.step(train_step, fallback=False, work_limit=WORK)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
+        with harness.told() as told:
             step(*inputs(0))
-        self.assertEqual([str(w.message) for w in told if "outside of the graph" in str(w.message)], [])
+        self.assertEqual([text for text in told if "outside of the graph" in text], [])
 
     def test_a_loss_outside_is_told(self):
         @torch.compiler.disable
@@ -359,11 +349,10 @@ class Steps(unittest.TestCase):
             torch.nn.functional.cross_entropy(model(x), y).backward()
 
         run = cairn.torch.step(train_step, "min", fallback=False, work_limit=1000)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", cairn.torch.CairnWarning)
+        with harness.told() as told:
             for _ in range(3):
                 run(torch.randn(8, 16), torch.randint(0, 4, (8,)))
-        self.assertEqual(sum("before the graph of this step" in str(w.message) for w in told), 1)
+        self.assertEqual(sum("before the graph of this step" in text for text in told), 1)
         self.assertIsNone(run.report.kept)
 
     def test_accumulation_into_replaced_parameters_is_told(self):
@@ -375,8 +364,7 @@ class Steps(unittest.TestCase):
             if number < 2:
                 model.load_state_dict({n: t.clone() for n, t in model.state_dict().items()}, assign=True)
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("error"):
             trained(self.net(body, change), "100%", steps=2)
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "accumulate=True"):
             trained(self.net(body, change), "100%", steps=3)
@@ -408,9 +396,8 @@ class Steps(unittest.TestCase):
             trained(self.net(body), "100%")
 
 
-class Graphs(unittest.TestCase):
+class Graphs(harness.Fresh):
     def test_is_what_training_needs(self):
-        torch.manual_seed(0)
         model, inputs = harness.gpt()
         graph = cairn.torch.graph(model, inputs)
         step = harness.train(model, inputs, harness.unscheduled())

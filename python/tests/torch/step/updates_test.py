@@ -2,9 +2,7 @@
 the budget."""
 
 import copy
-import os
 import random
-import tempfile
 import unittest
 import unittest.mock
 import warnings
@@ -45,8 +43,7 @@ class Updated(unittest.TestCase):
         last report."""
         reference = self.trained(make, None, **options)
         for budget in budgets:
-            with self.subTest(budget=budget), warnings.catch_warnings():
-                warnings.simplefilter("error", cairn.torch.CairnWarning)
+            with self.subTest(budget=budget), harness.cairn_warnings("error"):
                 warnings.filterwarnings("ignore", ".*is not one of torch.optim", cairn.torch.CairnWarning)
                 *found, report = self.trained(make, budget, **options)
                 for what, one, other in zip(("losses", "state", "optimizer"), reference, found):
@@ -152,8 +149,7 @@ class Updated(unittest.TestCase):
             optimizer.zero_grad()
             return loss.detach()
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cairn.torch.CairnWarning)  # about gradients that accumulate
+        with harness.cairn_warnings("ignore"):  # about gradients that accumulate
             one = self.trained(lambda: net(adam), None, body, between=left)
             other = self.trained(lambda: net(adam), "min", body, between=left)
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(one[1], other[1])))
@@ -216,8 +212,7 @@ class Updated(unittest.TestCase):
             optimizer.zero_grad()
             return losses[1].detach()
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+        with harness.cairn_warnings("ignore"):
             one, other = self.trained(make, None, body), self.trained(make, "min", body)
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(one[1], other[1])))
 
@@ -290,7 +285,7 @@ class Updated(unittest.TestCase):
                 planned(words)
             return planned.report
 
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
+        with harness.new_cache():
             for rate in (0.01, torch.tensor(0.01)):
                 report = train(rate)
                 self.assertTrue(report.graphs[0].kept, report)
@@ -327,11 +322,9 @@ class Updated(unittest.TestCase):
             return net(lambda model: torch.optim.SGD(model.parameters(), lr=0.1))
 
         reference = self.trained(make, None, steps=6, between=decay)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", cairn.torch.CairnWarning)
+        with harness.told() as texts:
             *found, report = self.trained(make, "min", steps=6, between=decay)
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(reference[1], found[1])))
-        texts = [str(w.message) for w in told if w.category is cairn.torch.CairnWarning]
         self.assertTrue(any("settings of the optimizer" in text for text in texts), texts)
         self.assertIsNotNone(report.measured)
         self.assertEqual(report.kept, report.measured <= report.promised)
@@ -367,8 +360,7 @@ class Updated(unittest.TestCase):
                 return (model, (adam, momentum)[seed % 2](model), lambda *i: random_models.loss_of(model(*i)),
                         model.inputs())
 
-            with self.subTest(seed=seed), warnings.catch_warnings():
-                warnings.simplefilter("ignore", cairn.torch.CairnWarning)
+            with self.subTest(seed=seed), harness.cairn_warnings("ignore"):
                 try:
                     reference = self.trained(make, "100%", planned=False, steps=2)
                 except RuntimeError:  # torch itself does not support this
