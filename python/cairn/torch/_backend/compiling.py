@@ -28,6 +28,7 @@ class Compiling:
         self.read_again = None  # a read_again.ReadAgain
         self.kernels = _private.kernel_settings()  # the settings when the last forward pass began
         self.kernels_behind = self.kernels  # the settings of the last backward pass, or those expected for the next one
+        self.autocast_behind = None  # whether autocast was active in the last backward pass; None if there was none
         self.hooks = False  # whether there were saved-tensor hooks when the graph was measured
         updates = owner.options.updates
         self.changes = updates.changes if updates is not None else 0  # Updates.changes when the graph was planned
@@ -133,12 +134,15 @@ class Compiling:
                 "planned: updates may take more than was measured then; torch._dynamo.reset() has it planned anew")
 
     def _note_kernels_behind(self):
-        """Measures the next step again if settings of kernels were changed only for the backward pass."""
-        now = _private.kernel_settings()
+        """Measures the next step again if settings of kernels, or autocast, were changed only for the backward pass. An
+        earlier process is expected to have measured without autocast there."""
+        now, autocast = _private.kernel_settings(), _private.autocasts()
+        known = self.autocast_behind if self.autocast_behind is not None else autocast and not self.report.measured_before
+        if (now != self.kernels_behind or autocast != known) and self.measured is not None:
+            self.measured.measure_again()
+        self.autocast_behind = autocast
         if now != self.kernels_behind:
             self.kernels_behind = now
-            if self.measured is not None:
-                self.measured.measure_again()
             self._tell_of_kernels()
 
     def _tell_of_kernels(self):

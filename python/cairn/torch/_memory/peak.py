@@ -25,7 +25,8 @@ class Measured:
 
     def __init__(self, trace, solved, report, num_fwd_outputs, joint):
         self.trace, self.solved, self.report = trace, solved, report
-        self.done = solved.measured is not None
+        # The scratch of operators of other packages is unknown, and their code may have changed since then.
+        self.done = solved.measured is not None and not report.estimated
         # The symbolic sizes of measured runs. Smaller sizes can need more scratch, so the first _MOST_SIZES different
         # sizes are measured.
         self.sizes = set()

@@ -237,8 +237,9 @@ class Alive:
     def _begin_gradients(self, mine):
         """Returns the bytes of new gradients of parameters that are in memory in addition to the resident gradients.
         These are the gradients from other Runs in the same backward pass, which autograd keeps until it has added them
-        up. If gradients are copied into buckets (DistributedDataParallel), these are all new gradients. With
-        ``accumulate=True``, the promise already includes them."""
+        up. If gradients are copied into buckets (DistributedDataParallel), these are all new gradients. Gradients that
+        autograd replaces also stay in memory until the pass has ended. With ``accumulate=True``, the promise already
+        includes new gradients."""
         gradients = _private.leaves_of_node()
         leaves = {id(leaf): size for leaf, size in gradients}
         self._tell_of_accumulated(sum(size for leaf, size in gradients if leaf.grad is not None))
@@ -247,6 +248,7 @@ class Alive:
             while len(_added_up) > _PASSES:
                 del _added_up[next(iter(_added_up))]
             beside = set(leaves) if mine is not None and mine.copied else known & leaves.keys()
+            beside.update(id(leaf) for leaf, _ in gradients if _private.may_be_replaced(leaf))
             known.update(leaves)
         return 0 if self.owner.options.accumulate else sum(leaves[key] for key in beside)
 

@@ -32,6 +32,12 @@ def leaves_of_node():
             if (variable := getattr(node, "variable", None)) is not None]
 
 
+def may_be_replaced(leaf):
+    """Returns whether autograd may give a leaf another gradient than the one that a graph computes: the result of a hook,
+    or a copy of another type (``grad_dtype``)."""
+    return bool(leaf._backward_hooks) or getattr(leaf, "grad_dtype", leaf.dtype) not in (None, leaf.dtype)
+
+
 def nodes_made():
     """Returns a number that grows with each node that this thread adds to autograd's graph."""
     return torch.autograd._get_sequence_nr()

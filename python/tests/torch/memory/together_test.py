@@ -197,6 +197,27 @@ class Together(harness.Fresh):
         self.assertLessEqual(report.promised + gradients, 1.1 * really)
         self.assertEqual(report.kept, True)
 
+    def test_gradients_that_hooks_or_their_type_replace(self):
+        """The graph's gradients stay in memory beside those that parameters get."""
+        def with_hooks(model):
+            for p in model.parameters():
+                p.register_hook(lambda gradient: 0.5 * gradient)
+
+        def of_64_bits(model):
+            for p in model.parameters():
+                p.grad_dtype = torch.float64
+
+        replace = [with_hooks, *([of_64_bits] if hasattr(torch.Tensor, "grad_dtype") else [])]
+        for change in harness.afresh(replace):
+            with self.subTest(change.__name__):
+                model = Halves(broken=False)
+                change(model)
+                compiled = torch.compile(model, backend=backend("min"))
+                report, told, peak = self.run_steps(lambda: compiled(self.x).backward(), model)
+                self.assertEqual((told, report.kept), ([], True))
+                self.assertGreaterEqual(report.promised, peak)
+                self.assertGreaterEqual(report.promised - report.graphs[0].promised, sum(p.nbytes for p in model.parameters()))
+
     def test_a_block_that_is_called_four_times(self):
         """The gradients of the four calls are added up, too."""
         block = Layer(dropout=0.1)

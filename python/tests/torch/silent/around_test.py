@@ -117,6 +117,24 @@ class WhatIsAround(OfImages):
                 loss = torch.compile(Images(), backend=backend("min", measure=False))(torch.rand(64, 64))
             loss.backward()
 
+    def test_a_backward_pass_under_autocast_is_measured_again(self):
+        """Its casts take memory that no plan contains. A measurement without autocast says nothing about them."""
+        model, x = harness.Layers(count=3, width=128), torch.rand(64, 128)
+        compiled = torch.compile(lambda x: model.layers[2](torch.tanh(model.layers[1](model.layers[0](x)))).square().mean(),
+                                 backend=backend("min"))
+        with harness.told() as told:
+            for under_autocast in (False, True, True):
+                loss = compiled(x)
+                with torch.autocast("cpu", torch.bfloat16, enabled=under_autocast):
+                    loss.backward()
+                model.zero_grad()
+                if not under_autocast:
+                    self.assertIs(cairn.torch.last_report().kept, True)
+        report = cairn.torch.last_report()
+        self.assertGreater(report.measured, report.promised)
+        self.assertIs(report.kept, False)
+        self.assertIn("promised a peak of", told[0])
+
     def test_a_backward_pass_under_autocast(self):
         """The forward pass was not under autocast, so recomputation must not be either. The rest of the backward pass
         behaves as with AOTAutograd, even for a function that has its own backward pass."""
