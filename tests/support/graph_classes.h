@@ -10,48 +10,41 @@
 /// The classes of graphs that Jin et al. have solvers for, each checked by its definition.
 namespace cairn::tests {
 
-inline std::vector<core::NodeId> sources(const core::Graph& graph) {
+template <class Holds>
+std::vector<core::NodeId> nodes_where(const core::Graph& graph, const Holds& holds) {
   std::vector<core::NodeId> found;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.inputs(v).empty()) found.push_back(v);
+    if (holds(v)) found.push_back(v);
   }
   return found;
+}
+inline std::vector<core::NodeId> sources(const core::Graph& graph) {
+  return nodes_where(graph, [&](core::NodeId v) { return graph.inputs(v).empty(); });
 }
 inline std::vector<core::NodeId> sinks(const core::Graph& graph) {
-  std::vector<core::NodeId> found;
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.readers(v).empty()) found.push_back(v);
-  }
-  return found;
+  return nodes_where(graph, [&](core::NodeId v) { return graph.readers(v).empty(); });
 }
 
-/// Every node has at most one reader.
-inline bool is_in_forest(const core::Graph& graph) {
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.readers(v).size() > 1) return false;
-  }
-  return true;
+/// The nodes that keep the graph from being a forest towards its roots, or from them.
+inline std::vector<core::NodeId> read_twice(const core::Graph& graph) {
+  return nodes_where(graph, [&](core::NodeId v) { return graph.readers(v).size() > 1; });
 }
-/// Every node has at most one input.
-inline bool is_out_forest(const core::Graph& graph) {
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.inputs(v).size() > 1) return false;
-  }
-  return true;
+inline std::vector<core::NodeId> reading_twice(const core::Graph& graph) {
+  return nodes_where(graph, [&](core::NodeId v) { return graph.inputs(v).size() > 1; });
 }
+inline bool is_in_forest(const core::Graph& graph) { return read_twice(graph).empty(); }
+inline bool is_out_forest(const core::Graph& graph) { return reading_twice(graph).empty(); }
 
 /// The nodes that keep the graph from being a pumpkin (Definition 8.1): further sources and sinks, and nodes between
 /// the ends that are not on exactly one chain. A pumpkin has two ends.
 inline std::vector<core::NodeId> not_of_pumpkin(const core::Graph& graph) {
-  std::vector<core::NodeId> found;
   const std::size_t source_count = sources(graph).size(), sink_count = sinks(graph).size();
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+  return nodes_where(graph, [&](core::NodeId v) {
     const std::size_t in = graph.inputs(v).size(), out = graph.readers(v).size();
     const bool extra_source = in == 0 && source_count > 1, extra_sink = out == 0 && sink_count > 1;
     const bool crossing = (in > 1 && out > 0) || (out > 1 && in > 0), lonely = in == 0 && out == 0;
-    if (extra_source || extra_sink || crossing || lonely) found.push_back(v);
-  }
-  return found;
+    return extra_source || extra_sink || crossing || lonely;
+  });
 }
 inline bool is_pumpkin(const core::Graph& graph) { return graph.node_count() > 1 && not_of_pumpkin(graph).empty(); }
 
@@ -91,10 +84,8 @@ inline bool is_series_parallel(const core::Graph& graph) { return not_series_par
 /// Definition 7.3: one source, one sink, and only the source has several readers.
 inline bool is_starborescence(const core::Graph& graph) {
   if (graph.node_count() < 2 || sources(graph).size() != 1 || sinks(graph).size() != 1) return false;
-  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (!graph.inputs(v).empty() && graph.readers(v).size() > 1) return false;
-  }
-  return true;
+  return nodes_where(graph, [&](core::NodeId v) { return !graph.inputs(v).empty() && graph.readers(v).size() > 1; })
+      .empty();
 }
 
 }  // namespace cairn::tests

@@ -40,20 +40,6 @@ struct OrderSolver {
 };
 
 std::vector<NodeId> none(const Graph&) { return {}; }
-std::vector<NodeId> read_twice(const Graph& graph) {
-  std::vector<NodeId> nodes;
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.readers(v).size() > 1) nodes.push_back(v);
-  }
-  return nodes;
-}
-std::vector<NodeId> reading_twice(const Graph& graph) {
-  std::vector<NodeId> nodes;
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.inputs(v).size() > 1) nodes.push_back(v);
-  }
-  return nodes;
-}
 
 const std::vector<OrderSolver>& order_solvers() {
   static const std::vector<OrderSolver> solvers{
@@ -61,8 +47,8 @@ const std::vector<OrderSolver>& order_solvers() {
       {"exact", exact, none, false},
       {"series_parallel", series_parallel, tests::not_series_parallel, true},
       {"pumpkin", pumpkin, tests::not_of_pumpkin, true},
-      {"in_tree", in_tree, read_twice, true},
-      {"out_tree", out_tree, reading_twice, false},
+      {"in_tree", in_tree, tests::read_twice, true},
+      {"out_tree", out_tree, tests::reading_twice, false},
   };
   return solvers;
 }
