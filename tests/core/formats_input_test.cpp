@@ -277,7 +277,7 @@ TEST_CASE("every mutated compressed file gives its text or one clear line", "[fo
   for (int i = 0; i < 2000; ++i) {
     std::string bytes = packed;
     for (std::int64_t edits = random.between(1, 3); edits > 0; --edits) {
-      const auto at = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(bytes.size())));
+      const auto at = random.place(bytes);
       switch (random.below(3)) {
         case 0:
           bytes[at] = static_cast<char>(random.below(256));

@@ -109,7 +109,7 @@ std::string mutated(std::string text, Random& random) {
 
 /// Replaces one number of the text: the edits that get furthest into a parser.
 std::string with_number_replaced(std::string text, Random& random) {
-  const auto start = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(text.size())));
+  const auto start = random.place(text);
   const std::size_t digit = text.find_first_of("0123456789", start);
   if (digit == std::string::npos) return text;
   return text.replace(digit, text.find_first_not_of("0123456789", digit) - digit, random.pick(kTokens));

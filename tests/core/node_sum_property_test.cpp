@@ -78,7 +78,7 @@ TEST_CASE("A node-sum graph refuses unknown nodes and loops and cycles", "[node_
         const NodeSumGraph graph(parts.weights, parts.edges);
         while (!graph.successors(walk.back()).empty()) {
           const auto next = graph.successors(walk.back());
-          walk.push_back(next[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(next.size())))]);
+          walk.push_back(next[random.place(next)]);
         }
         bad = {walk.back(), random.pick(walk)};
         break;
@@ -94,22 +94,21 @@ TEST_CASE("A node-sum graph refuses unknown nodes and loops and cycles", "[node_
 /// A topological order with a step moved, repeated, left out or made up; it may still be one.
 Order changed(Random& random, Order order, NodeId nodes) {
   if (order.empty()) return {0};
-  const auto place = [&] { return static_cast<std::size_t>(random.below(static_cast<std::int64_t>(order.size()))); };
   switch (random.below(5)) {
     case 0:
-      std::swap(order[place()], order[place()]);
+      std::swap(order[random.place(order)], order[random.place(order)]);
       break;
     case 1:
-      order[place()] = order[place()];
+      order[random.place(order)] = order[random.place(order)];
       break;
     case 2:
-      order.erase(order.begin() + static_cast<std::ptrdiff_t>(place()));
+      order.erase(order.begin() + static_cast<std::ptrdiff_t>(random.place(order)));
       break;
     case 3:
-      order.push_back(order[place()]);
+      order.push_back(order[random.place(order)]);
       break;
     default:
-      order[place()] = random.pick(Order{-1, nodes, nodes + 1, -2147483647 - 1, 2147483647});
+      order[random.place(order)] = random.pick(Order{-1, nodes, nodes + 1, -2147483647 - 1, 2147483647});
   }
   return order;
 }

@@ -54,7 +54,7 @@ inline Values near_dominated(Random& random, const Values& values) {
 /// The same values, some of them delayed or advanced by one place, with one or two small changes.
 inline Values near_values(Random& random, Values values) {
   for (std::int64_t k = random.between(0, 2); k > 0; --k) {
-    const auto place = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(values.size())));
+    const auto place = random.place(values);
     switch (random.below(3)) {
       case 0:
         values[place] += random.between(-1, 1);
@@ -125,8 +125,7 @@ inline NodeSumCase random_node_sum(Random& random, core::NodeId min_nodes, core:
   NodeSumCase result;
   for (core::NodeId v = 0; v < n; ++v) result.weights.push_back(random.between(-bound, bound));
   const RandomShape shape = random_shape(random, n);
-  Order id;
-  for (core::NodeId v = 0; v < n; ++v) id.push_back(v);
+  Order id = numbers_below(n);
   random.shuffle(id);
   for (core::NodeId p = 0; p < n; ++p) {
     for (const core::NodeId input : shape.inputs[static_cast<std::size_t>(p)]) {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -18,9 +17,7 @@ using tests::random_graph;
 using tests::random_schedule;
 
 std::int64_t least_peak_of_all_orders(const Graph& graph) {
-  Schedule order;
-  order.steps.resize(static_cast<std::size_t>(graph.node_count()));
-  std::iota(order.steps.begin(), order.steps.end(), 0);
+  Schedule order{tests::numbers_below(graph.node_count())};
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   do {
     if (reference::valid(graph, order)) least = std::min(least, reference::peak(graph, order));

@@ -225,9 +225,7 @@ TEST_CASE("append_segment of a derived type absorbs from left to right", "[segme
     REQUIRE(Segments(chain.begin(), chain.end()) == plain);
     std::vector<int> nodes;
     for (const Block& block : chain) nodes.insert(nodes.end(), block.nodes.begin(), block.nodes.end());
-    std::vector<int> expected(static_cast<std::size_t>(length));
-    std::iota(expected.begin(), expected.end(), 0);
-    REQUIRE(nodes == expected);
+    REQUIRE(nodes == tests::numbers_below(length));
   }
 }
 
@@ -299,8 +297,7 @@ TEST_CASE("Theorem 6.5: the segments of an isolated path may run without a break
     const auto length = static_cast<NodeId>(random.between(3, 6));
     const NodeSumGraph graph = random_graph_around_path(random, length);
     if (reference::topological_order_count(graph) > 250) continue;
-    Order path(static_cast<std::size_t>(length));
-    std::iota(path.begin(), path.end(), NodeId{0});
+    const Order path = tests::numbers_below(length);
     if (!reference::isolated(graph, reference::set_of(path), true)) continue;
     ++cases;
     // The paper looks at the memory after the path's nodes 1..k-1; a segment is the nodes after its left valley.
@@ -367,7 +364,7 @@ std::vector<Values> random_chains(Random& random, std::int64_t nodes) {
   const std::int64_t bound = random.pick(Values{1, 2, 2, 3, 10, 1000});
   std::vector<Values> chains(static_cast<std::size_t>(random.between(2, 3)));
   for (std::int64_t left = random.between(2, nodes); left > 0; --left) {
-    Values& chain = chains[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(chains.size())))];
+    Values& chain = random.pick(chains);
     chain.push_back(random_steps(random, 1, bound)[0]);
   }
   return chains;

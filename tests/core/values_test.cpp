@@ -144,7 +144,7 @@ TEST_CASE("what outputs, pins and control edges are enters the fingerprint") {
   tests::for_each_seed(300, [&](Random& random) {
     const std::vector<Node> nodes = tests::random_nodes(random, {.scratch = false, .in_place = false});
     const std::string fingerprint = tests::build_graph(nodes).fingerprint();
-    const auto i = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(nodes.size())));
+    const auto i = random.place(nodes);
     const auto with = [&](const auto& change) {
       std::vector<Node> changed = nodes;
       change(changed[i]);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -28,9 +30,18 @@ class Random {
   /// Uniform in [low, high].
   std::int64_t between(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
   bool chance(int percent) { return below(100) < percent; }
+  /// Uniform among the places of a list that is not empty.
+  template <class Items>
+  std::size_t place(const Items& items) {
+    return static_cast<std::size_t>(below(std::ssize(items)));
+  }
   template <class T>
   const T& pick(const std::vector<T>& items) {
-    return items[static_cast<std::size_t>(below(static_cast<std::int64_t>(items.size())))];
+    return items[place(items)];
+  }
+  template <class T>
+  T& pick(std::vector<T>& items) {
+    return items[place(items)];
   }
   template <class T>
   void shuffle(std::vector<T>& items) {
@@ -42,6 +53,13 @@ class Random {
  private:
   std::mt19937_64 engine_;
 };
+
+/// 0, 1, ..., count - 1.
+inline std::vector<core::NodeId> numbers_below(core::NodeId count) {
+  std::vector<core::NodeId> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
 
 struct RandomGraphOptions {
   core::NodeId min_nodes = 2, max_nodes = 14;
@@ -243,8 +261,7 @@ inline void give_several_outputs(Random& random, std::vector<core::Node>& nodes,
 inline std::vector<core::Node> random_nodes(Random& random, const RandomGraphOptions& options = {}) {
   const auto n = static_cast<core::NodeId>(random.between(options.min_nodes, options.max_nodes));
   const RandomShape shape = random_shape(random, n);
-  std::vector<core::NodeId> id(static_cast<std::size_t>(n));
-  for (core::NodeId p = 0; p < n; ++p) id[static_cast<std::size_t>(p)] = p;
+  std::vector<core::NodeId> id = numbers_below(n);
   if (random.chance(50)) random.shuffle(id);
 
   const std::int64_t max_size = random.pick(std::vector<std::int64_t>{0, 1, 3, 20, 1000});
@@ -315,7 +332,7 @@ inline core::Schedule random_schedule(Random& random, const core::Graph& graph, 
       --recomputations;
       continue;
     }
-    const auto choice = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(ready.size())));
+    const auto choice = random.place(ready);
     const core::NodeId v = ready[choice];
     ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(choice));
     done.push_back(v);

@@ -139,7 +139,7 @@ TEST_CASE("every order gives a valid decomposition of its width with no bag in a
       if (random.chance(30)) options.core_degree = static_cast<std::int32_t>(random.between(0, 4));
       order = elimination_order(undirected, options);
     } else {
-      for (NodeId v = 0; v < graph.node_count(); ++v) order.nodes.push_back(v);
+      order.nodes = tests::numbers_below(graph.node_count());
       random.shuffle(order.nodes);
       NaiveElimination naive(undirected);
       for (const NodeId v : order.nodes) {

@@ -1,7 +1,6 @@
 #include "cairn/solvers/decomposition/path_decomposition.h"
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -17,13 +16,6 @@ namespace {
 using core::Graph;
 using core::NodeId;
 namespace paper = tests::kumar2019;
-
-std::vector<NodeId> random_layout(tests::Random& random, NodeId count) {
-  std::vector<NodeId> layout(count);
-  std::iota(layout.begin(), layout.end(), 0);
-  random.shuffle(layout);
-  return layout;
-}
 
 Graph chain(NodeId n) {
   core::GraphBuilder builder;
@@ -98,7 +90,9 @@ TEST_CASE("path decompositions: bags that a neighbour holds are left out, whatev
   tests::Random random(34);
   for (int i = 0; i < 1000; ++i) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 1, .max_nodes = 15});
-    PathDecomposition found = decomposition_of_layout(graph, random_layout(random, graph.node_count()));
+    std::vector<NodeId> layout = tests::numbers_below(graph.node_count());
+    random.shuffle(layout);
+    PathDecomposition found = decomposition_of_layout(graph, layout);
     const auto width = found.width;
     for (std::size_t b = found.bags.size(); b-- > 0;) {
       if (random.chance(50)) found.bags.insert(found.bags.begin() + static_cast<std::ptrdiff_t>(b), found.bags[b]);

@@ -99,7 +99,7 @@ TEST_CASE("every mutated .td file gives a valid decomposition or one clear line"
     const Graph graph = path();
     std::string text = "s td 3 2 4\nb 1 1 2\nb 2 2 3\nb 3 3 4\n1 2\n2 3\n";
     for (std::int64_t edits = random.between(1, 3); edits > 0; --edits) {
-      const auto at = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(text.size())));
+      const auto at = random.place(text);
       const std::vector<std::string> tokens{
           "", "1", "9", " ", "\n", "b", "s", "c", "-", "\xff", "99999999999999999999"};
       text.replace(at, 1, random.pick(tokens));

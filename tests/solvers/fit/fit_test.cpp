@@ -246,7 +246,7 @@ TEST_CASE("the offsets of a plan give the plan again, and other offsets give non
     for (const core::Buffer& buffer : plan.buffers) with_takeover += buffer.alias_of != core::OutputRef() ? 1 : 0;
 
     if (offsets.empty()) return;
-    std::int64_t& moved = offsets[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(offsets.size())))];
+    std::int64_t& moved = random.pick(offsets);
     moved = random.chance(20) ? -alignment : alignment * random.below(20);
     if (const auto other = fit::plan_at(graph, schedule, offsets, alignment)) {
       CHECK(core::check_plan(graph, schedule, *other).empty());

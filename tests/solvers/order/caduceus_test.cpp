@@ -231,8 +231,7 @@ TEST_CASE("a caduceus is found again under any numbering", "[order]") {
   for (int i = 0; i < 3000; ++i) {
     const Caduceus caduceus = random_caduceus(random, 12);
     const NodeSumGraph plain = literal_graph(caduceus);
-    std::vector<NodeId> shuffled;
-    for (NodeId v = 0; v < plain.node_count(); ++v) shuffled.push_back(v);
+    std::vector<NodeId> shuffled = tests::numbers_below(plain.node_count());
     random.shuffle(shuffled);
     const NodeSumGraph graph = renumbered(plain, shuffled);
     std::vector<NodeId> numbering;

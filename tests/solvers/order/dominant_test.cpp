@@ -48,8 +48,7 @@ NodeSumGraph small_node_sum_graph(Random& random) {
   std::vector<std::int64_t> weights;
   std::vector<NodeSumGraph::Edge> edges;
   for (core::NodeId v = 0; v < n; ++v) weights.push_back(random.between(-most, most) + shift);
-  std::vector<core::NodeId> id(static_cast<std::size_t>(n));
-  for (core::NodeId v = 0; v < n; ++v) id[static_cast<std::size_t>(v)] = v;
+  std::vector<core::NodeId> id = tests::numbers_below(n);
   random.shuffle(id);
   for (std::size_t w = 1; w < id.size(); ++w) {
     for (std::size_t v = 0; v < w; ++v) {
@@ -128,8 +127,6 @@ PeakOracle brute_force(Random& random) {
     return reference::least_peak_order(reference::cut_lattice(model, set_of(n, from), set_of(n, to)), random);
   };
 }
-
-core::Stopwatch unlimited() { return core::Stopwatch(core::Limit{}); }
 
 TEST_CASE("the dominance oracle agrees with the definition on every order", "[order]") {
   Random random(1);
@@ -239,7 +236,7 @@ TEST_CASE("memory and profile and peak of step graphs are those of the graphs be
     const StepId n = graph.step_count();
     const OrderModel model(graph);
     const CutLattice lattice = reference::cut_lattice(model);
-    const std::size_t place = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(lattice.cuts.size())));
+    const std::size_t place = random.place(lattice.cuts);
     const NodeSet from = lattice.cuts[place];
     const Cut cut = cut_of(n, from);
     REQUIRE(set_of(n, cut) == from);
@@ -259,8 +256,7 @@ TEST_CASE("is_order tells orders from what is none", "[order]") {
   for (int i = 0; i < 2000; ++i) {
     const StepGraph graph = small_step_graph(random);
     const StepId n = graph.step_count();
-    std::vector<StepId> order;
-    for (StepId s = 0; s < n; ++s) order.push_back(s);
+    std::vector<StepId> order = tests::numbers_below(n);
     random.shuffle(order);
     if (random.chance(20)) order.push_back(static_cast<StepId>(random.between(-1, n)));
     if (random.chance(20))
@@ -314,7 +310,7 @@ TEST_CASE("the bound of cuts is what its comment says and never above the optimu
     // The memory at the beginning, which is 0, is no more to be beaten than that at the end.
     const std::int64_t expected =
         std::max({*std::max_element(least.begin(), least.end()), lattice.memory.front(), lattice.memory.back()});
-    core::Stopwatch watch = unlimited();
+    core::Stopwatch watch({});
     const std::int64_t bound = cut_lower_bound(graph, watch);
     if (bound != expected) FAIL(tests::show(graph) << bound << " is not " << expected);
     REQUIRE(bound <= reference::least_peak(lattice));
@@ -338,7 +334,7 @@ TEST_CASE("exact search finds the least peak from any cut to any other", "[order
     if (random.chance(30)) options.upper_bound = least + random.between(-2, 2);
     // What a caller who knows some order asks for: a better one.
     if (from == 0 && random.chance(30)) options.upper_bound = peak(graph, graph.any_order()) - random.below(2);
-    core::Stopwatch watch = unlimited();
+    core::Stopwatch watch({});
     const ExactResult result = exact_order(graph, cut_of(n, from), cut_of(n, to), options, watch);
     const std::string text = fmt::format("{}from {} to {} least {} upper bound {}: peak {} lower bound {} proved {} {}",
                                          tests::show(graph), from, to, least, options.upper_bound, result.peak,
@@ -355,7 +351,7 @@ TEST_CASE("exact search finds the least peak from any cut to any other", "[order
     const Bytes found = reference::profile_of(model, result.order, from);
     if (*std::max_element(found.begin(), found.end()) != least) FAIL(text);
     if (from == 0 && to == reference::first(n)) {
-      core::Stopwatch again = unlimited();
+      core::Stopwatch again({});
       REQUIRE(exact_order(graph, options, again).order == result.order);
     }
   }
@@ -375,7 +371,7 @@ TEST_CASE("exact search proves the same least peak under every upper bound", "[o
   const std::int64_t any = peak(graph, graph.any_order());
   for (std::int64_t upper_bound = least - 3; upper_bound <= any; upper_bound += 1 + (upper_bound - least + 3) / 4) {
     INFO("upper bound " << upper_bound << " least " << least);
-    core::Stopwatch watch = unlimited();
+    core::Stopwatch watch({});
     const ExactResult result = exact_order(graph, {.upper_bound = upper_bound}, watch);
     CHECK(result.proved);
     CHECK(result.lower_bound <= least);
@@ -418,7 +414,7 @@ TEST_CASE("Algorithm 2 with any oracle of least peaks gives a dominant order", "
     const StepGraph graph = small_step_graph(random);
     const OrderModel model(graph);
     const CutLattice lattice = reference::cut_lattice(model);
-    core::Stopwatch watch = unlimited();
+    core::Stopwatch watch({});
     const bool exact = random.chance(40);
     const auto order = find_schedule_general(graph, exact ? exact_oracle(ExactOptions{}, watch) : brute_force(random));
     REQUIRE(order.has_value());

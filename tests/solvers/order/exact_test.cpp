@@ -17,8 +17,6 @@
 namespace cairn::solvers::exact_test {
 namespace {
 
-core::Stopwatch unlimited() { return core::Stopwatch(core::Limit{}); }
-
 /// Draws a number from 0 up to the one that it is given, not included.
 auto drawn_below(core::Random& random) {
   return [&random](std::int64_t most) { return static_cast<StepId>(random.uniform() * static_cast<double>(most)); };
@@ -88,7 +86,7 @@ TEST_CASE("no cut search below the exact peak comes to the end") {
   // Long and narrow: the search commits to many valleys on its way.
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     const StepGraph steps = seed % 2 == 0 ? layered_steps(60, 3, seed / 2) : layered_steps(48, 4, seed / 2);
-    core::Stopwatch watch = unlimited();
+    core::Stopwatch watch({});
     const ExactResult result = exact_order(steps, {}, watch);
     REQUIRE(result.proved);
     REQUIRE(core::reference::is_order(steps, result.order));
@@ -103,7 +101,7 @@ TEST_CASE("exact orders of random computation graphs have the reference's least 
     const core::Graph graph = tests::random_graph(random, {.max_nodes = 12});
     const std::int64_t least = core::reference::least_peak_without_recomputation(graph);
     const StepGraph steps(graph);
-    core::Stopwatch watch = unlimited();
+    core::Stopwatch watch({});
     const ExactResult result = exact_order(steps, {}, watch);
     REQUIRE(result.proved);
     REQUIRE(result.lower_bound == least);
@@ -114,7 +112,7 @@ TEST_CASE("exact orders of random computation graphs have the reference's least 
 
 TEST_CASE("exact search proves what no order can do") {
   const StepGraph steps = random_steps(30, 60, 3);
-  core::Stopwatch watch = unlimited();
+  core::Stopwatch watch({});
   const ExactResult best = exact_order(steps, {}, watch);
   REQUIRE(best.proved);
 
@@ -149,7 +147,7 @@ TEST_CASE("exact search does not depend on which end the memory is at") {
     for (const auto& [from, to] : edges) turned.emplace_back(count - 1 - to, count - 1 - from);
     const StepGraph forward(std::move(steps), std::move(edges)), backward(std::move(mirrored), std::move(turned));
 
-    core::Stopwatch watch = unlimited();
+    core::Stopwatch watch({});
     const ExactResult ahead = exact_order(forward, {}, watch), back = exact_order(backward, {}, watch);
     REQUIRE(ahead.proved);
     REQUIRE(back.proved);
@@ -174,12 +172,12 @@ TEST_CASE("exact search that runs out of memory or time keeps an order and a bou
     CHECK_FALSE(result.proved);
     REQUIRE(core::reference::is_order(steps, result.order));
     CHECK(peak(steps, result.order) == result.peak);
-    core::Stopwatch bound_watch = unlimited();
+    core::Stopwatch bound_watch({});
     CHECK(result.lower_bound >= cut_lower_bound(steps, bound_watch));
     CHECK(result.lower_bound < result.peak);
     CHECK(exact_order(steps, options, again).order == result.order);
   }
-  core::Stopwatch watch = unlimited();
+  core::Stopwatch watch({});
   CHECK(core::reference::is_order(steps, exact_order(steps, {.memory_bytes = 0}, watch).order));
 }
 

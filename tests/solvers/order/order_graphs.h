@@ -109,7 +109,7 @@ inline Inputs series_parallel_shape(Random& random, core::NodeId n, bool open) {
   std::vector<std::pair<core::NodeId, core::NodeId>> edges{{0, 1}};
   const int doubled = random.pick(std::vector<int>{20, 50, 70});
   for (core::NodeId next = 2; next < n;) {
-    const auto place = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(edges.size())));
+    const auto place = random.place(edges);
     if (random.chance(doubled)) {
       edges.push_back(edges[place]);
     } else {
@@ -148,8 +148,7 @@ inline Inputs any_shape(Random& random, core::NodeId n) {
 /// length, so none is part of another.
 inline std::vector<core::Node> dressed(Random& random, const Inputs& shape) {
   const std::size_t n = shape.size();
-  std::vector<core::NodeId> id(n);
-  for (std::size_t p = 0; p < n; ++p) id[p] = static_cast<core::NodeId>(p);
+  std::vector<core::NodeId> id = numbers_below(static_cast<core::NodeId>(n));
   if (random.chance(50)) random.shuffle(id);
 
   const std::int64_t most = random.pick(std::vector<std::int64_t>{1, 2, 2, 3, 5, 20, 1'000'000});

@@ -88,7 +88,7 @@ struct PlacedBuffer {
 inline std::vector<PlacedBuffer> random_partition(Random& random, const PlacedBuffer& whole, std::size_t count) {
   std::vector<PlacedBuffer> parts{whole};
   while (parts.size() < count) {
-    const auto at = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(parts.size())));
+    const auto at = random.place(parts);
     const PlacedBuffer b = parts[at];
     const std::int64_t steps = b.end - b.first, height = b.upper - b.lower;
     if (steps >= 3 && height >= 3 && random.chance(30)) {

@@ -354,7 +354,7 @@ TEST_CASE("memory that is full at every step is planned lower than greedy orders
     for (std::int64_t step = 0; step < kSteps; ++step) {
       core::Buffer buffer{.first = step, .last = kSteps, .size = random.between(1, kMostSize)};
       for (load += buffer.size; load > kFull;) {
-        std::size_t& one = live[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(live.size())))];
+        std::size_t& one = random.pick(live);
         problem.buffers[one].last = step - 1;
         load -= problem.buffers[one].size;
         one = live.back();
@@ -395,7 +395,7 @@ TEST_CASE("the checks of free-standing plans and fixed offsets find what the def
     core::Plan plan = greedy_plan(test.problem, {test.options.alignment, test.options.guard_bytes}).plan;
     for (std::size_t i = 0; i < specs.size(); ++i) plan.buffers[i].node = static_cast<core::NodeId>(i);
     while (random.chance(40)) {
-      core::Buffer& moved = plan.buffers[static_cast<std::size_t>(random.below(std::ssize(plan.buffers)))];
+      core::Buffer& moved = random.pick(plan.buffers);
       moved.offset = random.between(0, plan.bytes);
     }
     plan.bytes = 0;

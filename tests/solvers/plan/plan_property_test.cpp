@@ -200,7 +200,7 @@ using Corruption = std::optional<Plan> (*)(Random&, const Graph&, const Schedule
 
 std::optional<std::size_t> pick_buffer(Random& random, const Plan& plan) {
   if (plan.buffers.empty()) return std::nullopt;
-  return static_cast<std::size_t>(random.below(static_cast<std::int64_t>(plan.buffers.size())));
+  return random.place(plan.buffers);
 }
 
 std::optional<Plan> drop_buffer(Random& random, const Graph&, const Schedule&, Plan plan) {

@@ -191,8 +191,7 @@ TEST_CASE("Kumar 2019: min-fill and min-degree eliminate as defined, and the bou
 /// A k-tree: a clique of k nodes, and each further node joined to a clique of k of those before it. Chordal, of
 /// treewidth k, and every node has k neighbours or more.
 Digraph random_k_tree(Random& random, NodeId k, NodeId count) {
-  Sequence label(count);
-  for (NodeId v = 0; v < count; ++v) label[v] = v;
+  Sequence label = numbers_below(count);
   random.shuffle(label);
   Digraph graph;
   std::vector<Sequence> cliques(1);  // of k nodes
@@ -283,7 +282,7 @@ TEST_CASE("Kumar 2019: the validator of decompositions and Lemma 1 agree with th
 
     auto& bags = decomposition.bags;
     for (std::int64_t changes = random.between(0, 2); changes > 0; --changes) {
-      Nodes& bag = bags[random.below(static_cast<std::int64_t>(bags.size()))];
+      Nodes& bag = random.pick(bags);
       auto& tree = decomposition.tree;
       switch (random.below(4)) {
         case 0:
@@ -293,11 +292,11 @@ TEST_CASE("Kumar 2019: the validator of decompositions and Lemma 1 agree with th
           bag.insert(static_cast<NodeId>(random.below(graph.node_count())));
           break;
         case 2:
-          if (!tree.empty()) tree.erase(tree.begin() + random.below(static_cast<std::int64_t>(tree.size())));
+          if (!tree.empty()) tree.erase(tree.begin() + random.place(tree));
           break;
         default: {
-          const auto a = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(bags.size())));
-          const auto b = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(bags.size())));
+          const auto a = random.place(bags);
+          const auto b = random.place(bags);
           if (a != b) tree.push_back({a, b});
         }
       }
@@ -379,7 +378,7 @@ TEST_CASE("Kumar 2019: path decompositions are decompositions, of the pathwidth 
       CHECK(interval(bags, v) == std::pair<std::int64_t, std::int64_t>(intervals[v].first, intervals[v].last));
     }
     // A node more or less in some bag.
-    Nodes& bag = bags[random.below(static_cast<std::int64_t>(bags.size()))];
+    Nodes& bag = random.pick(bags);
     const auto v = static_cast<NodeId>(random.below(graph.node_count()));
     if (bag.erase(v) == 0) bag.insert(v);
     if (bag.empty()) return;

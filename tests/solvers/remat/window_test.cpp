@@ -212,7 +212,7 @@ Schedule schedule_of_scope(Random& random, const Graph& graph, const Scope& scop
       // The input order, with what may stand anywhere behind its first run.
       std::vector<NodeId> steps(graph.input_order().begin(), graph.input_order().end());
       for (std::int64_t k = random.below(graph.node_count() + 1); k > 0; --k) {
-        const auto i = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(steps.size())));
+        const auto i = random.place(steps);
         if (graph.pinned(steps[i])) continue;
         const auto place = static_cast<std::ptrdiff_t>(
             random.between(static_cast<std::int64_t>(i) + 1, static_cast<std::int64_t>(steps.size())));
