@@ -5,11 +5,17 @@
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests {
 
 inline std::int64_t baseline_peak(const core::Graph& graph) {
   return core::evaluate(graph, core::baseline_schedule(graph)).peak;
+}
+
+/// From the lower bound on every schedule's peak to the peak of the input order.
+inline std::int64_t any_budget(Random& random, const core::Graph& graph) {
+  return random.between(core::peak_lower_bound(graph), baseline_peak(graph));
 }
 
 /// Checks by the definitions that an answer's schedule is valid and has the peak and cost that it states.

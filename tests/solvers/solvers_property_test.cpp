@@ -135,7 +135,7 @@ TEST_CASE("the same seed and work limit give the same schedule") {
   tests::Random random(3);
   for (int i = 0; i < 20; ++i) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 30, .max_nodes = 40});
-    const std::int64_t baseline = core::evaluate(graph, core::baseline_schedule(graph)).peak;
+    const std::int64_t baseline = tests::baseline_peak(graph);
     for (const auto& solver : general_solvers()) {
       SolveOptions options = options_for(baseline * 7 / 10);
       options.seed = 7;

@@ -31,14 +31,12 @@ Graph random_values(Random& random, core::NodeId max_nodes) {
 TEST_CASE("every solver keeps to the definitions where nodes have several outputs or are pinned") {
   tests::for_each_seed(400, [&](Random& random) {
     const Graph graph = random_values(random, 12);
-    const std::int64_t least = core::peak_lower_bound(graph);
-    const std::int64_t most = core::evaluate(graph, core::baseline_schedule(graph)).peak;
     for (const SolverInfo& solver : registry()) {
       if (solver.graphs != "any" && graph.value_count() > solver.most_values) continue;
       if (!solver.why_missing().empty()) continue;
       INFO(solver.name);
       SolveOptions options{.limit = {.work = 200'000}};
-      if (random.chance(70)) options.budget = random.between(least, most);
+      if (random.chance(70)) options.budget = tests::any_budget(random, graph);
       const Solution solution = solver.solve(graph, options);
       tests::require_measured(graph, solution);
       REQUIRE(solution.peak_bound.value >= reference::peak_lower_bound(graph));

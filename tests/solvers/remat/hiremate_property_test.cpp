@@ -32,6 +32,7 @@ namespace {
 
 using core::Graph;
 using core::NodeId;
+using tests::baseline_peak;
 using tests::no_engine;
 using tests::Random;
 namespace reference = core::reference;
@@ -55,9 +56,7 @@ Graph small_graph(Random& random, NodeId most) {
 
 std::optional<std::int64_t> some_budget(Random& random, const Graph& graph) {
   if (random.chance(10)) return std::nullopt;
-  const std::int64_t least = core::peak_lower_bound(graph);
-  const std::int64_t most = core::evaluate(graph, core::baseline_schedule(graph)).peak;
-  return random.chance(25) ? least - random.below(2) : random.between(least, most);
+  return random.chance(25) ? core::peak_lower_bound(graph) - random.below(2) : tests::any_budget(random, graph);
 }
 
 /// All that an answer says of itself.
@@ -183,7 +182,7 @@ TEST_CASE("hiremate gives the same for the same seed and work, whatever the thre
     const Graph graph =
         tests::training_graph(random, {.forward = tests::any_graph(random, {.min_nodes = 30, .max_nodes = 30})});
     HirematOptions options;
-    options.budget = (core::peak_lower_bound(graph) + core::evaluate(graph, core::baseline_schedule(graph)).peak) / 2;
+    options.budget = (core::peak_lower_bound(graph) + baseline_peak(graph)) / 2;
     options.most_top = options.most_lower = 6;
     options.seed = 7;
     options.limit.work = random.pick(std::vector<std::int64_t>{20'000, 300'000, 3'000'000});
@@ -207,21 +206,13 @@ TEST_CASE("hiremate keeps to limits", "[hiremate]") {
   const Graph graph = tests::training_graph(random, {.forward = {.min_nodes = 200, .max_nodes = 200}});
   HirematOptions options;
   options.budget = core::peak_lower_bound(graph);
-  options.limit.seconds = 0;
-  Solution solution = hiremate(graph, options);
-  check(graph, options, solution);
-  CHECK(solution.timed_out);
-  options.limit = {};
   const std::atomic<bool> stop = true;
-  options.limit.stop = &stop;
-  solution = hiremate(graph, options);
-  check(graph, options, solution);
-  CHECK(solution.timed_out);
-  options.limit = {};
-  options.limit.work = 0;
-  solution = hiremate(graph, options);
-  check(graph, options, solution);
-  CHECK(solution.timed_out);
+  for (const core::Limit& limit : {core::Limit{.seconds = 0}, core::Limit{.stop = &stop}, core::Limit{.work = 0}}) {
+    options.limit = limit;
+    const Solution solution = hiremate(graph, options);
+    check(graph, options, solution);
+    CHECK(solution.timed_out);
+  }
 }
 
 TEST_CASE("hiremate: every option of its own gives valid answers within the budget", "[hiremate]") {
@@ -230,7 +221,7 @@ TEST_CASE("hiremate: every option of its own gives valid answers within the budg
   tests::for_each_seed(60, [&](Random& random) {
     const Graph graph = small_graph(random, 24);
     HirematOptions options;
-    options.budget = (core::peak_lower_bound(graph) + core::evaluate(graph, core::baseline_schedule(graph)).peak) / 2;
+    options.budget = (core::peak_lower_bound(graph) + baseline_peak(graph)) / 2;
     for (const char* assignment : {"partition=0", "partition=1", "partition=2", "retain=0", "highs=1", "threads=2"}) {
       CAPTURE(assignment);
       options.own.clear();
@@ -250,9 +241,8 @@ TEST_CASE("hiremate with small groups, many levels and any options", "[hiremate]
     tests::TrainingOptions kind{.forward = tests::any_graph(random, {.min_nodes = 8, .max_nodes = 35})};
     kind.without_backward = random.chance(15) ? 100 : random.chance(50) ? 0 : 30;
     const Graph graph = tests::training_graph(random, kind);
-    const std::int64_t once = core::evaluate(graph, core::baseline_schedule(graph)).peak;
     HirematOptions options;
-    if (!random.chance(10)) options.budget = random.between(core::peak_lower_bound(graph), once);
+    if (!random.chance(10)) options.budget = tests::any_budget(random, graph);
     options.most_top = static_cast<std::int32_t>(random.between(1, 6));
     options.most_lower = static_cast<std::int32_t>(random.between(2, 6));
     options.partition = static_cast<std::int32_t>(random.below(3));
@@ -286,7 +276,7 @@ TEST_CASE("hiremate of a chain whose nodes have no names", "[hiremate]") {
   const core::Graph graph = builder.build();
   HirematOptions options;
   options.limit.seconds = 2;
-  options.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak / 2;
+  options.budget = baseline_peak(graph) / 2;
   const Solution solution = hiremate(graph, options);
   CHECK(solution.status == Status::feasible);
   CHECK(solution.peak <= *options.budget);

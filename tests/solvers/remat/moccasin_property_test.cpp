@@ -161,14 +161,11 @@ Solution solve_and_check(const Graph& graph, const SolveOptions& options, std::o
 }
 
 std::int64_t some_budget(Random& random, const Graph& graph) {
-  const std::int64_t least = core::peak_lower_bound(graph);
-  const std::int64_t most = reference::peak(graph, core::baseline_schedule(graph));
-  return random.chance(20) ? least : random.between(least, most);
+  return random.chance(20) ? core::peak_lower_bound(graph) : tests::any_budget(random, graph);
 }
 
 Graph small_graph(Random& random, NodeId most) {
-  tests::RandomGraphOptions kind = tests::any_graph(random, {.min_nodes = 1, .max_nodes = most});
-  return tests::random_graph(random, kind);
+  return tests::random_graph(random, tests::any_graph(random, {.min_nodes = 1, .max_nodes = most}));
 }
 
 TEST_CASE("moccasin in stages: the cheapest of all such schedules, or that there is none", "[moccasin]") {
@@ -277,7 +274,7 @@ Graph training_chain() {
 TEST_CASE("moccasin: a chain whose forward nodes run more often the less memory there is", "[moccasin]") {
   if (no_engine()) return;
   const Graph graph = training_chain();
-  std::int64_t before = reference::peak(graph, core::baseline_schedule(graph));
+  std::int64_t before = tests::baseline_peak(graph);
   for (const std::int32_t c : {2, 3}) {
     const Solution solution = find_solver("moccasin").solve(graph, options_of(c, true, {}));
     CHECK(solution.status == Status::optimal);
@@ -298,18 +295,16 @@ TEST_CASE("moccasin keeps to limits, and gives the same for the same seed and wo
   if (no_engine()) return;
   Random random(5);
   const Graph graph = tests::random_graph(random, {.min_nodes = 40, .max_nodes = 40});
-  const std::int64_t baseline = core::evaluate(graph, core::baseline_schedule(graph)).peak;
-  SolveOptions options{.budget = core::peak_lower_bound(graph), .limit = {.seconds = 0}};
-  Solution solution = find_solver("moccasin").solve(graph, options);
-  CHECK(solution.timed_out);
-  CHECK(solution.peak == baseline);
-  options.limit = {};
-  std::atomic<bool> stop = true;
-  options.limit.stop = &stop;
-  CHECK(find_solver("moccasin").solve(graph, options).peak == baseline);
-  options.limit = {};
-  options.limit.work = 3'000'000;
-  solution = find_solver("moccasin").solve(graph, options);
+  SolveOptions options{.budget = core::peak_lower_bound(graph)};
+  const std::atomic<bool> stop = true;
+  for (const core::Limit& limit : {core::Limit{.seconds = 0}, core::Limit{.stop = &stop}}) {
+    options.limit = limit;
+    const Solution stopped = find_solver("moccasin").solve(graph, options);
+    CHECK(stopped.timed_out);
+    CHECK(stopped.peak == tests::baseline_peak(graph));
+  }
+  options.limit = {.work = 3'000'000};
+  const Solution solution = find_solver("moccasin").solve(graph, options);
   const Solution again = find_solver("moccasin").solve(graph, options);
   CHECK(again.schedule == solution.schedule);
   CHECK(again.work == solution.work);

@@ -14,6 +14,7 @@
 #include "cairn/solvers/remat/anneal/placement.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
@@ -72,7 +73,7 @@ TEST_CASE("a placement knows its conflicts after every stretch of moves, made an
     const Graph graph = core::align_sizes(random_graph(random, any_placed(random)), unit);
     const Schedule start = random.chance(50) ? core::baseline_schedule(graph)
                                              : core::run_pinned_once(graph, random_schedule(random, graph));
-    const std::int64_t high = core::evaluate(graph, core::baseline_schedule(graph)).peak;
+    const std::int64_t high = tests::baseline_peak(graph);
     const std::int64_t capacity = std::max(largest(graph), random.between(high / 2, 2 * high)) / unit * unit;
     const auto seed = static_cast<std::uint64_t>(random.below(1000));
     Placement placement(graph, capacity, seed);
@@ -138,8 +139,7 @@ TEST_CASE("schedules with addresses fit, are plans, and none is cheaper than the
     kind.max_nodes = 8;
     const Graph graph = random_graph(random, kind);
     const Schedule start = core::baseline_schedule(graph);
-    const std::int64_t low = core::peak_lower_bound(graph), high = core::evaluate(graph, start).peak;
-    const std::int64_t budget = random.between(low, high);
+    const std::int64_t budget = tests::any_budget(random, graph);
     const Solution exact = find_solver("exact-remat").solve(graph, {.budget = budget});
     const auto placed =
         search_placed(graph, {at_the_bottom(graph, start)}, {.budget = budget, .limit = {.work = 400'000}, .seed = 7})

@@ -70,12 +70,6 @@ auto key_of(std::int64_t peak, std::int64_t cost, std::int64_t budget) {
   return std::tuple(std::max<std::int64_t>(0, peak - budget), cost, peak);
 }
 
-/// Something between the least peak that could be and the baseline's.
-std::int64_t random_budget(Random& random, const Graph& graph) {
-  const std::int64_t most = core::evaluate(graph, core::baseline_schedule(graph)).peak;
-  return random.between(std::min(core::peak_lower_bound(graph), most), most);
-}
-
 TEST_CASE("what a population returns is valid, within the scope, and no worse than its starts") {
   const std::vector<Scope> scopes{kAnySchedule,         {OrderRule::input, 0}, {OrderRule::stages, 0},
                                   {OrderRule::free, 2}, {OrderRule::input, 2}, kWithoutRecomputation};
@@ -90,7 +84,7 @@ TEST_CASE("what a population returns is valid, within the scope, and no worse th
       const Schedule schedule = tests::random_schedule(random, graph);
       if (options.scope.contains(graph, schedule)) starts.push_back(schedule);
     }
-    const std::int64_t budget = random_budget(random, graph);
+    const std::int64_t budget = tests::any_budget(random, graph);
     const std::vector<Individual> best = evolved(graph, starts, budget, options);
     REQUIRE(best.size() == starts.size());
     for (const Individual& one : best) {
@@ -111,12 +105,9 @@ TEST_CASE("a population is the same on every backend, for any number of threads,
   Random random(312);
   for (std::uint64_t round = 0; round < 40; ++round) {
     INFO("round " << round);
-    tests::RandomGraphOptions shape = tests::any_graph(round);
-    shape.min_nodes = 8;
-    shape.max_nodes = 30;
-    const Graph graph = tests::random_graph(random, shape);
+    const Graph graph = tests::random_graph(random, tests::any_graph(round, {.min_nodes = 8, .max_nodes = 30}));
     const std::vector<Schedule> starts{core::baseline_schedule(graph), tests::random_schedule(random, graph)};
-    const std::int64_t budget = random_budget(random, graph);
+    const std::int64_t budget = tests::any_budget(random, graph);
     PopulationOptions options{.generations = 8, .candidates = 32, .seed = round, .threads = 1};
     const std::vector<Individual> once = evolved(graph, starts, budget, options);
     REQUIRE(same(evolved(graph, starts, budget, options), once));
@@ -139,7 +130,7 @@ TEST_CASE("a population finds most optima of small graphs") {
   int optima = 0, met = 0;
   for (std::uint64_t round = 0; round < 150; ++round) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 6, .max_nodes = 12});
-    SolveOptions exact{.budget = random_budget(random, graph)};
+    SolveOptions exact{.budget = tests::any_budget(random, graph)};
     const Solution solution = exact_remat(graph, exact);
     if (solution.status != Status::optimal) continue;
     ++optima;
@@ -171,11 +162,9 @@ TEST_CASE("what a population offers is the same under a work limit, whoever eval
   int tight = 0, fits = 0;
   for (std::uint64_t round = 0; round < 200; ++round) {
     INFO("round " << round);
-    tests::RandomGraphOptions shape = tests::any_graph(round);
-    shape.max_nodes = 20;
-    const Graph graph = tests::random_graph(random, shape);
+    const Graph graph = tests::random_graph(random, tests::any_graph(round, {.max_nodes = 20}));
     const std::vector<Scope> scopes{kAnySchedule, {OrderRule::input, 0}, {OrderRule::free, 2}};
-    SolveOptions options{.budget = random_budget(random, graph), .seed = round};
+    SolveOptions options{.budget = tests::any_budget(random, graph), .seed = round};
     options.scope = random.pick(scopes);
     options.limit.work = 400'000;
     const auto offered = [&](sim::Simulator* simulator) {

@@ -293,9 +293,8 @@ TEST_CASE("rotor on training graphs of any shape: valid, within the budget or no
     kind.min_nodes = 4;
     kind.max_nodes = random.chance(50) ? 8 : 24;
     const Graph graph = tests::random_graph(random, kind);
-    const std::int64_t baseline = core::evaluate(graph, core::baseline_schedule(graph)).peak;
     RotorOptions options;
-    if (random.chance(80)) options.budget = random.between(core::peak_lower_bound(graph), baseline);
+    if (random.chance(80)) options.budget = tests::any_budget(random, graph);
     options.slots = random.between(1, 100);
     options.blocks = random.between(2, 30);
     Solution solution;
@@ -369,7 +368,7 @@ TEST_CASE("models are chains of blocks, and rotor gets them within half of their
     CHECK(find_block_chain(graph, graph.node_count(), 200).blocks.size() >= expected.blocks);
     CHECK(find_block_chain(graph, std::max(16, graph.node_count() / 24), 200).blocks.size() >= expected.with_residents);
     CHECK(find_block_chain(graph, graph.node_count(), 7).blocks.size() <= 7);
-    SolveOptions half{.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak / 2};
+    SolveOptions half{.budget = tests::baseline_peak(graph) / 2};
     half.own["slots"] = 200;
     const Solution solution = find_solver("rotor").solve(graph, half);
     CHECK(solution.peak <= *half.budget);
@@ -381,7 +380,7 @@ TEST_CASE("rotor keeps to its limits, and auto does without it where there is no
   Random random(5);
   const ChainShape shape = random_chain_shape(30, 0x5555555555555555);
   const Graph graph = random_chain(random, shape);
-  SolveOptions options{.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak * 2 / 3};
+  SolveOptions options{.budget = tests::baseline_peak(graph) * 2 / 3};
   options.limit.work = 0;
   CHECK(core::reference::valid(graph, find_solver("rotor").solve(graph, options).schedule));
   options.limit.work = 100'000;

@@ -6,6 +6,7 @@
 #include "cairn/solvers/remat/anneal/search.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
@@ -71,14 +72,13 @@ TEST_CASE("searches of small graphs find the cheapest schedule, and the least pe
   tests::for_each_seed(150, [&](Random& random) {
     const Graph graph = random_graph(random, tests::any_graph(random, {.max_nodes = 8}));
     if (graph.value_count() > 14) return;
-    const std::int64_t high = core::evaluate(graph, core::baseline_schedule(graph)).peak;
     SolveOptions options{.seed = static_cast<std::uint64_t>(random.below(100))};
     const Solution lowest = searched(graph, options, 60'000);
     const std::int64_t least_peak = reference::least_peak(graph);
     REQUIRE(lowest.peak >= least_peak);
     ++peaks;
     least += lowest.peak == least_peak ? 1 : 0;
-    options.budget = random.between(least_peak, high);
+    options.budget = random.between(least_peak, tests::baseline_peak(graph));
     const Solution best = searched(graph, options, 60'000);
     const std::int64_t cost = reference::cost(graph, *reference::cheapest_within(graph, *options.budget));
     ++budgets;
@@ -102,7 +102,7 @@ TEST_CASE("a search keeps the scope and is never worse than where it starts") {
       if (!options.budget && random.chance(50)) options.max_cost = baseline.cost + random.between(0, baseline.cost);
       const Solution solution = searched(graph, options, 40'000);
       REQUIRE(scope.contains(graph, solution.schedule));
-      REQUIRE(reference::valid(graph, solution.schedule));
+      tests::require_measured(graph, solution);
       REQUIRE(solution.peak <= baseline.peak);
       if (options.budget && baseline.peak <= *options.budget) REQUIRE(solution.cost <= baseline.cost);
       if (options.max_cost) REQUIRE(solution.cost <= *options.max_cost);
@@ -114,8 +114,7 @@ TEST_CASE("one seed and work limit give one schedule: searches, and auto") {
   tests::for_each_seed(6, [&](Random& random) {
     const Graph graph = random_graph(random, {.min_nodes = 70, .max_nodes = 90});
     SolveOptions options{.seed = static_cast<std::uint64_t>(random.below(100))};
-    const std::int64_t high = core::evaluate(graph, core::baseline_schedule(graph)).peak;
-    options.budget = (3 * core::peak_lower_bound(graph) + high) / 4;
+    options.budget = (3 * core::peak_lower_bound(graph) + tests::baseline_peak(graph)) / 4;
     const Solution first = searched(graph, options, 300'000);
     REQUIRE(searched(graph, options, 300'000).schedule.steps == first.schedule.steps);
     options.limit.work = 2'000'000;
@@ -128,8 +127,7 @@ TEST_CASE("auto starts from the schedule that it is given") {
   tests::for_each_seed(20, [&](Random& random) {
     const Graph graph = random_graph(random, {.min_nodes = 20, .max_nodes = 40});
     SolveOptions options{.limit = {.work = 300'000}};
-    const std::int64_t high = core::evaluate(graph, core::baseline_schedule(graph)).peak;
-    options.budget = (core::peak_lower_bound(graph) + high) / 2;
+    options.budget = (core::peak_lower_bound(graph) + tests::baseline_peak(graph)) / 2;
     const Solution better = find_solver("auto").solve(graph, options);
     if (better.peak > *options.budget) return;
     options.start = &better.schedule;

@@ -13,6 +13,7 @@
 #include "cairn/solvers/remat/kumar/tw_program.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
+#include "cairn/tests/solvers/measured.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/random_graph.h"
 
@@ -119,7 +120,7 @@ TEST_CASE("recursion by bytes keeps to them, or to the least peak that the progr
     TwProgram program(graph, separators);
     core::Stopwatch watch{core::Limit()};
     const std::int64_t least = program.least_peak(watch);
-    const std::int64_t baseline = core::reference::peak(graph, core::baseline_schedule(graph));
+    const std::int64_t baseline = tests::baseline_peak(graph);
     for (const std::int64_t bytes : {std::int64_t{0}, least, (least + baseline) / 2, baseline}) {
       const core::Schedule schedule{program.steps_within(bytes, 1 << 20, watch).value()};
       REQUIRE(core::reference::valid(graph, schedule));
@@ -253,7 +254,7 @@ TEST_CASE("Theorem 5: on training chains the peak grows with the logarithm of th
     // (M_in + (w + 1) M_max) a level of the recursion, whose depth is at most log2(bags) + 1.
     const double levels = std::ceil(std::log2(2.0 * n)) + 1;
     CHECK(static_cast<double>(solution.peak) <= (2.0 + width + 1.0) * levels);
-    CHECK(core::evaluate(graph, core::baseline_schedule(graph)).peak >= n);
+    CHECK(tests::baseline_peak(graph) >= n);
   }
 }
 
@@ -263,8 +264,7 @@ TEST_CASE("keeping what fits never makes a schedule dearer") {
   for (int i = 0; i < 200; ++i) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 10, .max_nodes = 40});
     TwRematOptions options;
-    const std::int64_t baseline = core::evaluate(graph, core::baseline_schedule(graph)).peak;
-    options.budget = (baseline + core::peak_lower_bound(graph)) / 2;
+    options.budget = (tests::baseline_peak(graph) + core::peak_lower_bound(graph)) / 2;
     const Solution kept = tw_remat(graph, options);
     options.retain = false;
     const Solution plain = tw_remat(graph, options);
