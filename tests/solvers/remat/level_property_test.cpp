@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/profile.h"
@@ -35,7 +36,7 @@ struct Tally {
   int pairs = 0, infeasible = 0, again = 0, equal = 0, dearer = 0, missed = 0;
 };
 
-void check_level(Random& random, const Case& level, int budgets, Tally& tally) {
+void check_level(Random& random, const Case& level, Tally& tally) {
   CAPTURE(show(level));
   const Measures all = all_choices(level);
   REQUIRE_FALSE(all.empty());
@@ -50,7 +51,7 @@ void check_level(Random& random, const Case& level, int budgets, Tally& tally) {
     REQUIRE(needs_of(level.graph, level.whole, again).between == 0);
     REQUIRE(again.forward == for_others(level.graph, level.whole));
   }
-  for (int k = 0; k < budgets; ++k) {
+  for (int k = 0; k < 2; ++k) {
     const LevelBudget budget = some_budget(random, level, all);
     CAPTURE(budget.peak, budget.between.value_or(-1));
     std::string best;
@@ -80,15 +81,34 @@ void check_level(Random& random, const Case& level, int budgets, Tally& tally) {
   }
 }
 
+/// What comes of so many random levels, two budgets each.
+Tally tally_of(std::uint64_t seeds, bool inner, bool single, std::int64_t most_choices) {
+  Tally tally;
+  tests::for_each_seed(
+      seeds, [&](Random& random) { check_level(random, random_case(random, inner, single, most_choices), tally); });
+  return tally;
+}
+
 TEST_CASE("H-ILP over single nodes: the cheapest schedule of its class", "[level]") {
   if (no_engine()) return;
-  Tally tally;
-  tests::for_each_seed(800, [&](Random& random) {
-    const Case level = random_case(random, false, true, 20000);
-    check_level(random, level, 2, tally);
-  });
+  const Tally tally = tally_of(800, false, true, 20000);
   CHECK(tally.infeasible > 20);
   CHECK(tally.again > 10);
+}
+
+/// The whole of a graph, each layer of which is one node forward and at most one backward. Nothing where such a forward
+/// node has no reader: it would have to run some time, at the latest before its backward node.
+std::optional<Case> layers_as_parts(Graph graph) {
+  Case level{.graph = std::move(graph)};
+  const std::vector<Layer> layers = layers_of(level.graph);
+  std::vector<const Layer*> all;
+  for (const Layer& layer : layers) {
+    if (!layer.backward.empty() && level.graph.successors(layer.forward[0]).empty()) return std::nullopt;
+    level.problem.parts.push_back({layer, {{layer.forward, layer.backward}}});
+    all.push_back(&layer);
+  }
+  level.whole = join(all);
+  return level;
 }
 
 TEST_CASE("H-ILP over more single nodes: the cheapest schedule of its class, by dynamic programming", "[level]") {
@@ -99,17 +119,9 @@ TEST_CASE("H-ILP over more single nodes: the cheapest schedule of its class, by 
         .forward = tests::any_graph(random, {.min_nodes = 4, .max_nodes = 6, .in_place = false, .keep = false})};
     kind.without_backward = random.chance(70) ? 0 : random.chance(50) ? 30 : 100;
     kind.two_backward = 0;
-    Case level{.graph = tests::training_graph(random, kind)};
-    if (level.graph.value_count() > 13) return;
-    const std::vector<Layer> layers = layers_of(level.graph);
-    std::vector<const Layer*> all;
-    for (const Layer& layer : layers) {
-      // One that nobody reads would have to run some time, at the latest before its backward node.
-      if (!layer.backward.empty() && level.graph.successors(layer.forward[0]).empty()) return;
-      level.problem.parts.push_back({layer, {{layer.forward, layer.backward}}});
-      all.push_back(&layer);
-    }
-    level.whole = join(all);
+    const std::optional<Case> made = layers_as_parts(tests::training_graph(random, kind));
+    if (!made || made->graph.value_count() > 13) return;
+    const Case& level = *made;
     CAPTURE(show(level));
     const Level solver(level.graph, level.problem);
     const OptionNeeds once = *measure(level, solver.cheapest(), false);
@@ -138,37 +150,19 @@ TEST_CASE("H-ILP over more single nodes: the cheapest schedule of its class, by 
 
 TEST_CASE("H-ILP over single nodes of an inner level: the cheapest of its class, between as asked for", "[level]") {
   if (no_engine()) return;
-  Tally tally;
-  tests::for_each_seed(600, [&](Random& random) {
-    const Case level = random_case(random, true, true, 10000);
-    check_level(random, level, 2, tally);
-  });
+  const Tally tally = tally_of(600, true, true, 10000);
   CHECK(tally.infeasible > 20);
   CHECK(tally.again > 5);
 }
 
 TEST_CASE("H-ILP over parts of several nodes and options: never below the cheapest of its class", "[level]") {
   if (no_engine()) return;
-  Tally tally;
-  tests::for_each_seed(300, [&](Random& random) {
-    const Case level = random_case(random, false, false, 8000);
-    check_level(random, level, 2, tally);
-  });
-  CAPTURE(tally.pairs, tally.infeasible, tally.missed, tally.equal, tally.dearer, tally.again);
-  CHECK(tally.missed < tally.pairs / 10);
-  CHECK(tally.dearer < tally.equal / 5);
-}
-
-TEST_CASE("H-ILP over parts of several nodes of an inner level: never below the cheapest of its class", "[level]") {
-  if (no_engine()) return;
-  Tally tally;
-  tests::for_each_seed(300, [&](Random& random) {
-    const Case level = random_case(random, true, false, 5000);
-    check_level(random, level, 2, tally);
-  });
-  CAPTURE(tally.pairs, tally.infeasible, tally.missed, tally.equal, tally.dearer, tally.again);
-  CHECK(tally.missed < tally.pairs / 10);
-  CHECK(tally.dearer < tally.equal / 5);
+  for (const bool inner : {false, true}) {
+    const Tally tally = tally_of(300, inner, false, inner ? 5000 : 8000);
+    CAPTURE(inner, tally.pairs, tally.infeasible, tally.missed, tally.equal, tally.dearer, tally.again);
+    CHECK(tally.missed < tally.pairs / 10);
+    CHECK(tally.dearer < tally.equal / 5);
+  }
 }
 
 TEST_CASE("H-ILP with sizes near the limit, whose differences are single bytes", "[level]") {
@@ -184,15 +178,9 @@ TEST_CASE("H-ILP with sizes near the limit, whose differences are single bytes",
       node.size = (std::int64_t{1} << shift) + random.below(3);
       node.cost = random.between(1, 9);
     }
-    Case level{.graph = tests::build_graph(nodes)};
-    std::vector<const Layer*> all;
-    const std::vector<Layer> layers = layers_of(level.graph);
-    for (const Layer& layer : layers) {
-      if (level.graph.successors(layer.forward[0]).empty()) return;
-      level.problem.parts.push_back({layer, {{layer.forward, layer.backward}}});
-      all.push_back(&layer);
-    }
-    level.whole = join(all);
+    const std::optional<Case> made = layers_as_parts(tests::build_graph(nodes));
+    if (!made) return;
+    const Case& level = *made;
     CAPTURE(show(level), shift);
     const Level solver(level.graph, level.problem);
     const std::int64_t once = measure(level, solver.cheapest(), false)->peak;
