@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -195,74 +197,6 @@ TEST_CASE("a schedule's plan is what its aligned graph needs") {
   });
 }
 
-/// One way to spoil a plan; nothing where this plan offers no place for it.
-using Corruption = std::optional<Plan> (*)(Random&, const Graph&, const Schedule&, Plan);
-
-std::optional<std::size_t> pick_buffer(Random& random, const Plan& plan) {
-  if (plan.buffers.empty()) return std::nullopt;
-  return random.place(plan.buffers);
-}
-
-std::optional<Plan> drop_buffer(Random& random, const Graph&, const Schedule&, Plan plan) {
-  const auto i = pick_buffer(random, plan);
-  if (!i) return std::nullopt;
-  plan.buffers.erase(plan.buffers.begin() + static_cast<std::ptrdiff_t>(*i));
-  return plan;
-}
-
-std::optional<Plan> add_buffer(Random&, const Graph&, const Schedule& schedule, Plan plan) {
-  plan.buffers.push_back({.node = schedule.steps.back(), .first = 0, .last = 0, .size = 256, .offset = plan.bytes});
-  plan.bytes += 256;
-  return plan;
-}
-
-std::optional<Plan> shrink_buffer(Random& random, const Graph& graph, const Schedule&, Plan plan) {
-  const auto i = pick_buffer(random, plan);
-  if (!i) return std::nullopt;
-  Buffer& buffer = plan.buffers[*i];
-  const std::int64_t needed = buffer.scratch ? graph.scratch(buffer.node) : graph.size(buffer.node);
-  buffer.size = needed - random.between(1, needed);
-  return plan;
-}
-
-std::optional<Plan> move_first(Random& random, const Graph&, const Schedule&, Plan plan) {
-  const auto i = pick_buffer(random, plan);
-  if (!i) return std::nullopt;
-  plan.buffers[*i].first += random.chance(50) ? 1 : -1;
-  return plan;
-}
-
-std::optional<Plan> move_last(Random& random, const Graph&, const Schedule&, Plan plan) {
-  const auto i = pick_buffer(random, plan);
-  if (!i) return std::nullopt;
-  plan.buffers[*i].last += random.chance(50) ? 1 : -1;
-  return plan;
-}
-
-std::optional<Plan> rename_buffer(Random& random, const Graph& graph, const Schedule&, Plan plan) {
-  const auto i = pick_buffer(random, plan);
-  if (!i) return std::nullopt;
-  NodeId& node = plan.buffers[*i].node;
-  node = random.chance(30) ? random.pick(std::vector<NodeId>{kNoNode, graph.node_count(), 2147483647})
-                           : (node + 1) % graph.node_count();
-  return plan;
-}
-
-std::optional<Plan> leave_the_arena(Random& random, const Graph&, const Schedule&, Plan plan) {
-  const auto i = pick_buffer(random, plan);
-  if (!i) return std::nullopt;
-  plan.buffers[*i].offset = random.chance(50) ? -plan.alignment : plan.bytes;
-  return plan;
-}
-
-std::optional<Plan> misalign(Random& random, const Graph&, const Schedule&, Plan plan) {
-  const auto i = pick_buffer(random, plan);
-  if (!i || plan.alignment == 1) return std::nullopt;
-  plan.buffers[*i].offset += random.between(1, plan.alignment - 1);
-  plan.bytes += plan.alignment;
-  return plan;
-}
-
 /// Two buffers that are live together and share nothing, as (place, place).
 std::optional<std::pair<std::size_t, std::size_t>> pick_neighbours(const Plan& plan) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -275,93 +209,137 @@ std::optional<std::pair<std::size_t, std::size_t>> pick_neighbours(const Plan& p
   return std::nullopt;
 }
 
-std::optional<Plan> overlap(Random&, const Graph&, const Schedule&, Plan plan) {
-  const auto pair = pick_neighbours(plan);
-  if (!pair) return std::nullopt;
-  plan.buffers[pair->first].offset = plan.buffers[pair->second].offset;
-  plan.bytes += plan.buffers[pair->first].size;
-  return plan;
+/// One way to spoil a plan. False, and the plan as it was, where it offers no place for it.
+struct Corruption {
+  const char* name;
+  std::function<bool(Random&, const Graph&, const Schedule&, Plan&)> corrupt;
+};
+
+/// Spoils one of the buffers: change(random, graph, plan, buffer).
+template <class Change>
+Corruption of_a_buffer(const char* name, const Change& change) {
+  return {name, [change](Random& random, const Graph& graph, const Schedule&, Plan& plan) {
+            if (plan.buffers.empty()) return false;
+            change(random, graph, plan, random.pick(plan.buffers));
+            return true;
+          }};
 }
 
-/// As if the first overwrote the second in place, which it may not.
-std::optional<Plan> forge_alias(Random&, const Graph&, const Schedule&, Plan plan) {
-  const auto pair = pick_neighbours(plan);
-  if (!pair) return std::nullopt;
-  Buffer& forged = plan.buffers[pair->first];
-  forged.offset = plan.buffers[pair->second].offset;
-  forged.alias_of = plan.buffers[pair->second].node;
-  plan.bytes += forged.size;
-  return plan;
+/// Spoils the first of two neighbours: change(buffer, neighbour).
+template <class Change>
+Corruption of_neighbours(const char* name, const Change& change) {
+  return {name, [change](Random&, const Graph&, const Schedule&, Plan& plan) {
+            const auto pair = pick_neighbours(plan);
+            if (!pair) return false;
+            change(plan.buffers[pair->first], plan.buffers[pair->second]);
+            plan.bytes += plan.buffers[pair->first].size;
+            return true;
+          }};
 }
 
-std::optional<Plan> forget_alias(Random&, const Graph&, const Schedule&, Plan plan) {
+bool forget_alias(Random&, const Graph&, const Schedule&, Plan& plan) {
   for (Buffer& buffer : plan.buffers) {
     if (buffer.alias_of == kNoNode) continue;
     buffer.alias_of = kNoNode;
-    return plan;
+    return true;
   }
-  return std::nullopt;
+  return false;
 }
 
 /// A buffer moved within the storage that it takes over: its kernel would overwrite what it has still to read.
-std::optional<Plan> shift_alias(Random&, const Graph&, const Schedule&, Plan plan) {
+bool shift_alias(Random&, const Graph&, const Schedule&, Plan& plan) {
   for (Buffer& output : plan.buffers) {
     for (const Buffer& input : plan.buffers) {
       if (!in_place_pair(output, input) || input.size <= plan.alignment) continue;
       output.offset += plan.alignment;
       plan.bytes += plan.alignment;
-      return plan;
+      return true;
     }
   }
-  return std::nullopt;
+  return false;
 }
 
-std::optional<Plan> duplicate_buffer(Random& random, const Graph&, const Schedule&, Plan plan) {
-  const auto i = pick_buffer(random, plan);
-  if (!i) return std::nullopt;
-  plan.buffers.push_back(plan.buffers[*i]);
-  plan.buffers.back().offset = plan.bytes;
-  plan.bytes += plan.buffers.back().size;
-  return plan;
+std::vector<Corruption> corruptions() {
+  return {
+      of_a_buffer("drop",
+                  [](Random&, const Graph&, Plan& plan, Buffer& buffer) {
+                    plan.buffers.erase(plan.buffers.begin() + (&buffer - plan.buffers.data()));
+                  }),
+      {"add",
+       [](Random&, const Graph&, const Schedule& schedule, Plan& plan) {
+         plan.buffers.push_back(
+             {.node = schedule.steps.back(), .first = 0, .last = 0, .size = 256, .offset = plan.bytes});
+         plan.bytes += 256;
+         return true;
+       }},
+      of_a_buffer("shrink",
+                  [](Random& random, const Graph& graph, Plan&, Buffer& buffer) {
+                    const std::int64_t needed = buffer.scratch ? graph.scratch(buffer.node) : graph.size(buffer.node);
+                    buffer.size = needed - random.between(1, needed);
+                  }),
+      of_a_buffer("move_first", [](Random& random, const Graph&, Plan&,
+                                   Buffer& buffer) { buffer.first += random.chance(50) ? 1 : -1; }),
+      of_a_buffer("move_last", [](Random& random, const Graph&, Plan&,
+                                  Buffer& buffer) { buffer.last += random.chance(50) ? 1 : -1; }),
+      of_a_buffer("rename",
+                  [](Random& random, const Graph& graph, Plan&, Buffer& buffer) {
+                    buffer.node = random.chance(30)
+                                      ? random.pick(std::vector<NodeId>{kNoNode, graph.node_count(), 2147483647})
+                                      : (buffer.node + 1) % graph.node_count();
+                  }),
+      {"misalign",
+       [](Random& random, const Graph&, const Schedule&, Plan& plan) {
+         if (plan.buffers.empty()) return false;
+         Buffer& buffer = random.pick(plan.buffers);
+         if (plan.alignment == 1) return false;
+         buffer.offset += random.between(1, plan.alignment - 1);
+         plan.bytes += plan.alignment;
+         return true;
+       }},
+      of_a_buffer("leave_the_arena",
+                  [](Random& random, const Graph&, Plan& plan, Buffer& buffer) {
+                    buffer.offset = random.chance(50) ? -plan.alignment : plan.bytes;
+                  }),
+      of_neighbours("overlap", [](Buffer& buffer, const Buffer& other) { buffer.offset = other.offset; }),
+      // As if the first overwrote the second in place, which it may not.
+      of_neighbours("forge_alias",
+                    [](Buffer& buffer, const Buffer& other) {
+                      buffer.offset = other.offset;
+                      buffer.alias_of = other.node;
+                    }),
+      {"forget_alias", forget_alias},
+      {"shift_alias", shift_alias},
+      of_a_buffer("duplicate",
+                  [](Random&, const Graph&, Plan& plan, const Buffer& buffer) {
+                    plan.buffers.push_back(Buffer(buffer));
+                    plan.buffers.back().offset = plan.bytes;
+                    plan.bytes += plan.buffers.back().size;
+                  }),
+  };
 }
 
 TEST_CASE("spoiled plans are found out") {
-  struct Way {
-    const char* name;
-    Corruption corrupt;
-  };
-  const std::vector<Way> ways{{"drop_buffer", drop_buffer},
-                              {"add_buffer", add_buffer},
-                              {"shrink_buffer", shrink_buffer},
-                              {"move_first", move_first},
-                              {"move_last", move_last},
-                              {"rename_buffer", rename_buffer},
-                              {"misalign", misalign},
-                              {"leave_the_arena", leave_the_arena},
-                              {"overlap", overlap},
-                              {"forge_alias", forge_alias},
-                              {"forget_alias", forget_alias},
-                              {"shift_alias", shift_alias},
-                              {"duplicate_buffer", duplicate_buffer}};
-  std::vector<int> tried(ways.size(), 0);
+  const std::vector<Corruption> ways = corruptions();
+  std::map<std::string, int> tried;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     Random random(seed);
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
     const Plan plan = plan_memory(graph, schedule, {.alignment = kSettings[seed % 3].alignment, .limit = {.work = 0}});
-    for (std::size_t i = 0; i < ways.size(); ++i) {
-      CAPTURE(seed, ways[i].name);
-      const std::optional<Plan> spoiled = ways[i].corrupt(random, graph, schedule, plan);
-      if (!spoiled) continue;
-      const std::string message = check_plan(graph, schedule, *spoiled);
+    for (const auto& [name, corrupt] : ways) {
+      CAPTURE(seed, name);
+      Plan spoiled = plan;
+      if (!corrupt(random, graph, schedule, spoiled)) continue;
+      const std::string message = check_plan(graph, schedule, spoiled);
       REQUIRE_FALSE(message.empty());
       REQUIRE(message.find('\n') == std::string::npos);
-      ++tried[i];
+      ++tried[name];
     }
   }
-  for (std::size_t i = 0; i < ways.size(); ++i) {
-    CAPTURE(ways[i].name);
-    CHECK(tried[i] > 300);
+  CHECK(tried.size() == ways.size());
+  for (const auto& [name, count] : tried) {
+    CAPTURE(name);
+    CHECK(count > 300);
   }
 }
 
