@@ -59,9 +59,7 @@ void check_defect(const Graph& graph, Evaluator& evaluator, const Schedule& sche
 }
 
 TEST_CASE("the evaluator agrees with the definitions") {
-  for (std::uint64_t seed = 0; seed < 40000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(40000, [](Random& random, std::uint64_t seed) {
     const Graph graph = random_graph(random, tests::any_graph(seed));
     // One evaluator for schedules of changing length, an invalid one among them: nothing may be left over.
     Evaluator evaluator(graph);
@@ -71,7 +69,7 @@ TEST_CASE("the evaluator agrees with the definitions") {
     check_against_reference(graph, evaluator, random_schedule(random, graph));
     if (seed % 16 == 0) check_against_reference(graph, evaluator, first);
     REQUIRE(evaluate(graph, first).peak == reference::peak(graph, first));
-  }
+  });
 }
 
 TEST_CASE("the evaluator names what is wrong with a schedule") {
@@ -106,15 +104,13 @@ TEST_CASE("sums near 2^62 bytes are exact") {
 }
 
 TEST_CASE("the lower bound is the definition's, and no schedule beats it") {
-  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(10000, [](Random& random, std::uint64_t seed) {
     const Graph graph = random_graph(random, {.max_nodes = 9});
     const std::int64_t bound = peak_lower_bound(graph);
     REQUIRE(bound == reference::peak_lower_bound(graph));
     REQUIRE(bound <= evaluate(graph, random_schedule(random, graph)).peak);
     if (seed % 8 == 0) REQUIRE(bound <= reference::least_peak_without_recomputation(graph));
-  }
+  });
 }
 
 }  // namespace

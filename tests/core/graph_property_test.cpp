@@ -130,9 +130,7 @@ TEST_CASE("an order that is given is the input order") {
 }
 
 TEST_CASE("a graph with other numbers is what the builder makes of them, and shares the rest") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(1000, [](Random& random) {
     const Graph graph = tests::random_graph(random);
     GraphBuilder builder(graph);
     std::vector<std::int64_t> scratch, cost;
@@ -151,14 +149,14 @@ TEST_CASE("a graph with other numbers is what the builder makes of them, and sha
       REQUIRE(&changed.name(v) == &graph.name(v));
       REQUIRE(changed.op(v) == graph.op(v));
     }
-    if (graph.node_count() == 0) continue;
+    if (graph.node_count() == 0) return;
     cost.back() = -1;
     REQUIRE_THROWS_AS(graph.with_costs(cost), InputError);
     scratch.back() = -graph.size(graph.node_count() - 1) - 1;
     REQUIRE_THROWS_AS(graph.with_scratch(scratch), InputError);
     scratch.back() = std::int64_t{1} << 62;
     if (graph.size(graph.node_count() - 1) > 0) REQUIRE_THROWS_AS(graph.with_scratch(scratch), InputError);
-  }
+  });
 }
 
 TEST_CASE("aligned sizes") {
@@ -289,15 +287,13 @@ std::set<NodeId> reached_from(const std::vector<Node>& nodes, NodeId from) {
 
 TEST_CASE("every random cycle is found, and the nodes that are named lie on one") {
   int cycles = 0;
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(1000, [&](Random& random) {
     std::vector<Node> nodes = random_nodes(random, {.scratch = false, .in_place = false});
     // Names of which none lies inside another.
     for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = fmt::format("<{}>", i);
     const auto from = static_cast<NodeId>(random.below(static_cast<std::int64_t>(nodes.size())));
     const std::set<NodeId> reached = reached_from(nodes, from);
-    if (reached.size() < 2) continue;
+    if (reached.size() < 2) return;
     std::vector<NodeId> targets(reached.begin(), reached.end());
     targets.erase(std::find(targets.begin(), targets.end(), from));
     const NodeId to = random.pick(targets);
@@ -313,7 +309,7 @@ TEST_CASE("every random cycle is found, and the nodes that are named lie on one"
       if (message.find(nodes[static_cast<std::size_t>(v)].name) != std::string::npos) REQUIRE(on_cycle.count(v) == 1);
     }
     ++cycles;
-  }
+  });
   CHECK(cycles > 500);
 }
 

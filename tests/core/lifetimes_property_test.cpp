@@ -7,6 +7,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/schedules.h"
 #include "cairn/tests/support/seeds.h"
 
 namespace cairn::core::lifetimes_property_test {
@@ -15,21 +16,16 @@ namespace {
 using tests::Random;
 using tests::random_graph;
 using tests::random_invalid_schedule;
-using tests::random_schedule;
 
 TEST_CASE("lifetimes and recomputed steps agree with the definitions") {
-  tests::for_each_seed(10000, [&](Random& random) {
-    const Graph graph = random_graph(random, tests::any_graph(random));
-    const Schedule schedule = random_schedule(random, graph);
+  tests::for_each_schedule(10000, [&](Random&, const Graph& graph, const Schedule& schedule) {
     REQUIRE(lifetimes(graph, schedule) == reference::lifetimes(graph, schedule));
     REQUIRE(recomputed_steps(graph, schedule) == reference::recomputed(schedule));
   });
 }
 
 TEST_CASE("the profile is the sum of the lifetimes") {
-  tests::for_each_seed(2000, [&](Random& random) {
-    const Graph graph = random_graph(random, tests::any_graph(random));
-    const Schedule schedule = random_schedule(random, graph);
+  tests::for_each_schedule(2000, [&](Random&, const Graph& graph, const Schedule& schedule) {
     const std::vector<std::int64_t> profile = Evaluator(graph).profile(schedule.steps);
     for (std::int64_t i = 0; i < schedule.length(); ++i) {
       std::int64_t during = graph.scratch(schedule.steps[static_cast<std::size_t>(i)]), after = 0;
@@ -45,9 +41,7 @@ TEST_CASE("the profile is the sum of the lifetimes") {
 
 TEST_CASE("dropping unread occurrences agrees with the definition") {
   std::int64_t dropped_steps = 0;
-  tests::for_each_seed(10000, [&](Random& random) {
-    const Graph graph = random_graph(random, tests::any_graph(random));
-    const Schedule schedule = random_schedule(random, graph);
+  tests::for_each_schedule(10000, [&](Random&, const Graph& graph, const Schedule& schedule) {
     const Schedule dropped = drop_unread(graph, schedule);
     REQUIRE(dropped == reference::drop_unread(graph, schedule));
     REQUIRE(reference::valid(graph, dropped));

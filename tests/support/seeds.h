@@ -2,13 +2,15 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <type_traits>
 
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
 namespace cairn::tests {
 
-/// Calls body(random) for that many seeds; a failure shows the seed. CAIRN_SEEDS=FIRST:COUNT selects other seeds.
+/// Calls body(random), or body(random, seed), for that many seeds; a failure shows the seed. CAIRN_SEEDS=FIRST:COUNT
+/// selects other seeds.
 template <class Body>
 void for_each_seed(std::uint64_t seeds, const Body& body) {
   std::uint64_t first = 0;
@@ -22,7 +24,11 @@ void for_each_seed(std::uint64_t seeds, const Body& body) {
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     CAPTURE(seed);
     Random random(seed);
-    body(random);
+    if constexpr (std::is_invocable_v<const Body&, Random&, std::uint64_t>) {
+      body(random, seed);
+    } else {
+      body(random);
+    }
   }
 }
 

@@ -512,9 +512,7 @@ TEST_CASE("an irreducible conflict does not fit, and fits without any one of its
 }
 
 TEST_CASE("hints cost neither height nor truth") {
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
-    INFO("seed " << seed);
-    tests::Random random(seed);
+  tests::for_each_seed(3000, [](Random& random) {
     const std::int64_t unit = random.between(2, 8);
     PlanProblem problem;
     for (std::int64_t b = random.between(3, 12); b > 0; --b) {
@@ -533,7 +531,7 @@ TEST_CASE("hints cost neither height nor truth") {
     REQUIRE((with.status != Status::optimal || with.plan.bytes == without.plan.bytes));
     options.capacity = without.plan.bytes;
     REQUIRE(find_plan(problem, options).status != Status::infeasible);
-  }
+  });
 }
 
 TEST_CASE("small problems of known height are planned at that height") {

@@ -6,6 +6,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/seeds.h"
 
 namespace cairn::solvers::plan_order_test {
 namespace {
@@ -17,9 +18,7 @@ std::vector<core::NodeId> sorted(std::vector<core::NodeId> steps) {
 
 TEST_CASE("another order of the same steps may have a plan that fits, and is no dearer") {
   int better = 0;
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
-    INFO("seed " << seed);
-    tests::Random random(seed);
+  tests::for_each_seed(600, [&](tests::Random& random) {
     const core::Graph graph =
         tests::random_graph(random, {.min_nodes = 20, .max_nodes = 60, .several_outputs = random.chance(50)});
     const core::Schedule schedule = tests::random_schedule(random, graph);
@@ -42,7 +41,7 @@ TEST_CASE("another order of the same steps may have a plan that fits, and is no 
     } else if (as_it_is.status == Status::optimal && as_it_is.plan.bytes == as_it_is.plan.lower_bound) {
       REQUIRE(found.schedule.steps == schedule.steps);  // nothing to gain, nothing changed
     }
-  }
+  });
   CHECK(better > 0);
 }
 

@@ -132,10 +132,9 @@ constexpr std::array<Setting, 6> kSettings{{{1, 0}, {8, 0}, {256, 0}, {1, 3}, {8
 
 TEST_CASE("plans hold every buffer for its lifetime, apart from all others") {
   std::int64_t in_place = 0;
-  for (std::uint64_t seed = 0; seed < 12000; ++seed) {
+  tests::for_each_seed(12000, [&](Random& random, std::uint64_t seed) {
     const Setting setting = kSettings[seed % kSettings.size()];
-    CAPTURE(seed, setting.alignment, setting.guard_bytes);
-    Random random(seed);
+    CAPTURE(setting.alignment, setting.guard_bytes);
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
     const Plan plan = plan_memory(graph, schedule,
@@ -152,7 +151,7 @@ TEST_CASE("plans hold every buffer for its lifetime, apart from all others") {
     REQUIRE(check_plan(graph, schedule, plan) == "");
     REQUIRE(check_overlaps(plan) == "");
     for (const Buffer& buffer : plan.buffers) in_place += buffer.alias_of != kNoNode;
-  }
+  });
   CHECK(in_place > 5000);
 }
 
@@ -321,13 +320,12 @@ std::vector<Corruption> corruptions() {
 TEST_CASE("spoiled plans are found out") {
   const std::vector<Corruption> ways = corruptions();
   std::map<std::string, int> tried;
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
-    Random random(seed);
+  tests::for_each_seed(3000, [&](Random& random, std::uint64_t seed) {
     const Graph graph = random_graph(random);
     const Schedule schedule = random_schedule(random, graph);
     const Plan plan = plan_memory(graph, schedule, {.alignment = kSettings[seed % 3].alignment, .limit = {.work = 0}});
     for (const auto& [name, corrupt] : ways) {
-      CAPTURE(seed, name);
+      CAPTURE(name);
       Plan spoiled = plan;
       if (!corrupt(random, graph, schedule, spoiled)) continue;
       const std::string message = check_plan(graph, schedule, spoiled);
@@ -335,7 +333,7 @@ TEST_CASE("spoiled plans are found out") {
       REQUIRE(message.find('\n') == std::string::npos);
       ++tried[name];
     }
-  }
+  });
   CHECK(tried.size() == ways.size());
   for (const auto& [name, count] : tried) {
     CAPTURE(name);
@@ -381,9 +379,7 @@ std::vector<BufferSpec> random_specs(Random& random) {
 
 TEST_CASE("free-standing buffers are placed apart, in the order given") {
   std::int64_t at_the_bound = 0;
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-    CAPTURE(seed);
-    Random random(seed);
+  tests::for_each_seed(2000, [&](Random& random, std::uint64_t seed) {
     const std::vector<BufferSpec> specs = random_specs(random);
     const std::int64_t alignment = kSettings[seed % 3].alignment;
     const Plan plan = plan_buffers(specs, {.alignment = alignment});
@@ -416,7 +412,7 @@ TEST_CASE("free-standing buffers are placed apart, in the order given") {
       spoiled.bytes += spoiled.buffers[pair->first].size;
       REQUIRE_FALSE(check_overlaps(spoiled).empty());
     }
-  }
+  });
   CHECK(at_the_bound > 1000);
 }
 
