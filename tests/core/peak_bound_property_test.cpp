@@ -37,6 +37,7 @@ TEST_CASE("the parts of the lower bound are in memory together, and they and the
     const Graph graph = random_graph(random, shape);
     const PeakBound bound = explain_peak_lower_bound(graph);
     REQUIRE(bound.bytes == reference::peak_lower_bound(graph));
+    REQUIRE(bound.bytes == peak_lower_bound(graph));
     std::int64_t sum = 0;
     for (const PeakBound::Part& part : bound.parts) {
       sum += part.bytes;
@@ -66,6 +67,9 @@ TEST_CASE("the parts of the lower bound are in memory together, and they and the
     taken_over += text.find(", less ") != std::string::npos ? 1 : 0;
     several_outputs += text.find(" outputs (") != std::string::npos ? 1 : 0;
     left_unnamed += text.find(" more (") != std::string::npos ? 1 : 0;
+    // No schedule beats it.
+    REQUIRE(bound.bytes <= evaluate(graph, tests::random_schedule(random, graph)).peak);
+    if (graph.node_count() <= 9) REQUIRE(bound.bytes <= reference::least_peak_without_recomputation(graph));
   });
   CHECK(kept > 100);
   CHECK(taken_over > 100);

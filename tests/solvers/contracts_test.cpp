@@ -34,12 +34,9 @@ const std::vector<Scope> kScopes = {
 
 /// A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit: Figure 1 of Kumar et al.
 Graph figure_1() {
-  core::GraphBuilder builder;
-  const std::vector<std::vector<core::OutputRef>> inputs{{}, {0}, {1}, {1, 2}, {0, 3}};
-  for (int i = 0; i < 5; ++i) {
-    builder.add({.name = std::string(1, static_cast<char>('A' + i)), .size = 1, .cost = 1, .inputs = inputs[i]});
-  }
-  return builder.build();
+  using tests::make_node;
+  return tests::build_graph({make_node("A", 1), make_node("B", 1, {0}), make_node("C", 1, {1}),
+                             make_node("D", 1, {1, 2}), make_node("E", 1, {0, 3})});
 }
 
 TEST_CASE("scopes are sets of schedules: containment and intersection", "[contracts]") {

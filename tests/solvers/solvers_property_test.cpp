@@ -173,12 +173,9 @@ TEST_CASE("solvers accept graphs without nodes, without edges, and of one node")
 
 TEST_CASE("the graph of Kumar et al., Figure 1: four units, or three with one recomputation") {
   // A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit.
-  core::GraphBuilder builder;
-  const std::vector<std::vector<core::OutputRef>> inputs{{}, {0}, {1}, {1, 2}, {0, 3}};
-  for (int i = 0; i < 5; ++i) {
-    builder.add({.name = std::string(1, static_cast<char>('A' + i)), .size = 1, .cost = 1, .inputs = inputs[i]});
-  }
-  const Graph graph = builder.build();
+  using tests::make_node;
+  const Graph graph = tests::build_graph({make_node("A", 1), make_node("B", 1, {0}), make_node("C", 1, {1}),
+                                          make_node("D", 1, {1, 2}), make_node("E", 1, {0, 3})});
   CHECK(solvers::find_solver("none").solve(graph, {}).peak == 4);
   SolveOptions options{.budget = 3};
   for (const auto* name : {"auto", "greedy", "tw"}) {

@@ -108,6 +108,9 @@ class HostLibrary final : public runtime::device::Library {
     }
   }
 
+  struct Places {
+    std::int64_t out, first, second;
+  };
   template <class T>
   static void convolve(const runtime::device::ConvShape& s, const runtime::device::ConvOperands& o) {
     using runtime::device::ConvKind;
@@ -127,17 +130,11 @@ class HostLibrary final : public runtime::device::Library {
         for (std::int64_t ic = 0; ic < s.in_c; ++ic) {
           const std::int64_t at_x = x * s.in_c + ic, at_y = y * s.out_c + oc,
                              at_w = (oc * places + place) * s.in_c + ic;
-          switch (s.kind) {
-            case ConvKind::forward:
-              out[static_cast<std::size_t>(at_y)] += double(to_float(first[at_x])) * double(to_float(second[at_w]));
-              break;
-            case ConvKind::grad_input:
-              out[static_cast<std::size_t>(at_x)] += double(to_float(first[at_y])) * double(to_float(second[at_w]));
-              break;
-            case ConvKind::grad_weight:
-              out[static_cast<std::size_t>(at_w)] += double(to_float(first[at_y])) * double(to_float(second[at_x]));
-              break;
-          }
+          const Places at = s.kind == ConvKind::forward      ? Places{at_y, at_x, at_w}
+                            : s.kind == ConvKind::grad_input ? Places{at_x, at_y, at_w}
+                                                             : Places{at_w, at_y, at_x};
+          out[static_cast<std::size_t>(at.out)] +=
+              double(to_float(first[at.first])) * double(to_float(second[at.second]));
         }
       }
     });

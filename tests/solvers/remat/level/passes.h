@@ -52,7 +52,7 @@ class Passes {
   }
 
   /// Leaves out what nothing reads: neither a later step, nor the rest, nor the end.
-  LayerOption pruned() {
+  void prune() {
     for (bool any = true; any;) {
       any = false;
       for (std::int64_t i = length() - 1; i >= 0; --i) {
@@ -62,7 +62,6 @@ class Passes {
         any = true;
       }
     }
-    return {Steps(steps_.begin(), steps_.begin() + middle_), Steps(steps_.begin() + middle_, steps_.end())};
   }
 
   OptionNeeds needs() const {

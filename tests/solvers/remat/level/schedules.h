@@ -45,7 +45,7 @@ inline std::optional<OptionNeeds> measure(const Case& level, LayerOption schedul
   if (level.problem.inner) {
     Passes passes(level.graph, level.whole, schedule);
     if (!passes.valid()) return std::nullopt;
-    if (prune) passes.pruned();
+    if (prune) passes.prune();
     return passes.needs();
   }
   Schedule flat{schedule.forward};
