@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "cairn/bench/dominance_pairs.h"
 #include "cairn/bench/dominance_populations.h"
 #include "cairn/core/dominance.h"
 #include "cairn/core/machine/support/machine.h"

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <benchmark/benchmark.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -132,11 +130,6 @@ inline const sim::CanonicalBatch& population(const std::string& name, std::int64
   core::Random random(1);
   for (std::int64_t i = 0; i < count; ++i) place->second.add(core::canonical(generate(random)));
   return place->second;
-}
-
-inline void count_pairs(benchmark::State& state, std::int64_t pairs_of_iteration) {
-  state.counters["pairs_per_second"] =
-      benchmark::Counter(static_cast<double>(pairs_of_iteration), benchmark::Counter::kIsIterationInvariantRate);
 }
 
 template <class... Args>

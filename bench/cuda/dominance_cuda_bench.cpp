@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cairn/bench/dominance_pairs.h"
 #include "cairn/bench/dominance_populations.h"
 #include "cairn/cuda/support/dominance.h"
 #include "cairn/sim/canonical_batch.h"
