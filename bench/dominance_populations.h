@@ -132,11 +132,4 @@ inline const sim::CanonicalBatch& population(const std::string& name, std::int64
   return place->second;
 }
 
-template <class... Args>
-void add(const std::string& name, Args&&... args) {
-  benchmark::RegisterBenchmark(("dominance/" + name).c_str(), std::forward<Args>(args)...)
-      ->Unit(benchmark::kMillisecond)
-      ->UseRealTime();
-}
-
 }  // namespace cairn::bench

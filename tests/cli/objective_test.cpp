@@ -59,7 +59,7 @@ TEST_CASE("the knee says what is proved of it: that nothing of its memory costs 
   CHECK(contains(run_command(words).out, within));
   // A bound that holds within a budget as large as the knee's memory: what is within it costs no less.
   const Json there =
-      run_json(Words{"solve"} + model +
+      run_json(Words{"solve"} + kSixLayers +
                Words{"--work-limit", "400000", "--budget", std::to_string(json["planned_bytes"].get<std::int64_t>())});
   CHECK(json["lower_bound_cost"] <= there["cost"]);
 }

@@ -213,8 +213,8 @@ $END:
   const std::string narrow_flag = "st.relaxed.cta.global.u32 [%x0+8], 1;";
   const std::string narrow_seen = "ld.relaxed.cta.global.u32 %w1, [%x0+8];";
   const std::string wide = "fence.acq_rel.gpu;", narrow = "fence.acq_rel.cta;", thread = "%tid.x", block = "%ctaid.x";
-  const auto faults_of = [](Kernel one, Extent grid, Extent block, const std::string& words) {
-    return faults(one, flagged, grid, block, words);
+  const auto faults_of = [](Kernel one, Extent grid, Extent threads, const std::string& words) {
+    return faults(one, flagged, grid, threads, words);
   };
   CHECK(faults_of(kernel(thread, narrow + narrow_flag, narrow_seen, narrow), {1}, {40}, "") == 0);
   CHECK(faults_of(kernel(block, wide + flag, seen, wide), {3}, {1}, "") == 0);
