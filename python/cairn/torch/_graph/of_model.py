@@ -36,6 +36,8 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
     peak_only=True)`` shows what a budget costs. ``cairn.least_budget(graph)`` finds the least budget. If the model
     reads a tensor's values, for instance by ``.item()``, this function raises InputError.
     """
+    if not isinstance(model, torch.nn.Module):
+        raise cairn.InputError(f"graph: the model is a {type(model).__name__}; it must be a torch.nn.Module")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     state = dict([*model.named_parameters(), *model.named_buffers()])
     flat, structure = pytree.tree_flatten(inputs)

@@ -426,6 +426,8 @@ class BadInput(harness.Fresh):
             cairn.torch.backend("60%", solver="best")
         with self.assertRaisesRegex(cairn.InputError, "not 3"):
             cairn.torch.step(3, "60%")
+        with self.assertRaisesRegex(cairn.InputError, "the model is a function; it must be a torch.nn.Module"):
+            cairn.torch.graph(lambda x: x.sum(), torch.randn(3))
 
     def test_options_of_wrong_types_are_told_before_anything_runs(self):
         for options in ({"time_limit": "ten"}, {"time_limit": None}, {"time_limit": 0}, {"time_limit": float("nan")},
