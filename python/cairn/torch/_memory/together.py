@@ -237,18 +237,17 @@ class Alive:
     def _begin_gradients(self, mine):
         """Returns the bytes of new gradients of parameters that are in memory in addition to the resident gradients.
         These are the gradients from other Runs in the same backward pass, which autograd keeps until it has added them
-        up. If gradients are copied into buckets (DistributedDataParallel), these are all new gradients. Gradients that
-        autograd replaces also stay in memory until the pass has ended. With ``accumulate=True``, the promise already
-        includes new gradients."""
+        up. If gradients are copied into buckets (DistributedDataParallel), these are all new gradients. With
+        ``accumulate=True``, the promise already includes them."""
         gradients = _private.leaves_of_node()
         leaves = {id(leaf): size for leaf, size in gradients}
         self._tell_of_accumulated(sum(size for leaf, size in gradients if leaf.grad is not None))
+        self._tell_of_replaced(sum(size for leaf, size in gradients if _private.may_be_replaced(leaf)))
         with _lock:
             known = _added_up.setdefault(_private.graph_task(), set())
             while len(_added_up) > _PASSES:
                 del _added_up[next(iter(_added_up))]
             beside = set(leaves) if mine is not None and mine.copied else known & leaves.keys()
-            beside.update(id(leaf) for leaf, _ in gradients if _private.may_be_replaced(leaf))
             known.update(leaves)
         return 0 if self.owner.options.accumulate else sum(leaves[key] for key in beside)
 
@@ -258,6 +257,14 @@ class Alive:
             self.owner.tell(
                 f"{self.report.name}: gradients are added to those of earlier steps, and torch makes up to {size_text(size)} of "
                 f"new ones beside them, which {size_text(self.report.promised)} as promised does not count; "
+                "backend(..., accumulate=True) does")
+
+    def _tell_of_replaced(self, size):
+        """Warns that the graph's gradients stay in memory until the pass has ended, although autograd replaces them."""
+        if size >= WORTH_TELLING and not self.owner.options.accumulate:
+            self.owner.tell(
+                f"{self.report.name}: hooks, or grad_dtype, can replace gradients of parameters: up to {size_text(size)} of the "
+                f"replaced ones stay beside the new, which {size_text(self.report.promised)} as promised does not count; "
                 "backend(..., accumulate=True) does")
 
     def _seen(self, held, runs, backward=False, let_go=0):

@@ -255,7 +255,9 @@ class Steps(harness.Fresh):
             model.first.register_forward_hook(lambda module, args, out: out * 1.5)
             return model, step, inputs, nothing
 
-        self.check(make)
+        self.check(make, accumulate=True)
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks, or grad_dtype, can replace .* accumulate=True"):
+            trained(make, "75%")
 
     def test_micro_batches(self):
         def body(model, optimizer, x, y):
