@@ -22,7 +22,7 @@ FOLDERS = [folder for folder in sorted(HERE.iterdir()) if any(folder.glob("*_tes
 # The files that take longest; they begin first.
 LONGEST = ["backend_test", "updates_test", "step_test", "inputs_test", "refused_test", "random_test"]
 FEW = ["backend_test", "compile_test", "memory_test", "private", "random_test", "share_test", "silent", "step_test"]
-# The slowest tests of the files in FEW. Each takes 8 to 80 s, mostly because it compiles one model for many settings.
+# The slowest tests of the files in FEW. Each takes 5 to 80 s, mostly because it compiles one model for many settings.
 # Together they take longer than all other tests of these files. Only a run without --few covers them.
 LEFT_OUT_OF_FEW = """
     around_test.WhatIsAround.test_an_input_at_an_odd_address
@@ -30,8 +30,14 @@ LEFT_OUT_OF_FEW = """
     backend_test.BadInput.test_a_budget_that_cannot_be_met_says_which_can
     backend_test.BadInput.test_numbers_of_numpy_and_torch_are_numbers
     backend_test.Budgets.test_a_plan_for_any_size_holds_up_to_its_own
+    backend_test.Budgets.test_a_result_that_the_tracer_has_behind_the_backward_pass
+    backend_test.Budgets.test_another_shape_is_another_graph
     backend_test.Budgets.test_autocast
+    backend_test.Budgets.test_batch_norm_under_autocast
+    backend_test.Budgets.test_checkpoint_inside
     backend_test.Budgets.test_dynamic_shapes
+    backend_test.Budgets.test_norms_of_16_bits
+    backend_test.Reports.test_damaged_caches_cost_only_time
     compile_test.Terminal.test_errors_are_short
     compile_test.Terminal.test_nothing_of_our_own_measuring
     draws_test.WhatDrawsOrActs.test_custom_operations_that_log
@@ -49,7 +55,12 @@ LEFT_OUT_OF_FEW = """
     share_test.LeastPeaks.test_budgets_below_the_least_are_not_met
     share_test.LeastPeaks.test_damaged_files_of_what_is_known
     step_test.Steps.test_a_larger_batch_is_planned_anew
+    step_test.Steps.test_batch_norm_and_momentum
+    step_test.Steps.test_hooks
+    step_test.Steps.test_micro_batches
+    step_test.Steps.test_modes_frozen_and_replaced_parameters
     step_test.Steps.test_numbers
+    step_test.Steps.test_transformer_and_adam
 """.split()
 COUNT = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n")
 

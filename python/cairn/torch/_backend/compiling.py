@@ -28,7 +28,7 @@ class Compiling:
         self.read_again = None  # a read_again.ReadAgain
         self.kernels = _private.kernel_settings()  # the settings when the last forward pass began
         self.kernels_behind = self.kernels  # the settings of the last backward pass, or those expected for the next one
-        self.autocast_behind = None  # whether autocast was active in the last backward pass; None if there was none
+        self.autocast_behind = set()  # has True, False or both: whether autocast was active in backward passes
         self.hooks = False  # whether there were saved-tensor hooks when the graph was measured
         updates = owner.options.updates
         self.changes = updates.changes if updates is not None else 0  # Updates.changes when the graph was planned
@@ -137,10 +137,10 @@ class Compiling:
         """Measures the next step again if settings of kernels, or autocast, were changed only for the backward pass. An
         earlier process is expected to have measured without autocast there."""
         now, autocast = _private.kernel_settings(), _private.autocasts()
-        known = self.autocast_behind if self.autocast_behind is not None else autocast and not self.report.measured_before
-        if (now != self.kernels_behind or autocast != known) and self.measured is not None:
+        is_new = autocast not in self.autocast_behind and (self.autocast_behind or autocast and self.report.measured_before)
+        if (now != self.kernels_behind or is_new) and self.measured is not None:
             self.measured.measure_again()
-        self.autocast_behind = autocast
+        self.autocast_behind.add(autocast)
         if now != self.kernels_behind:
             self.kernels_behind = now
             self._tell_of_kernels()

@@ -263,8 +263,8 @@ class Alive:
         """Warns that the graph's gradients stay in memory until the pass has ended, although autograd replaces them."""
         if size >= WORTH_TELLING and not self.owner.options.accumulate:
             self.owner.tell(
-                f"{self.report.name}: hooks, or grad_dtype, can replace gradients of parameters: up to {size_text(size)} of the "
-                f"replaced ones stay beside the new, which {size_text(self.report.promised)} as promised does not count; "
+                f"{self.report.name}: hooks that return a gradient, or grad_dtype, replace gradients of parameters: up to "
+                f"{size_text(size)} of replaced ones stay beside the new, which {size_text(self.report.promised)} as promised does not count; "
                 "backend(..., accumulate=True) does")
 
     def _seen(self, held, runs, backward=False, let_go=0):
