@@ -10,7 +10,7 @@
 namespace cairn::models {
 namespace {
 
-constexpr std::array<ModelOption, 5> kOptions{{
+constexpr std::array<ModelOption, 5> kFfnOptions{{
     {"batch", 256, 1, "samples in a step"},
     {"layers", 8, 1, "linear layers, the output layer included"},
     {"width", 1024, 1, "units of a hidden layer"},
@@ -20,7 +20,7 @@ constexpr std::array<ModelOption, 5> kOptions{{
 
 /// Builds a multilayer perceptron with ReLU, trained with the mean squared error.
 core::Graph build_ffn(const BuildOptions& options) {
-  const OptionValues value("ffn", kOptions, options);
+  const OptionValues value("ffn", kFfnOptions, options);
   ModelBuilder model("ffn", options);
   Tensor x = model.data("inputs", {value["batch"], value["inputs"]});
   const Tensor target = model.data("targets", {value["batch"], value["outputs"]});
@@ -33,12 +33,12 @@ core::Graph build_ffn(const BuildOptions& options) {
   return training_step(model, model.mse("loss", x, target));
 }
 
-constexpr std::array<ModelInfo, 1> kModels{{
-    {"ffn", "ReLU multilayer perceptron, mean squared error", kOptions, build_ffn, "none"},
+constexpr std::array<ModelInfo, 1> kFfnModels{{
+    {"ffn", "ReLU multilayer perceptron, mean squared error", kFfnOptions, build_ffn, "none"},
 }};
 
 }  // namespace
 
-std::span<const ModelInfo> ffn_models() { return kModels; }
+std::span<const ModelInfo> ffn_models() { return kFfnModels; }
 
 }  // namespace cairn::models

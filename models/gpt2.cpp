@@ -12,7 +12,7 @@ namespace {
 
 using Init = core::Resident::Init;
 
-constexpr std::array<ModelOption, 7> kOptions{{
+constexpr std::array<ModelOption, 7> kGpt2Options{{
     {"batch", 4, 1, "sequences in a step"},
     {"seq", 1024, 1, "tokens of a sequence"},
     {"layers", 12, 1, "transformer blocks"},
@@ -25,7 +25,7 @@ constexpr std::array<ModelOption, 7> kOptions{{
 /// Builds the model of Radford et al. 2019. It has layer norm before each sublayer, learned positions and tanh GELU.
 /// The embedding matrix is also the output matrix.
 core::Graph build_gpt2(const BuildOptions& options) {
-  const OptionValues value("gpt2", kOptions, options);
+  const OptionValues value("gpt2", kGpt2Options, options);
   const std::int64_t width = value["width"];
   const std::int64_t heads = value["heads"];
   value.require_multiple("width", heads, fmt::format("heads ({})", heads));
@@ -55,12 +55,12 @@ core::Graph build_gpt2(const BuildOptions& options) {
   return training_step(model, model.cross_entropy("loss", logits, labels));
 }
 
-constexpr std::array<ModelInfo, 1> kModels{{
-    {"gpt2", "decoder-only language model, cross entropy of the next token", kOptions, build_gpt2},
+constexpr std::array<ModelInfo, 1> kGpt2Models{{
+    {"gpt2", "decoder-only language model, cross entropy of the next token", kGpt2Options, build_gpt2},
 }};
 
 }  // namespace
 
-std::span<const ModelInfo> gpt2_models() { return kModels; }
+std::span<const ModelInfo> gpt2_models() { return kGpt2Models; }
 
 }  // namespace cairn::models

@@ -10,7 +10,7 @@
 namespace cairn::models {
 namespace {
 
-constexpr std::array<ModelOption, 8> kOptions{{
+constexpr std::array<ModelOption, 8> kMlpMixerOptions{{
     {"batch", 32, 1, "images in a step"},
     {"image", 224, 1, "pixels of an image's side, a multiple of patch"},
     {"patch", 16, 1, "pixels of a patch's side"},
@@ -40,7 +40,7 @@ Tensor mix_channels(ModelBuilder& model, const std::string& name, const Tensor& 
 
 /// Builds the model of Tolstikhin et al. 2021. The defaults are those of Mixer-S/16.
 core::Graph build_mlp_mixer(const BuildOptions& options) {
-  const OptionValues value("mlp-mixer", kOptions, options);
+  const OptionValues value("mlp-mixer", kMlpMixerOptions, options);
   const std::int64_t patch = value["patch"];
   value.require_multiple("image", patch, fmt::format("patch ({})", patch));
 
@@ -60,12 +60,12 @@ core::Graph build_mlp_mixer(const BuildOptions& options) {
   return training_step(model, model.cross_entropy("loss", x, labels));
 }
 
-constexpr std::array<ModelInfo, 1> kModels{{
-    {"mlp-mixer", "MLPs over patches and over channels in turn, cross entropy", kOptions, build_mlp_mixer},
+constexpr std::array<ModelInfo, 1> kMlpMixerModels{{
+    {"mlp-mixer", "MLPs over patches and over channels in turn, cross entropy", kMlpMixerOptions, build_mlp_mixer},
 }};
 
 }  // namespace
 
-std::span<const ModelInfo> mlp_mixer_models() { return kModels; }
+std::span<const ModelInfo> mlp_mixer_models() { return kMlpMixerModels; }
 
 }  // namespace cairn::models

@@ -25,7 +25,7 @@ std::int64_t below(Random& random, std::int64_t count) {
 
 /// A graph without sizes, which are drawn once all edges are known. When it is complete, the ids are a topological
 /// order.
-struct Shape {
+struct Wiring {
   std::vector<std::vector<NodeId>> inputs;
 
   NodeId add(std::vector<NodeId> from = {}) {
@@ -35,7 +35,7 @@ struct Shape {
   NodeId size() const { return static_cast<NodeId>(inputs.size()); }
 };
 
-core::Graph with_sizes(const Shape& shape, const GeneratedSizes& sizes, const std::string& name, Random& random) {
+core::Graph with_sizes(const Wiring& shape, const GeneratedSizes& sizes, const std::string& name, Random& random) {
   if (sizes.least < 0 || sizes.most < sizes.least)
     throw core::InputError(fmt::format("sizes from {} to {}: not a range of bytes", sizes.least, sizes.most));
   std::vector<core::Node> nodes(shape.inputs.size());
@@ -94,7 +94,7 @@ class SeriesParallelShape {
  public:
   SeriesParallelShape(NodeId degree, Random& random) : degree_(degree), random_(random) {}
 
-  Shape make(NodeId nodes) {
+  Wiring make(NodeId nodes) {
     Part part{shape_.add(), shape_.add(), nodes - 2, degree_};
     // The parts that are still to be created are kept in a list. A recursion could overflow the stack, because the
     // depth to which parts are nested can be the number of nodes.
@@ -140,7 +140,7 @@ class SeriesParallelShape {
   }
 
   /// Returns the same shape with ids that are a topological order.
-  Shape sorted() const {
+  Wiring sorted() const {
     std::vector<std::vector<NodeId>> readers(shape_.inputs.size());
     std::vector<std::size_t> missing(shape_.inputs.size());
     for (NodeId v = 0; v < shape_.size(); ++v) {
@@ -154,7 +154,7 @@ class SeriesParallelShape {
         if (--missing[w] == 0) order.push_back(w);
       }
     }
-    Shape result;
+    Wiring result;
     for (const NodeId v : order) {
       std::vector<NodeId> inputs;
       for (const NodeId u : shape_.inputs[v]) inputs.push_back(number[u]);
@@ -163,7 +163,7 @@ class SeriesParallelShape {
     return result;
   }
 
-  Shape shape_;
+  Wiring shape_;
   NodeId degree_;
   Random& random_;
 };
@@ -265,7 +265,7 @@ std::int64_t mixture_size(Random& random) {
 
 /// Returns an order in which the next node is always the one with the highest random priority among the nodes whose
 /// inputs have run.
-std::vector<NodeId> random_order(const Shape& shape, Random& random) {
+std::vector<NodeId> random_order(const Wiring& shape, Random& random) {
   std::vector<std::vector<NodeId>> readers(shape.inputs.size());
   std::vector<std::size_t> missing(shape.inputs.size());
   std::priority_queue<std::pair<std::uint64_t, NodeId>> ready;
@@ -293,7 +293,7 @@ std::vector<NodeId> random_order(const Shape& shape, Random& random) {
 core::Graph generate_pumpkin(NodeId branches, NodeId length, const GeneratedSizes& sizes, std::uint64_t seed) {
   require(branches >= 1 && length >= 1, "a pumpkin needs at least one branch of at least one node");
   Random random(seed);
-  Shape shape;
+  Wiring shape;
   const NodeId source = shape.add();
   std::vector<NodeId> ends;
   for (NodeId b = 0; b < branches; ++b) {
@@ -308,7 +308,7 @@ core::Graph generate_pumpkin(NodeId branches, NodeId length, const GeneratedSize
 core::Graph generate_in_tree(NodeId nodes, NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed) {
   Random random(seed);
   const std::vector<NodeId> parent = random_tree(nodes, degree, random);
-  Shape shape;
+  Wiring shape;
   for (NodeId v = 0; v < nodes; ++v) shape.add();
   // In an in-tree, nothing reads the root, which therefore runs last. So the ids are reversed.
   for (NodeId v = 1; v < nodes; ++v) shape.inputs[nodes - 1 - parent[v]].push_back(nodes - 1 - v);
@@ -318,7 +318,7 @@ core::Graph generate_in_tree(NodeId nodes, NodeId degree, const GeneratedSizes& 
 core::Graph generate_out_tree(NodeId nodes, NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed) {
   Random random(seed);
   const std::vector<NodeId> parent = random_tree(nodes, degree, random);
-  Shape shape;
+  Wiring shape;
   shape.add();
   for (NodeId v = 1; v < nodes; ++v) shape.add({parent[v]});
   return with_sizes(shape, sizes, "out_tree", random);
@@ -335,7 +335,7 @@ core::Graph generate_starborescence(NodeId nodes, NodeId degree, const Generated
           "a starborescence of that degree needs a source, as many nodes as that, and a sink; raise the number of "
           "nodes or lower the degree");
   Random random(seed);
-  Shape shape;
+  Wiring shape;
   const NodeId source = shape.add();
   // Each new node continues one of the chains, or sometimes joins two of them. In the end, the sink joins all chains
   // that remain.
@@ -366,7 +366,7 @@ core::Graph generate_random(NodeId nodes, std::int64_t edges, const GeneratedSiz
     const auto a = static_cast<NodeId>(below(random, nodes)), b = static_cast<NodeId>(below(random, nodes));
     if (a != b) known.emplace(std::min(a, b), std::max(a, b));
   }
-  Shape shape;
+  Wiring shape;
   for (NodeId v = 0; v < nodes; ++v) shape.add();
   for (const auto& [from, to] : known) shape.inputs[to].push_back(from);
   return with_sizes(shape, sizes, "random", random);
@@ -395,7 +395,7 @@ core::Graph generate_layered(const LayeredOptions& options) {
     throw core::InputError(fmt::format("the layered graph would have {:.0f} edges; more than {} are not generated",
                                        edges + skips, kMostEdges));
 
-  Shape shape;
+  Wiring shape;
   std::vector<NodeId> first;  // first node of each layer
   for (const NodeId size : sizes) {
     first.push_back(shape.size());

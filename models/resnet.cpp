@@ -10,7 +10,7 @@
 namespace cairn::models {
 namespace {
 
-constexpr std::array<ModelOption, 5> kOptions{{
+constexpr std::array<ModelOption, 5> kResNetOptions{{
     {"batch", 32, 1, "images in a step"},
     {"image", 224, 1, "pixels of an image's side"},
     {"classes", 1000, 1, "classes"},
@@ -62,7 +62,7 @@ Tensor residual(ModelBuilder& model, const std::string& name, Block block, const
 /// Builds a model of He et al. 2016 in its ImageNet form, with batch norm after every convolution and cross entropy as
 /// loss.
 core::Graph build_resnet(const ResNet& net, const BuildOptions& options) {
-  const OptionValues value(net.name, kOptions, options);
+  const OptionValues value(net.name, kResNetOptions, options);
   ModelBuilder model(std::string(net.name), options);
   const std::int64_t width = value["width"];
   Tensor x = model.data("images", {value["batch"], value["image"], value["image"], 3});
@@ -85,17 +85,21 @@ core::Graph build(const BuildOptions& options) {
   return build_resnet(kNet, options);
 }
 
-constexpr std::array<ModelInfo, 6> kModels{{
-    {kResNet18.name, "residual network, 18 layers", kOptions, build<kResNet18>, "momentum", true},
-    {kResNet34.name, "residual network, 34 layers", kOptions, build<kResNet34>, "momentum", true},
-    {kResNet50.name, "residual network, 50 layers, bottleneck blocks", kOptions, build<kResNet50>, "momentum", true},
-    {kResNet101.name, "residual network, 101 layers, bottleneck blocks", kOptions, build<kResNet101>, "momentum", true},
-    {kResNet152.name, "residual network, 152 layers, bottleneck blocks", kOptions, build<kResNet152>, "momentum", true},
-    {kResNet200.name, "residual network, 200 layers, bottleneck blocks", kOptions, build<kResNet200>, "momentum", true},
+constexpr std::array<ModelInfo, 6> kResNetModels{{
+    {kResNet18.name, "residual network, 18 layers", kResNetOptions, build<kResNet18>, "momentum", true},
+    {kResNet34.name, "residual network, 34 layers", kResNetOptions, build<kResNet34>, "momentum", true},
+    {kResNet50.name, "residual network, 50 layers, bottleneck blocks", kResNetOptions, build<kResNet50>, "momentum",
+     true},
+    {kResNet101.name, "residual network, 101 layers, bottleneck blocks", kResNetOptions, build<kResNet101>, "momentum",
+     true},
+    {kResNet152.name, "residual network, 152 layers, bottleneck blocks", kResNetOptions, build<kResNet152>, "momentum",
+     true},
+    {kResNet200.name, "residual network, 200 layers, bottleneck blocks", kResNetOptions, build<kResNet200>, "momentum",
+     true},
 }};
 
 }  // namespace
 
-std::span<const ModelInfo> resnet_models() { return kModels; }
+std::span<const ModelInfo> resnet_models() { return kResNetModels; }
 
 }  // namespace cairn::models

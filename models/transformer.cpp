@@ -110,13 +110,13 @@ class Transformer {
 core::Graph build_base(const BuildOptions& options) { return Transformer("transformer", kBase, options).build(); }
 core::Graph build_big(const BuildOptions& options) { return Transformer("transformer-big", kBig, options).build(); }
 
-constexpr std::array<ModelInfo, 2> kModels{{
+constexpr std::array<ModelInfo, 2> kTransformerModels{{
     {"transformer", "encoder-decoder of \"Attention is all you need\", base", kBase, build_base},
     {"transformer-big", "encoder-decoder of \"Attention is all you need\", big", kBig, build_big},
 }};
 
 }  // namespace
 
-std::span<const ModelInfo> transformer_models() { return kModels; }
+std::span<const ModelInfo> transformer_models() { return kTransformerModels; }
 
 }  // namespace cairn::models

@@ -13,7 +13,7 @@
 namespace cairn::models {
 namespace {
 
-constexpr std::array<ModelOption, 5> kOptions{{
+constexpr std::array<ModelOption, 5> kUNetOptions{{
     {"batch", 4, 1, "images in a step"},
     {"image", 64, 1, "pixels of an image's side, a multiple of 2^depth"},
     {"width", 16, 1, "channels of the first level; each level doubles them"},
@@ -33,7 +33,7 @@ Tensor double_conv(ModelBuilder& model, const std::string& name, Tensor x, std::
 /// Builds the model of Ronneberger et al. 2015 with padded convolutions, batch norm, and nearest-neighbour upsampling
 /// before the up-convolution. The loss is the mean cross entropy over pixels.
 core::Graph build_unet(const BuildOptions& options) {
-  const OptionValues value("unet", kOptions, options);
+  const OptionValues value("unet", kUNetOptions, options);
   const std::int64_t depth = value["depth"];
   constexpr std::int64_t kDeepest = 20;
   if (depth > kDeepest) {
@@ -65,13 +65,13 @@ core::Graph build_unet(const BuildOptions& options) {
   return training_step(model, model.cross_entropy("loss", x, labels));
 }
 
-constexpr std::array<ModelInfo, 1> kModels{{
-    {"unet", "convolutional encoder-decoder with skip connections, cross entropy of every pixel", kOptions, build_unet,
-     "momentum"},
+constexpr std::array<ModelInfo, 1> kUNetModels{{
+    {"unet", "convolutional encoder-decoder with skip connections, cross entropy of every pixel", kUNetOptions,
+     build_unet, "momentum"},
 }};
 
 }  // namespace
 
-std::span<const ModelInfo> unet_models() { return kModels; }
+std::span<const ModelInfo> unet_models() { return kUNetModels; }
 
 }  // namespace cairn::models
