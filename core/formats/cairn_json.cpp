@@ -18,6 +18,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/core/formats/support/bytes_limit.h"
 #include "cairn/core/formats/support/json.h"
 #include "cairn/core/text.h"
 
@@ -35,9 +36,6 @@ constexpr auto kResidentKeys = sorted_keys({"gradient_of", "init", "name", "role
 constexpr auto kNodeKeys = sorted_keys(
     {"backward", "cost", "forward", "inplace", "inputs", "keep", "name", "op", "outputs", "pin", "scratch", "size"});
 constexpr auto kOutputKeys = sorted_keys({"inplace", "keep", "name", "size"});
-
-// Limit on resident bytes, so that the graph can add them up without overflow.
-constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
 
 /// Calls visit(name, member) for every attribute of an op. `Attrs` is OpAttrs or const OpAttrs.
 template <typename Attrs, typename Visit>

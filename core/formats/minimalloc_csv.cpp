@@ -11,6 +11,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/core/formats/support/bytes_limit.h"
 #include "cairn/core/formats/support/json.h"
 #include "cairn/core/text.h"
 
@@ -242,7 +243,6 @@ std::string gaps_text(const BufferSpec& spec) {
   return text;
 }
 
-constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
 constexpr std::int64_t kMostAlignment = std::int64_t{1} << 30;
 
 }  // namespace

@@ -32,10 +32,10 @@ std::string id_text(const Json& id, const char* key, const Place& place) {
   return id.dump();
 }
 
-constexpr auto kFileKeys = sorted_keys({"directed", "edges", "graph", "links", "multigraph", "nodes"});
-constexpr auto kNodeKeys = sorted_keys(
+constexpr auto kNodeLinkKeys = sorted_keys({"directed", "edges", "graph", "links", "multigraph", "nodes"});
+constexpr auto kNodeLinkNodeKeys = sorted_keys(
     {"backward", "cost", "cost_cpu", "cost_ram", "duration", "id", "name", "out_cost", "param_cost", "size", "weight"});
-constexpr auto kEdgeKeys = sorted_keys({"0", "1", "key", "source", "target"});
+constexpr auto kNodeLinkEdgeKeys = sorted_keys({"0", "1", "key", "source", "target"});
 
 class NodeLinkReader {
  public:
@@ -43,7 +43,7 @@ class NodeLinkReader {
       : file_(file), top_{.origin = origin, .notices = &notices} {}
 
   Graph read() {
-    top_.check_keys(file_, kFileKeys);
+    top_.check_keys(file_, kNodeLinkKeys);
     if (const Json* directed = find(file_, "directed"); directed != nullptr && *directed == false)
       top_.fail("\"directed\" is false, but a computation graph is directed; write a networkx.DiGraph");
     const Json* header = find(file_, "graph");
@@ -73,7 +73,7 @@ class NodeLinkReader {
     const char* id_key = !json.contains("id") && json.contains("name") ? "name" : "id";
     const std::string id = id_text(require(json, id_key, place), id_key, place);
     place.name = id;
-    place.check_keys(json, kNodeKeys);
+    place.check_keys(json, kNodeLinkNodeKeys);
 
     Node node;
     node.size = require_int(json, key_of(json, kSizeKeys, "bytes", place), place);
@@ -117,7 +117,7 @@ class NodeLinkReader {
       const Place place{
           .origin = top_.origin, .list = "edge", .index = static_cast<std::int64_t>(e), .notices = top_.notices};
       if (!edges[e].is_object()) place.fail(fmt::format("must be an object, not {}", describe(edges[e])));
-      place.check_keys(edges[e], kEdgeKeys);
+      place.check_keys(edges[e], kNodeLinkEdgeKeys);
       const bool numbered = edges[e].contains("0");
       const NodeId from = find_node(edges[e], numbered ? "0" : "source", place);
       builder_.add_input(find_node(edges[e], numbered ? "1" : "target", place), from);

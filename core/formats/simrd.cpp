@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "cairn/core/error.h"
+#include "cairn/core/formats/support/bytes_limit.h"
 #include "cairn/core/formats/support/json.h"
 #include "cairn/core/text.h"
 
@@ -38,7 +39,6 @@ constexpr auto kKeys = sorted_keys(
 
 using StorageId = std::int32_t;
 constexpr StorageId kNoStorage = -1;
-constexpr std::int64_t kBytesLimit = std::int64_t{1} << 62;
 
 struct Storage {
   std::int64_t line = 0;    ///< line of the trace that defines the storage
