@@ -19,7 +19,7 @@ constexpr double kCross = 0.5;    // fraction of these moves that must shift a s
 // Fraction of moves that shift a step by up to kFarReach positions instead of kReach.
 constexpr double kFar = 0.1;
 constexpr std::int32_t kReach = 14, kFarReach = 100;
-constexpr int kBatch = 64;  // number of moves between two updates of the temperature and checks of the limit
+constexpr int kMovesAtOnce = 64;  // number of moves between two updates of the temperature and checks of the limit
 
 }  // namespace
 
@@ -75,7 +75,7 @@ bool Annealing::advance(core::Stopwatch& watch) {
     const double progress = static_cast<double>(done_) / static_cast<double>(work_);
     temperature_ = scale_ * hot_ * std::pow(kCold / hot_, progress);
     std::int64_t spent = 0;
-    for (int i = 0; i < kBatch; ++i) spent += try_move();
+    for (int i = 0; i < kMovesAtOnce; ++i) spent += try_move();
     done_ += spent;
     since_best_ += spent;
     // Copying the order of n steps takes O(n) time, so a new best order is copied only after about n units of further
