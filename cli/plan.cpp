@@ -10,6 +10,7 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/limit.h"
+#include "cairn/core/support/sum_limit.h"
 #include "cairn/core/text.h"
 #include "cairn/report/pages.h"
 #include "cairn/solvers/fit/solve.h"
@@ -66,9 +67,9 @@ Space parse_space(const PlanArguments& arguments) {
   // The banks are placed one after another. An empty forbidden range at each boundary keeps buffers from crossing it.
   std::int64_t end = 0;
   for (const std::string& text : arguments.banks) {
-    constexpr std::int64_t kMost = std::int64_t{1} << 62;
     const std::int64_t bank = parse_size("--bank", text);
-    if (bank > kMost - end) throw core::InputError(fmt::format("the banks up to '{}' have more than 2^62 bytes", text));
+    if (bank > core::kSumLimit - end)
+      throw core::InputError(fmt::format("the banks up to '{}' have more than 2^62 bytes", text));
     if (end > 0) space.forbidden.push_back({end, end});
     end += bank;
   }

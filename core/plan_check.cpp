@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cairn/core/plan.h"
+#include "cairn/core/support/sum_limit.h"
 
 namespace cairn::core {
 namespace {
@@ -31,9 +32,6 @@ bool takes_over(const Buffer& b, const Buffer& c) {
 
 bool overlap(const Buffer& a, const Buffer& b) { return a.offset < b.offset + b.size && b.offset < a.offset + a.size; }
 
-// Limit on numbers, so that a sum of two of them does not overflow.
-constexpr std::int64_t kMost = std::int64_t{1} << 62;
-
 struct Placed {
   const BufferSpec* spec;
   std::int64_t offset, size;
@@ -45,7 +43,7 @@ std::string label(const Placed& p) {
 }
 
 std::string check_offset(const Placed& p, std::int64_t alignment) {
-  if (p.offset < 0 || p.offset > kMost || p.size < 0 || p.size > kMost)
+  if (p.offset < 0 || p.offset > kSumLimit || p.size < 0 || p.size > kSumLimit)
     return fmt::format("buffer '{}' of {} bytes at offset {} does not lie between 0 and 2^62", p.spec->id, p.size,
                        p.offset);
   for (const std::int64_t a : {alignment, p.spec->alignment}) {
@@ -238,7 +236,7 @@ std::string check_fixed_offsets(const std::vector<BufferSpec>& specs, std::span<
   std::vector<Placed> placed;
   for (const BufferSpec& spec : specs) {
     if (!spec.offset) continue;
-    if (spec.size > kMost) return fmt::format("buffer '{}' has more than 2^62 bytes", spec.id);
+    if (spec.size > kSumLimit) return fmt::format("buffer '{}' has more than 2^62 bytes", spec.id);
     placed.push_back({&spec, *spec.offset, align_up(spec.size, alignment)});
     if (std::string wrong = check_offset(placed.back(), alignment); !wrong.empty()) return wrong;
     if (capacity && (*spec.offset > *capacity || placed.back().size > *capacity - *spec.offset))

@@ -18,8 +18,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/formats/support/bytes_limit.h"
 #include "cairn/core/formats/support/json.h"
+#include "cairn/core/support/sum_limit.h"
 #include "cairn/core/text.h"
 
 namespace cairn::core {
@@ -179,7 +179,7 @@ std::int64_t read_residents(const Json& file, GraphBuilder& builder, const Place
   const auto count = static_cast<std::int64_t>(list->size());
   for (std::int64_t i = 0; i < count; ++i) {
     Resident resident = read_resident((*list)[static_cast<std::size_t>(i)], i, count, top);
-    if (resident.bytes() > kBytesLimit - bytes)
+    if (resident.bytes() > kSumLimit - bytes)
       top.fail(fmt::format("the residents up to {} are more than 2^62 bytes", i));
     bytes += resident.bytes();
     builder.add_resident(std::move(resident));
@@ -322,7 +322,7 @@ Graph graph_from_cairn_json(const Json& file, std::string_view origin, Notices& 
 
   const std::int64_t listed_bytes = read_residents(file, builder, top);
   const std::int64_t bytes = int_or(file, "resident_bytes", top, listed_bytes);
-  if (bytes < listed_bytes || bytes > kBytesLimit) {
+  if (bytes < listed_bytes || bytes > kSumLimit) {
     top.fail(
         fmt::format("\"resident_bytes\" is {}, but must be at least the {} bytes of the listed residents and at "
                     "most 2^62",

@@ -11,8 +11,8 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/formats/support/bytes_limit.h"
 #include "cairn/core/formats/support/json.h"
+#include "cairn/core/support/sum_limit.h"
 #include "cairn/core/text.h"
 
 namespace cairn::core {
@@ -274,13 +274,13 @@ std::vector<BufferSpec> parse_minimalloc_csv(std::string_view text, const std::s
     std::tie(spec.lower, spec.upper) = columns.times(row, "", columns.number(row, kLower), columns.number(row, kUpper));
     if (spec.lower < 0) refuse(fmt::format("lower is {}, but times begin at 0", spec.lower));
     if (spec.size < 0) refuse(fmt::format("size is {}, but must not be negative", spec.size));
-    if (spec.size > formats::kBytesLimit - bytes) refuse("the sizes up to here add up to more than 2^62 bytes");
+    if (spec.size > kSumLimit - bytes) refuse("the sizes up to here add up to more than 2^62 bytes");
     bytes += spec.size;
     spec.alignment = columns.number_if_any(row, kAlignment).value_or(1);
     if (spec.alignment < 1 || spec.alignment > kMostAlignment)
       refuse(fmt::format("alignment is {}, but must be between 1 and 2^30", spec.alignment));
     spec.offset = columns.number_if_any(row, kOffset);
-    if (spec.offset && (*spec.offset < 0 || *spec.offset > formats::kBytesLimit - spec.size))
+    if (spec.offset && (*spec.offset < 0 || *spec.offset > kSumLimit - spec.size))
       refuse(fmt::format("offset is {}, but the buffer must lie between 0 and 2^62", *spec.offset));
     if (spec.offset && *spec.offset % spec.alignment != 0)
       refuse(fmt::format("offset {} is not a multiple of the alignment {}", *spec.offset, spec.alignment));

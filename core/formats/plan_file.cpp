@@ -2,6 +2,7 @@
 
 #include "cairn/core/formats/files.h"
 #include "cairn/core/formats/support/json.h"
+#include "cairn/core/support/sum_limit.h"
 
 namespace cairn::core {
 namespace {
@@ -46,8 +47,7 @@ Buffer read_buffer(const Json& json, const Place& place, const Graph& graph) {
   if (buffer.first < 0 || buffer.last < buffer.first) {
     place.fail(fmt::format("its steps {} to {} are not a valid lifetime", buffer.first, buffer.last));
   }
-  constexpr std::int64_t kLimit = std::int64_t{1} << 62;  // offset + size must not overflow
-  if (buffer.offset < 0 || buffer.size < 0 || buffer.offset > kLimit || buffer.size > kLimit) {
+  if (buffer.offset < 0 || buffer.size < 0 || buffer.offset > kSumLimit || buffer.size > kSumLimit) {
     place.fail(fmt::format("its offset {} or size {} is not between 0 and 2^62", buffer.offset, buffer.size));
   }
   return buffer;

@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "cairn/core/error.h"
-#include "cairn/core/formats/support/bytes_limit.h"
 #include "cairn/core/formats/support/json.h"
+#include "cairn/core/support/sum_limit.h"
 #include "cairn/core/text.h"
 
 namespace cairn::core::formats {
@@ -138,7 +138,7 @@ class TraceReader {
 
   void read_memory() {
     const std::int64_t bytes = number("MEMORY");
-    if (bytes < 0 || bytes > kBytesLimit) place_.fail(fmt::format("MEMORY is {}, not between 0 and 2^62", bytes));
+    if (bytes < 0 || bytes > kSumLimit) place_.fail(fmt::format("MEMORY is {}, not between 0 and 2^62", bytes));
     // The bytes of a view are ignored, because a view has no storage of its own.
     if (!is_view(text("NAME"))) trace_.storages[storage_of(text("NAME"))].bytes = bytes;
   }
@@ -294,7 +294,7 @@ class TraceToGraph {
 
  private:
   void add_operation(const Operation& operation) {
-    if (operation.time < 0 || operation.time > kBytesLimit) {
+    if (operation.time < 0 || operation.time > kSumLimit) {
       Place{.origin = origin_, .list = "line", .index = operation.line}.fail(
           fmt::format("TIME is {}, but must be between 0 and 2^62", operation.time));
     }
@@ -360,7 +360,7 @@ class TraceToGraph {
   }
 
   void add_time(std::int64_t& sum, const Operation& operation) const {
-    if (operation.time > kBytesLimit - sum) {
+    if (operation.time > kSumLimit - sum) {
       Place{.origin = origin_, .list = "line", .index = operation.line}.fail("the times up to here exceed 2^62");
     }
     sum += operation.time;
@@ -369,7 +369,7 @@ class TraceToGraph {
   void add_bytes(std::int64_t& sum, const Storage& storage) const {
     const Place place{.origin = origin_, .list = "line", .index = storage.line};
     if (storage.bytes < 0) place.fail("a tensor that is defined here has no MEMORY line; is the trace truncated?");
-    if (storage.bytes > kBytesLimit - sum) place.fail("the tensors up to here are more than 2^62 bytes");
+    if (storage.bytes > kSumLimit - sum) place.fail("the tensors up to here are more than 2^62 bytes");
     sum += storage.bytes;
   }
 

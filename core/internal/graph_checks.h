@@ -6,13 +6,10 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/support/sum_limit.h"
 
 /// Checks of a graph's description. Each throws InputError, which names the node and says what to fix.
 namespace cairn::core {
-
-/// Upper limit of sums of sizes or costs. Below it, two sums can be added, and one can be rounded up to an alignment,
-/// without overflow.
-inline constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
 
 using NameOfNode = std::function<const std::string&(NodeId)>;  ///< name of a node, for messages
 

@@ -6,12 +6,10 @@
 #include <numeric>
 
 #include "cairn/core/error.h"
+#include "cairn/core/support/sum_limit.h"
 
 namespace cairn::solvers::plan {
 namespace {
-
-// Largest sum of the bytes of all blocks, so that no height overflows.
-constexpr std::int64_t kSumLimit = std::int64_t{1} << 62;
 
 void check_options(const PlanOptions& options) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
@@ -33,7 +31,7 @@ void check_options(const PlanOptions& options) {
 void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRules& rules, std::int64_t alignment) {
   if (rules.alignment < 1 || rules.alignment > std::int64_t{1} << 30)
     fail(b, fmt::format("its alignment {} is not between 1 and 2^30 bytes", rules.alignment));
-  if (rules.offset && (*rules.offset < 0 || *rules.offset > kSumLimit))
+  if (rules.offset && (*rules.offset < 0 || *rules.offset > core::kSumLimit))
     fail(b, fmt::format("its fixed offset {} is not between 0 and 2^62", *rules.offset));
   if (rules.offset && *rules.offset % std::lcm(rules.alignment, alignment) != 0)
     fail(b, fmt::format("its fixed offset {} is not a multiple of its alignment {}", *rules.offset,
@@ -71,10 +69,10 @@ std::vector<std::int32_t> successors(const Given& given, std::int64_t alignment)
   std::vector<std::int32_t> next(static_cast<std::size_t>(given.count()), -1);
   for (std::int32_t b = 0; b < given.count(); ++b) {
     const core::Buffer& buffer = given.buffer(b);
-    if (buffer.first < 0 || buffer.last < buffer.first || buffer.last > kSumLimit)
+    if (buffer.first < 0 || buffer.last < buffer.first || buffer.last > core::kSumLimit)
       fail(b, fmt::format("its lifetime {} to {} is not valid", buffer.first, buffer.last));
     if (buffer.size < 0) fail(b, fmt::format("its size {} is negative", buffer.size));
-    if (buffer.size > kSumLimit) fail(b, "it has more than 2^62 bytes");
+    if (buffer.size > core::kSumLimit) fail(b, "it has more than 2^62 bytes");
     check_rules(b, buffer, given.rules(b), alignment);
     const std::int32_t before = given.takes_over(b);
     if (before == -1) continue;
@@ -118,7 +116,7 @@ Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : for
   const std::vector<std::int32_t> next = successors(given, options.alignment);
   std::int64_t total = 0;
   const auto add = [&](std::int64_t bytes) {
-    if (bytes > kSumLimit - total) throw core::InputError("the buffers' sizes add up to more than 2^62 bytes");
+    if (bytes > core::kSumLimit - total) throw core::InputError("the buffers' sizes add up to more than 2^62 bytes");
     total += bytes;
   };
   block_of.assign(problem.buffers.size(), -1);
