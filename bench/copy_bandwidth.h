@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "cairn/bench/rate.h"
+
 namespace cairn::bench {
 
 /// Returns the bytes per second that memcpy reads plus writes on one thread when it copies 256 MiB. Code that reads or
@@ -31,7 +33,6 @@ inline double copy_bandwidth() {
 /// Reports items/s, bytes/s, and bytes/s as a fraction of copy_bandwidth(). An iteration processes `count` items.
 /// `bytes` is the number of bytes read plus bytes written.
 inline void report_rate(benchmark::State& state, const char* items, std::int64_t count, std::int64_t bytes) {
-  const auto rate = [](double each) { return benchmark::Counter(each, benchmark::Counter::kIsIterationInvariantRate); };
   state.counters[items] = rate(static_cast<double>(count));
   state.counters["bytes/s"] = rate(static_cast<double>(bytes));
   state.counters["of_copy"] = rate(static_cast<double>(bytes) / copy_bandwidth());

@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "cairn/bench/random_layered.h"
+#include "cairn/bench/rate.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
@@ -23,8 +24,7 @@ void evaluate_schedule(benchmark::State& state) {
   const core::Schedule schedule = core::baseline_schedule(large_graph());
   core::Evaluator evaluator(large_graph());
   for (auto _ : state) benchmark::DoNotOptimize(evaluator.evaluate(schedule));
-  state.counters["steps/s"] =
-      benchmark::Counter(static_cast<double>(schedule.length()), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["steps/s"] = bench::rate(static_cast<double>(schedule.length()));
 }
 BENCHMARK(evaluate_schedule)->Unit(benchmark::kMillisecond);
 

@@ -6,13 +6,16 @@
 #include <string>
 #include <utility>
 
+#include "cairn/bench/rate.h"
+
 namespace cairn::bench {
 
+/// Reports the pairs of profiles that are compared in a second.
 inline void count_pairs(benchmark::State& state, std::int64_t pairs_of_iteration) {
-  state.counters["pairs_per_second"] =
-      benchmark::Counter(static_cast<double>(pairs_of_iteration), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["pairs_per_second"] = rate(static_cast<double>(pairs_of_iteration));
 }
 
+/// Registers a benchmark of dominance, which is a function and its arguments.
 template <class... Args>
 void add(const std::string& name, Args&&... args) {
   benchmark::RegisterBenchmark(("dominance/" + name).c_str(), std::forward<Args>(args)...)

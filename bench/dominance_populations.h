@@ -23,9 +23,8 @@
 ///   dominates another.
 /// - raised: Copies of one of the funnels. Each copy is raised by a different amount and has a little noise. In half of
 ///   all pairs, one profile dominates the other.
-/// - narrowing: Copies of a profile in which each peak is lower and each valley higher than the one before. Each copy
-/// is
-///   raised by less than the distance between two such peaks, and has a little noise. Profiles have a thousand
+/// - narrowing: Copies of a profile in which each peak is lower and each valley higher than the one before. The copies
+///   are raised by less than the distance between two such peaks, and have a little noise. Profiles have a thousand
 ///   segments, and all of them must be compared.
 namespace cairn::bench {
 

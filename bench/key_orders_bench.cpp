@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cairn/bench/key_tree.h"
+#include "cairn/bench/rate.h"
 #include "cairn/core/dominance.h"
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/solvers/order/internal/caduceus.h"
@@ -31,11 +32,8 @@ void search(benchmark::State& state, std::int64_t most_width, int threads) {
     options.stop = [&](std::int64_t work) { return (left -= work) <= 0; };
     found = solvers::search_key_orders(tree, options, machine);
   }
-  const auto rate = [](std::int64_t count) {
-    return benchmark::Counter(static_cast<double>(count), benchmark::Counter::kIsIterationInvariantRate);
-  };
-  state.counters["relaxations"] = rate(found.relaxations);
-  state.counters["dominant"] = rate(found.dominant);
+  state.counters["relaxations"] = rate(static_cast<double>(found.relaxations));
+  state.counters["dominant"] = rate(static_cast<double>(found.dominant));
   state.counters["complete"] = found.complete;
   state.counters["peak"] = static_cast<double>(found.peak);
 }
@@ -104,7 +102,7 @@ void caduceus_one_by_one(benchmark::State& state) {
       }
     }
   }
-  state.counters["graphs"] = benchmark::Counter(kInstances, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["graphs"] = rate(kInstances);
 }
 BENCHMARK(caduceus_one_by_one)->Unit(benchmark::kMillisecond)->UseRealTime()->ArgName("dominant")->DenseRange(0, 1);
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "cairn/bench/pumpkin_chains.h"
+#include "cairn/bench/rate.h"
 #include "cairn/solvers/order/device/pumpkin.h"
 
 namespace cairn::bench {
@@ -31,9 +32,8 @@ void pumpkin_table(benchmark::State& state) {
     read += segments * static_cast<double>(layers.size() - 1 - size) * sizeof(core::Segment);
     longest = std::max(longest, segments / static_cast<double>(layers[size]));
   }
-  state.counters["states"] = benchmark::Counter(states, benchmark::Counter::kIsIterationInvariantRate);
-  state.counters["read"] =
-      benchmark::Counter(read, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1024);
+  state.counters["states"] = rate(states);
+  state.counters["read"] = rate(read, benchmark::Counter::kIs1024);
   state.counters["resident"] =
       benchmark::Counter(static_cast<double>(answer.bytes), benchmark::Counter::kDefaults, benchmark::Counter::kIs1024);
   state.counters["segments"] = longest;

@@ -6,6 +6,7 @@
 
 #include "cairn/bench/key_tree.h"
 #include "cairn/bench/pumpkin_chains.h"
+#include "cairn/bench/rate.h"
 #include "cairn/cuda/support/accelerator.h"
 #include "cairn/solvers/common/accelerator.h"
 
@@ -19,8 +20,7 @@ void device_pumpkin(benchmark::State& state) {
   solvers::PumpkinAnswer answer;
   for (auto _ : state) answer = accelerator->pumpkin(problem, {});
   if (answer.end != solvers::PumpkinAnswer::End::solved) state.SkipWithError("the table does not fit");
-  state.counters["states"] = benchmark::Counter(static_cast<double>(std::int64_t{1} << state.range(0)),
-                                                benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["states"] = rate(static_cast<double>(std::int64_t{1} << state.range(0)));
   state.counters["resident"] = static_cast<double>(answer.bytes);
 }
 BENCHMARK(device_pumpkin)->DenseRange(12, 28, 2)->UseRealTime()->Unit(benchmark::kMillisecond);
@@ -36,8 +36,7 @@ void device_key_orders(benchmark::State& state) {
     options.stop = [&](std::int64_t work) { return (left -= work) <= 0; };
     found = accelerator->key_orders(tree, options);
   }
-  state.counters["relaxations"] =
-      benchmark::Counter(static_cast<double>(found.relaxations), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["relaxations"] = rate(static_cast<double>(found.relaxations));
   state.counters["complete"] = found.complete;
 }
 BENCHMARK(device_key_orders)->DenseRange(8, 12)->UseRealTime()->Unit(benchmark::kMillisecond);

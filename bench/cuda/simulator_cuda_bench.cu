@@ -15,6 +15,7 @@
 #include <string>
 
 #include "cairn/bench/random_layered.h"
+#include "cairn/bench/rate.h"
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/internal/machine.cuh"
 #include "cairn/sim/device/machine_simulator.h"
@@ -23,6 +24,7 @@
 namespace cairn {
 namespace {
 
+using bench::rate;
 using cuda::check;
 
 constexpr std::int64_t kCount = std::int64_t{1} << 18;
@@ -91,9 +93,6 @@ struct Setting {
   Resident simulator;
   std::int64_t count;
 };
-
-/// Returns a counter of what an iteration processes, per second.
-benchmark::Counter rate(double each) { return benchmark::Counter(each, benchmark::Counter::kIsIterationInvariantRate); }
 
 void report(benchmark::State& state, const Setting& setting, double bytes_of_candidate) {
   const auto candidates = static_cast<double>(setting.count);
