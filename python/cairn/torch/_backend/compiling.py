@@ -52,6 +52,8 @@ class Compiling:
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
+            if self.report.measured_before:  # by an earlier process, which is expected to have used no autocast there
+                self.autocast_behind.add(False)
         return forward, backward
 
     def _partition_region(self, joint, num_fwd_outputs):
@@ -134,10 +136,9 @@ class Compiling:
                 "planned: updates may take more than was measured then; torch._dynamo.reset() has it planned anew")
 
     def _note_kernels_behind(self):
-        """Measures the next step again if settings of kernels, or autocast, were changed only for the backward pass. An
-        earlier process is expected to have measured without autocast there."""
+        """Measures the next step again if settings of kernels, or autocast, were changed only for the backward pass."""
         now, autocast = _private.kernel_settings(), _private.autocasts()
-        is_new = autocast not in self.autocast_behind and (self.autocast_behind or autocast and self.report.measured_before)
+        is_new = self.autocast_behind and autocast not in self.autocast_behind
         if (now != self.kernels_behind or is_new) and self.measured is not None:
             self.measured.measure_again()
         self.autocast_behind.add(autocast)
