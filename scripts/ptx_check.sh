@@ -2,13 +2,15 @@
 # Runs the tests that are too long for ctest in the interpreter of PTX (docs/ptx.md), which executes compiled kernels
 # without a GPU. Prints the time of each run, then the kernels that no run has launched. The last line counts the tests.
 # Exit codes: 0 if nothing failed, 1 if something failed, 2 for bad usage.
-#   scripts/ptx_check.sh [--build DIR] [--all] [--counted]
+#   scripts/ptx_check.sh [--build DIR] [--jobs N] [--all] [--counted]
 #     --build DIR   the build folder; default build/default
+#     --jobs N      the number of runs at a time; default the number of cores
 #     --all         also runs every model with recomputation, which takes more than ten minutes
 #     --counted     also prints tables of what kernels do, and of the least time that this takes
 set -eu
 cd "$(dirname "$0")/.."
 build=build/default
+jobs=$(nproc)
 all=
 counted=
 while [ $# -gt 0 ]; do
@@ -18,9 +20,14 @@ while [ $# -gt 0 ]; do
       build=$2
       shift
       ;;
+    --jobs)
+      [ $# -gt 1 ] || { echo "ptx_check: --jobs needs a number" >&2; exit 2; }
+      jobs=$2
+      shift
+      ;;
     --all) all=1 ;;
     --counted) counted=1 ;;
-    *) echo "ptx_check: '$1' is unknown; usage: $0 [--build DIR] [--all] [--counted]" >&2 && exit 2 ;;
+    *) echo "ptx_check: '$1' is unknown; usage: $0 [--build DIR] [--jobs N] [--all] [--counted]" >&2 && exit 2 ;;
   esac
   shift
 done
@@ -31,25 +38,24 @@ if [ ! -x "$program" ]; then
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
 
-# run NAME CASES [VARIABLE=VALUE...] runs test cases with environment variables
+# Runs the test cases $4 with the environment variable $5, and writes the result as a line.
+cat >"$work/one" <<'END'
+work=$1 program=$2 number=$3 cases=$4 variable=$5 name=$6
+begin=$(date +%s)
+result=passed
+env ${variable:+"$variable"} CAIRN_REQUIRE_DEVICE=1 "CAIRN_PTX_KERNELS=$work/kernels.$number" "$program" "$cases" \
+  >"$work/log.$number" 2>&1 || result=FAILED
+line=$(printf '%5d s  %s: %s' $(($(date +%s) - begin)) "$name" "$result")
+[ "$result" = passed ] || line=$(printf '%s\n' "$line" && tail -n 20 "$work/log.$number")
+printf '%s\n' "$line" | tee "$work/result.$number"
+END
+
+# run NAME CASES [VARIABLE=VALUE] adds a run to the list
+number=0
 run() {
-  name=$1
-  cases=$2
-  shift 2
-  begin=$(date +%s)
-  number=$((passed + failed))
-  if env "$@" CAIRN_REQUIRE_DEVICE=1 "CAIRN_PTX_KERNELS=$work/kernels.$number" "$program" "$cases" >"$work/log" 2>&1; then
-    result=passed
-    passed=$((passed + 1))
-  else
-    result=FAILED
-    failed=$((failed + 1))
-  fi
-  printf '%5d s  %s: %s\n' $(($(date +%s) - begin)) "$name" "$result"
-  [ "$result" = passed ] || tail -n 20 "$work/log"
+  number=$((number + 1))
+  printf '%s\0' "$number" "$2" "${3:-}" "$1" >>"$work/list"
 }
 
 small="[sanitize],[ptx]"
@@ -70,6 +76,10 @@ run "the executor" "the caller*,more than the device*"
 if [ -n "$all" ]; then
   run "every model, with recomputation" "recomputation does not*"
 fi
+
+xargs -0 -n 4 -P "$jobs" sh "$work/one" "$work" "$program" <"$work/list" || true
+passed=$(cat "$work"/result.* | grep -c ': passed$') || true
+failed=$((number - passed))
 
 # These two do nothing. Programs only query their attributes.
 awk '{count[$2] += $1} END {for (name in count) if (count[name] == 0) print name}' "$work"/kernels.* |
