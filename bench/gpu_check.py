@@ -2,8 +2,8 @@
 """Checks and measures a CUDA build on the GPU of this machine; scripts/gpu_check.sh builds one and calls this.
 
 Steps: the device's tests; compute-sanitizer on the tests tagged [sanitize]; cairn.torch's tests of a GPU; small models
-against the host's results; four models under three budgets by every solver; the device benchmarks; PyTorch beside
-Cairn. A step that fails does not stop the later ones. Writes bench/results/<device>-<date>.md and .json.
+against the host's results; four models under three budgets, and by every solver under one; the device benchmarks;
+PyTorch beside Cairn. A step that fails does not stop the later ones. Writes bench/results/<device>-<date>.md and .json.
 Exit codes: 0 if nothing failed, 1 if something failed, 2 for bad usage, 5 without a device.
 """
 
@@ -39,24 +39,31 @@ QUICK_MODELS = {
     "unet": "--batch 4 --image 64",
     "transformer": "--batch 4 --seq 64 --layers 2 --width 128 --heads 4 --ff 256 --vocab 1000",
 }
-BUDGETS = ("70%", "50%", "35%")
+BUDGETS = ("50%", "70%", "35%")  # of the runs, the most important first
 PRECISIONS = ("fp32", "tf32", "bf16")
 STEPS = ("tests", "sanitizers", "torch", "host", "runs", "benchmarks", "pytorch")
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
-# All kernels of Cairn are instances of run_teams() (cuda/internal/machine.cuh). racecheck reports hazards in cuBLAS'
-# kernels (nvjet_sm90_..., seen on an H100 with CUDA 13.0), which order their accesses in a way that it does not know.
-KERNELS = {tool: ("--kernel-name", "kns=run_teams") for tool in ("racecheck", "synccheck")}
 SANITIZER_SECONDS = 120
 TEST_SECONDS = 300
-# The scratch of one weight gradient of the small unet is more than half of its peak, so no schedule fits into 50%.
+# Of the small models that are compared with the host. Under 50%, the small U-Net has no schedule: on an H100, one
+# convolution needs up to 57% of the baseline's peak, most of it as scratch.
 HOST_BUDGET = "70%"
 HOST_SHARE = 0.2  # fraction of the remaining time for the comparison with the host
 # Fraction of the remaining time for the budgeted runs. It is smaller if PyTorch follows them. Benchmarks always follow.
 RUNS_SHARE = 0.6
 RUNS_SHARE_WITHOUT_TORCH = 0.85
 REPEATS = "10"
+POINTS_ASKED = 3  # most percentage points between the predicted and the measured increase of a step's time
+RATIO_ASKED = 1.02  # most of a step's time, relative to the sum of its ops' times
 BENCHMARK_SECONDS = "0.05"  # for each of about a hundred benchmarks
 NOT_RUN = "not run: time"
+# racecheck and synccheck would report hazards within kernels of cuBLAS, too. So they watch only Cairn's kernels: the
+# mangled name of a function in the namespace cairn begins so, and those of CUB's kernels do not.
+OWN_KERNELS_ONLY = ("racecheck", "synccheck")
+OWN_KERNELS = "_ZN5cairn"
+# Cairn's kernels are instances of this template. If it gets another name, OWN_KERNELS might match no kernel, and
+# nothing would be watched. compute-sanitizer does not say what it watched, so the program is searched for this name.
+KERNEL = "_ZN5cairn4cuda9run_teams"
 # What compute-sanitizer prints if it works for no program, as in some virtual machines.
 UNSUPPORTED = re.compile(r"(?i)device (is )?not supported|insufficient permissions")
 
@@ -69,7 +76,7 @@ def parse_arguments(arguments):
     parser.add_argument("--steps", default=",".join(STEPS), metavar="LIST",
                         help=f"some of {', '.join(STEPS)}, where time with the device is short; default all")
     parser.add_argument("--precision", choices=PRECISIONS, default="bf16",
-                        help="of runs and comparison; default bf16. One run a model is done in each of the others")
+                        help="of runs and comparison; default bf16. The solver auto also runs in the others")
     parser.add_argument("--time-limit", default="20s", help="of each search; default 20s")
     parser.add_argument("--results", default=str(ROOT / "bench" / "results"), metavar="DIR",
                         help="folder to write; default bench/results")
@@ -194,9 +201,14 @@ class Check:
         program = find_tool("compute-sanitizer")
         if program is None:
             return "skipped", "compute-sanitizer is not installed"
-        code, output = call([program, "--tool", tool, "--error-exitcode", "9", *KERNELS.get(tool, ()),
-                             self.given.build / "tests" / "test_cuda", "[sanitize]"], SANITIZER_SECONDS,
-                            {"CAIRN_REQUIRE_DEVICE": "1"})
+        tests = self.given.build / "tests" / "test_cuda"
+        options = []
+        if tool in OWN_KERNELS_ONLY:
+            if KERNEL.encode() not in tests.read_bytes():
+                return "FAILED", f"{tests.name} has no kernel {KERNEL}, so nothing would be watched"
+            options = ["--kernel-name", f"kns={OWN_KERNELS}"]
+        code, output = call([program, "--tool", tool, *options, "--error-exitcode", "9", tests, "[sanitize]"],
+                            SANITIZER_SECONDS, {"CAIRN_REQUIRE_DEVICE": "1"})
         summary = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (.*)", output)
         detail = summary[-1] if summary else last_line(output)
         if code == 0:
@@ -219,8 +231,8 @@ class Check:
         code, _ = call([sys.executable, "-c", "import cairn.torch"], 120, environment)
         if code != 0:
             return "skipped", "the package cairn is neither installed nor in the build: pip install ."
-        code, output = call([sys.executable, ROOT / "python" / "tests" / "torch" / "run.py", "device_test"], TEST_SECONDS,
-                            environment)
+        program = ROOT / "python" / "tests" / "torch" / "run.py"
+        code, output = call([sys.executable, program, "device_test"], TEST_SECONDS, environment)
         if code == 0:
             return "ok", last_line(output)
         print(output[-6000:])
@@ -237,9 +249,9 @@ class Check:
                     missing += 1
                     continue
                 try:
-                    code, answer = self.cairn.call("run", model, *options.split(), "--budget", HOST_BUDGET, "--time-limit",
-                                                   "2s", "--precision", precision, "--backend", "cuda", "--check",
-                                                   timeout=left)
+                    code, answer = self.cairn.call("run", model, *options.split(), "--budget", HOST_BUDGET,
+                                                   "--time-limit", "2s", "--precision", precision, "--backend", "cuda",
+                                                   "--check", timeout=left)
                 except subprocess.TimeoutExpired:
                     missing += 1
                     continue
@@ -264,10 +276,11 @@ class Check:
         out."""
         first = "auto" if "auto" in solvers else solvers[0]
         main = self.given.precision
-        jobs = [(model, main, budget, first) for budget in ("50%", "70%", "35%") for model in self.models]
-        jobs += [(model, other, "50%", first) for other in PRECISIONS if other != main for model in self.models]
-        jobs += [(model, main, budget, solver) for solver in solvers if solver != first for budget in BUDGETS
-                 for model in self.models]
+        others = [precision for precision in PRECISIONS if precision != main]
+        jobs = [(model, main, budget, first) for budget in BUDGETS for model in self.models]
+        jobs += [(model, other, budget, first) for budget in BUDGETS for other in others for model in self.models]
+        # A run takes about 4 s, so there is no time for these solvers under every budget.
+        jobs += [(model, main, BUDGETS[0], solver) for solver in solvers if solver != first for model in self.models]
         return jobs
 
     def graph(self, model, precision):
@@ -494,8 +507,6 @@ def judge_run(code, answer):
         "identical": answer["identical"],
         "predicted_increase_pct": scheduled["cost_increase_pct"],
         "measured_increase_pct": percent_over(scheduled["seconds"], baseline["seconds"]),
-        # The ratio should be at most 1.02. The predicted increase of the time should be within 3 percentage points of
-        # the measured one.
         "replay_over_sum": baseline["seconds"] / max(baseline["predicted_seconds"], 1e-12),
         "recomputed": scheduled["recomputed"],
         "solve_seconds": answer.get("solve_seconds"),
@@ -503,8 +514,9 @@ def judge_run(code, answer):
     error = abs(figures["measured_increase_pct"] - figures["predicted_increase_pct"])
     figures["prediction_error_points"] = error
     note = (f"{figures['predicted_increase_pct']:+.1f}% predicted, {figures['measured_increase_pct']:+.1f}% measured "
-            f"({'within' if error <= 3 else 'NOT within'} 3 points); step / sum of its ops "
-            f"{figures['replay_over_sum']:.3f} ({'<=' if figures['replay_over_sum'] <= 1.02 else 'NOT <='} 1.02)")
+            f"({'within' if error <= POINTS_ASKED else 'NOT within'} {POINTS_ASKED} points); step / sum of its ops "
+            f"{figures['replay_over_sum']:.3f} ({'<=' if figures['replay_over_sum'] <= RATIO_ASKED else 'NOT <='} "
+            f"{RATIO_ASKED})")
     return {"result": "FAILED" if faults else "ok", "note": "; ".join([*faults, note]), **figures}
 
 
@@ -516,9 +528,10 @@ def summarise_runs(runs):
     measured = [row for row in executed if "replay_over_sum" in row]
     if measured:
         ratio = max(row["replay_over_sum"] for row in measured)
-        points = max(row["prediction_error_points"] for row in measured)
-        detail += (f"; step / its ops alone at most {ratio:.3f} (asked 1.02), increase at most {points:.1f} points off "
-                   "(asked 3)")
+        points = [row["prediction_error_points"] for row in measured]
+        within = sum(error <= POINTS_ASKED for error in points)
+        detail += (f"; increase {within} of {len(points)} within {POINTS_ASKED} points, at most {max(points):.1f} off; "
+                   f"step / its ops alone at most {ratio:.3f} (asked {RATIO_ASKED})")
     without = sum(row["result"] == "no schedule" for row in executed)
     for number, words in ((without, "without a schedule"), (count["FAILED"], "FAILED"), (count[NOT_RUN], NOT_RUN)):
         if number:

@@ -17,7 +17,8 @@ import torch_compare  # noqa: E402
 PART = {"seconds": 0.1, "predicted_seconds": 0.1, "measured_peak_bytes": 9, "planned_bytes": 9, "recomputed": 3}
 RUN = {"device": "Test GPU X1, 80 GiB", "identical": True, "loss": 1.5, "budget_bytes": 50, "baseline": PART,
        "scheduled": {**PART, "cost_increase_pct": 8}, "host_check": {"worst_error": 2e-5}}
-RUNS = len(gpu_check.QUICK_MODELS) * (3 + 2 + 3 * 2)  # budgets; other precisions; budgets of the two other solvers
+TESTS = f'echo "cuda $CAIRN_REQUIRE_DEVICE" >> CALLS  # {gpu_check.KERNEL}'
+RUNS = len(gpu_check.QUICK_MODELS) * (3 * 3 + 2)  # budgets in each precision; two other solvers under one budget
 
 
 class BenchTest(ScriptTest):
@@ -62,21 +63,49 @@ class GpuCheck(BenchTest):
     def test_all_steps_run_and_neither_a_failure_nor_a_lack_stops_the_later_ones(self):
         self.cairn(RUN)
         bench = """case $3 in --benchmark_out=*) echo '{"benchmarks": [{"name": "copy"}]}' > ${3#*=};; esac"""
-        for name, body in [("built/tests/test_cuda", 'echo "cuda $CAIRN_REQUIRE_DEVICE" >> CALLS'),
-                           ("built/bench/cairn_cuda_bench", bench), ("compute-sanitizer", "echo")]:
+        for name, body in [("built/tests/test_cuda", TESTS), ("built/bench/cairn_cuda_bench", bench),
+                           ("compute-sanitizer", 'echo "sanitizer $*" >> CALLS')]:
             self.stand_in(name, body)
         steps = dict.fromkeys(("tests", *gpu_check.SANITIZERS, "against the host", "runs", "benchmarks"), "ok")
         self.assertEqual(self.check(0, "--quick"), steps)
         self.assertEqual((self.calls("cuda"), len(self.calls("measure resnet50 --batch 8 "))), (["cuda 1"], 3))
+        checked = [call for call in self.calls("run") if call.endswith(" --check --json")]
+        self.assertEqual((len(checked), {call.split(" --budget ")[1][:3] for call in checked}), (12, {"70%"}))
         self.assertEqual(len([call for call in self.calls("run") if "--solver" in call]), RUNS)
+        self.assertEqual([call for call in self.calls("run") if "greedy" in call and "--budget 50%" not in call], [])
+        (detail,) = [step["detail"] for step in self.figures["steps"] if step["step"] == "runs"]
+        # The stand-in says that the step takes no longer, and predicts 8%.
+        self.assertIn(f"; increase 0 of {RUNS - 4} within 3 points, at most 8.0 off; step / its ops alone at", detail)
         self.cairn({**RUN, "identical": False, "host_check": None})
         for name, code in ("built/tests/test_cuda", 9), ("built/bench/cairn_cuda_bench", 0), ("compute-sanitizer", 9):
-            self.stand_in(name, f"exit {code}")
+            self.stand_in(name, f"exit {code}  # {gpu_check.KERNEL}")
         self.assertEqual(self.check(1, "--quick"), dict.fromkeys(steps, "FAILED"))
         self.stand_in("compute-sanitizer", "echo '= Error: Device not supported'; exit 1")
         found = self.check(0, "--steps", "sanitizers,runs", GPU_CHECK_SECONDS="0")
         self.assertEqual(found, {**dict.fromkeys(gpu_check.SANITIZERS, "skipped"), "runs": "not run: time"})
         self.assertEqual([row["result"] for row in self.figures["runs"]], ["not run: time"] * RUNS)
+
+    def test_sanitizers_of_shared_memory_watch_only_kernels_of_cairn(self):
+        self.cairn(RUN)
+        self.stand_in("built/tests/test_cuda", TESTS)
+        self.stand_in("compute-sanitizer", 'echo "sanitizer $*" >> CALLS')
+        self.check(0, "--steps", "sanitizers")
+        watched = {call.split()[2]: "--kernel-name kns=_ZN5cairn " in call for call in self.calls("sanitizer")}
+        self.assertEqual(watched, {"memcheck": False, "racecheck": True, "initcheck": False, "synccheck": True})
+        self.stand_in("built/tests/test_cuda", "exit 0  # its kernels have other names")
+        found = self.check(1, "--steps", "sanitizers")
+        self.assertEqual(found, {tool: "FAILED" if watched[tool] else "ok" for tool in gpu_check.SANITIZERS})
+        source = (ROOT / "cuda/internal/machine.cuh").read_text()
+        self.assertRegex(source, r"__global__ [^;]*\n *run_teams\(")
+
+    def test_runs_say_how_many_predictions_are_within_the_points_asked(self):
+        rows = [{"solver": "auto", "result": "ok", "replay_over_sum": 1, "prediction_error_points": points}
+                for points in (0.2, 3, 3.1)]
+        rows += [{"solver": "auto", "result": "no schedule"}, {"solver": "measure", "result": "ok"}]
+        result, detail = gpu_check.summarise_runs(rows)
+        self.assertEqual(result, "ok")
+        self.assertEqual(detail, "3 identical, measured = planned; increase 2 of 3 within 3 points, at most 3.1 off; "
+                                 "step / its ops alone at most 1.000 (asked 1.02); 1 without a schedule")
 
     def test_refusals_are_one_line_and_a_program_out_of_time_ends_with_its_children(self):
         self.cairn({"error": "no CUDA device"}, 5)
