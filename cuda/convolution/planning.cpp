@@ -1,5 +1,9 @@
 // Decides which of cuDNN's engines may compute a convolution, and asks cuDNN which engines it proposes for a device
 // that need not be installed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -7,7 +11,9 @@
 #include "cairn/core/error.h"
 #include "cairn/cuda/internal/conv_plans.h"
 #ifdef CAIRN_HAS_CUDNN
+#include "cairn/cuda/device.h"
 #include "cairn/cuda/internal/conv_graph.h"
+#include "cairn/cuda/internal/runtime.h"
 #endif
 
 namespace cairn::cuda {
@@ -41,14 +47,50 @@ std::string_view refusal(const ConvShape& shape, EngineNotes notes) {
   return {};
 }
 
+// On an H100, cuDNN 9.19 plans for an A100, H100, H200 and RTX 4090, but crashes for a B200. In
+// cudnnBackendGetAttribute, when it returns what a heuristic proposes, it asks for its kernels for the described
+// device, gets a null pointer, and uses it. The machine code of 9.18 to 9.28 does not check that pointer either, so no
+// version is known to be safe. Without a visible device, cuDNN plans for all of these cards.
+std::string card_refusal(std::string_view json, int visible) {
+  constexpr std::string_view kKey = "\"deviceVer\":";
+  int card = 0;
+  if (const auto key = json.find(kKey); key != json.npos) {
+    const auto digits = std::min(json.find_first_not_of(' ', key + kKey.size()), json.size());
+    std::from_chars(json.data() + digits, json.data() + json.size(), card);
+  }
+  if (visible == 0 || card <= visible) return {};
+  const auto capability = [](int version) { return fmt::format("{}.{}", version / 100, version % 100 / 10); };
+  return fmt::format(
+      "cuDNN crashes if it plans for compute capability {} where a device of {} is visible: "
+      "set CUDA_VISIBLE_DEVICES to an empty text",
+      capability(card), capability(visible));
+}
+
 #ifdef CAIRN_HAS_CUDNN
+
+namespace {
+
+/// Returns 0 without a device. It is not known which of several devices cuDNN asks, so this is the least.
+int least_visible_capability() {
+  int least = 0;
+  for (int device = 0; device < device_count(); ++device) {
+    int major = 0, minor = 0;
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "the compute capability");
+    check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "the compute capability");
+    const int found = 100 * major + 10 * minor;
+    least = device == 0 ? found : std::min(least, found);
+  }
+  return least;
+}
+
+}  // namespace
 
 struct CardPlanner::Impl {
   PlanTarget target;
 };
 
 CardPlanner::CardPlanner(const std::string& json) {
-  if (const std::string reason = why_not(); !reason.empty()) throw core::DeviceError(reason);
+  if (const std::string reason = why_not(json); !reason.empty()) throw core::DeviceError(reason);
   try {
     impl_.reset(new Impl{PlanTarget(json)});
   } catch (const CudnnFailure& failure) {
@@ -58,6 +100,11 @@ CardPlanner::CardPlanner(const std::string& json) {
 }
 
 std::string CardPlanner::why_not() { return cudnn().library.why_not(); }
+
+std::string CardPlanner::why_not(const std::string& json) {
+  if (std::string reason = why_not(); !reason.empty()) return reason;
+  return card_refusal(json, least_visible_capability());
+}
 
 std::vector<ConvProposal> CardPlanner::proposals(const ConvShape& shape) const {
   std::vector<ConvProposal> found;
@@ -91,6 +138,8 @@ CardPlanner::CardPlanner(const std::string&) { throw core::DeviceError(why_not()
 std::string CardPlanner::why_not() {
   return "this build has no cuDNN: install its headers or set CUDNN_ROOT, and build again";
 }
+
+std::string CardPlanner::why_not(const std::string&) { return why_not(); }
 
 std::vector<ConvProposal> CardPlanner::proposals(const ConvShape&) const { return {}; }
 

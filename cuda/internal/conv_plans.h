@@ -44,6 +44,11 @@ inline constexpr std::string_view kRoundsToTf32 = "rounds factors to TF32";
 /// compute it.
 std::string_view refusal(const runtime::device::ConvShape& shape, EngineNotes notes);
 
+/// Returns why cuDNN must not plan for the device that `json` describes (see CardPlanner): it is newer than a visible
+/// one, and cuDNN would crash. The text is empty if cuDNN may plan. `visible` is the least compute capability of the
+/// visible devices, as in the JSON text (900 stands for 9.0), or 0 if there is none.
+std::string card_refusal(std::string_view json, int visible);
+
 /// An engine that cuDNN's heuristics propose for a shape.
 struct ConvProposal {
   std::int64_t engine = 0;  ///< cuDNN's index of the engine
@@ -56,12 +61,15 @@ struct ConvProposal {
 class CardPlanner {
  public:
   /// Plans for the device that `json` describes. The text has cuDNN's own JSON form of a device's properties; the files
-  /// in cuda/cards/ are examples. Throws DeviceError if cuDNN is missing or does not accept the properties.
+  /// in cuda/cards/ are examples. Throws DeviceError if why_not(json) has a reason, or if cuDNN does not accept the
+  /// properties.
   explicit CardPlanner(const std::string& json);
   ~CardPlanner();
 
   /// Returns one line that says why this build or this machine cannot plan, or an empty text if it can.
   static std::string why_not();
+  /// The same for the device that `json` describes: card_refusal() can have a reason, too.
+  static std::string why_not(const std::string& json);
 
   /// Returns the engines that cuDNN proposes for a shape, including those that refusal() excludes. First come the
   /// engines of CUDNN_HEUR_MODE_A, then those of CUDNN_HEUR_MODE_FALLBACK; both lists begin with the engine that cuDNN
