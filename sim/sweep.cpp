@@ -30,17 +30,16 @@ std::string costs_hash(const core::Graph& graph) {
   return fmt::format("{:016x}", hash);
 }
 
-constexpr std::int64_t kVersion = 2;  // version 1 had no checksum
+constexpr std::int64_t kVersion = 3;  // in versions 1 and 2, a candidate's number stood for another schedule
 constexpr std::string_view kChecksum = ",\"checksum\":";
 
 std::string checksum_of(std::string_view text) {
   return fmt::format("{:08x}", crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()));
 }
 
-/// Returns whether the checksum of a checkpoint is correct. A checkpoint of version 1 has none.
-bool is_whole(std::string_view text, const Json& json) {
+bool is_whole(std::string_view text) {
   const std::size_t end = text.rfind(kChecksum);
-  if (end == std::string_view::npos) return !json.contains("checksum") && json["version"] == 1;
+  if (end == std::string_view::npos) return false;
   return text.substr(end) == fmt::format("{}\"{}\"}}\n", kChecksum, checksum_of(text.substr(0, end)));
 }
 
@@ -147,6 +146,8 @@ Sweep resume_sweep(std::string_view text, const std::string& origin, const core:
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) place.fail("is empty; delete it to start anew");
   const Json json = core::formats::parse_json(text, origin);
   core::formats::check_header(json, "cairn.sweep", place, &graph, "", kVersion);
+  if (const std::int64_t version = core::formats::require_int(json, "version", place); version < kVersion)
+    place.fail(fmt::format("is of version {}, which drew other schedules; delete it to start anew", version));
   const std::string costs = core::formats::string_or(json, "costs", place, "");
   if (costs != costs_hash(graph))
     place.fail("was made for this graph with other costs; give those again, or another checkpoint file");
@@ -171,7 +172,7 @@ Sweep resume_sweep(std::string_view text, const std::string& origin, const core:
       if (found.peak != entry.peak || found.cost != entry.cost) damaged();
     }
   }
-  if (!is_whole(text, json)) damaged();
+  if (!is_whole(text)) damaged();
   if (wanted.done > wanted.total)
     place.fail(fmt::format(
         "already covers {} candidates, more than the {} requested; request at least as many, or start again",

@@ -43,11 +43,11 @@ struct Sweep {
   Tally tally;
 };
 
-/// Returns a checkpoint as one line of JSON: {"format":"cairn.sweep","version":2,"graph":fingerprint,"costs":hash of
+/// Returns a checkpoint as one line of JSON: {"format":"cairn.sweep","version":3,"graph":fingerprint,"costs":hash of
 /// the costs,"seed":..,"moves":..,"total":..,"done":..,"tally":{..},"checksum":CRC-32 of the text before it}.
 std::string sweep_to_json(const core::Graph& graph, const Sweep& sweep);
 /// Returns `wanted` with the results that the checkpoint `text` stores. Throws InputError in these cases:
-/// - `text` is damaged or not a checkpoint;
+/// - `text` is damaged, not a checkpoint, or of an older version, which drew other candidates;
 /// - the checkpoint was made for another graph, other costs, another generator or other options of the tally;
 /// - the checkpoint covers more candidates than wanted.total.
 /// The message is one line that begins with `origin`.

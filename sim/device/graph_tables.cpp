@@ -26,6 +26,17 @@ std::int64_t find_unit(const core::Graph& graph) {
   return sum / unit + most_scratch / unit < std::numeric_limits<std::int32_t>::max() ? unit : 0;
 }
 
+/// Appends a list of ids to `fours` (FourIds).
+template <class Id, class List, class IdOf>
+void append_fours(std::vector<FourIds<Id>>& fours, const List& list, const IdOf& id_of) {
+  std::size_t count = 0;
+  for (const auto& entry : list) {
+    const Id id = id_of(entry);
+    if (count++ % 4 == 0) fours.push_back({{id, id, id, id}});
+    for (std::size_t k = (count - 1) % 4; k < 4; ++k) fours.back().id[k] = id;
+  }
+}
+
 }  // namespace
 
 std::vector<std::int32_t> node_levels(const core::Graph& graph) {
@@ -81,6 +92,7 @@ Tables<Id>::Tables(const core::Graph& graph) {
     to.nodes.push_back(node);
     scalars_.pinned_count += graph.pinned(v) ? 1 : 0;
     scalars_.cost_once += graph.cost(v);
+    scalars_.has_scratch = scalars_.has_scratch || graph.scratch(v) != 0;
     to.edge_reader.insert(to.edge_reader.end(), graph.predecessors(v).size(), static_cast<Id>(v));
     scalars_.level_count = std::max(scalars_.level_count, level[v] + 1);
   }
@@ -92,6 +104,14 @@ Tables<Id>::Tables(const core::Graph& graph) {
                    [&](core::ValueId x) { return number[x]; });
   }
 
+  for (std::size_t x = 0; x < values.size(); ++x) {
+    const auto begin = static_cast<std::int32_t>(to.reader_fours.size());
+    append_fours(to.reader_fours, graph.readers(values[x]), [](core::NodeId v) { return static_cast<Id>(v); });
+    const auto v = static_cast<core::NodeId>(x);
+    to.values.push_back({begin, static_cast<std::int32_t>(to.reader_fours.size()),
+                         v < n ? graph.size(v) + graph.scratch(v) : 0, to.keep[x] != 0 ? 0 : to.size[x]});
+  }
+
   scalars_.unit = find_unit(graph);
   if (scalars_.unit > 0) {
     const auto in_units = [&](const std::vector<std::int64_t>& bytes) {
@@ -100,6 +120,10 @@ Tables<Id>::Tables(const core::Graph& graph) {
                      [&](std::int64_t b) { return static_cast<std::int32_t>(b / scalars_.unit); });
       return units;
     };
+    for (const ValueRecord<std::int64_t>& value : to.values) {
+      to.unit_values.push_back({value.begin, value.end, static_cast<std::int32_t>(value.taken / scalars_.unit),
+                                static_cast<std::int32_t>(value.freed / scalars_.unit)});
+    }
     to.unit_size = in_units(to.size);
     to.unit_outputs = in_units(to.outputs);
     to.unit_scratch = in_units(to.scratch);
@@ -111,6 +135,13 @@ Tables<Id>::Tables(const core::Graph& graph) {
   to.level_begin.assign(static_cast<std::size_t>(scalars_.level_count) + 1, 0);
   for (const std::int32_t l : level) ++to.level_begin[l + 1];
   std::partial_sum(to.level_begin.begin(), to.level_begin.end(), to.level_begin.begin());
+  std::vector<Id> place(static_cast<std::size_t>(n));
+  for (core::NodeId i = 0; i < n; ++i) place[to.by_level[i]] = static_cast<Id>(i);
+  to.draw_begin.push_back(0);
+  for (const Id v : to.by_level) {
+    append_fours(to.draw_inputs, graph.predecessors(v), [&](core::NodeId u) { return place[u]; });
+    to.draw_begin.push_back(static_cast<std::int32_t>(to.draw_inputs.size()));
+  }
   scalars_.wait_shift = waiting_time_shift(scalars_.level_count);
 }
 

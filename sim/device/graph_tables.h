@@ -24,9 +24,25 @@ struct alignas(32) NodeRecord {
 /// just this bit, which is masked out.
 inline constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 
+/// Four ids, which are read in one load. Lists of ids are filled up with copies of their last id.
+template <class Id>
+struct alignas(4 * sizeof(Id)) FourIds {
+  Id id[4];
+};
+
+/// One value, as OrderLanes in sim/device/order_lanes.h reads it.
+template <class Sum>
+struct alignas(4 * sizeof(Sum)) ValueRecord {
+  std::int32_t begin;  ///< index in TablesView::reader_fours of the value's readers
+  std::int32_t end;    ///< index after that of the last
+  Sum taken;           ///< what the node adds while it runs, outputs and scratch; 0 for the second and further outputs
+  Sum freed;           ///< size of the value; 0 if it is kept
+};
+
 /// Amounts of memory, in bytes or in units of several bytes.
 template <class Sum>
 struct Amounts {
+  const ValueRecord<Sum>* values = nullptr;
   const Sum* size = nullptr;     ///< size of each value
   const Sum* outputs = nullptr;  ///< total size of the outputs of each node; only if some node has several outputs
   const Sum* scratch = nullptr;  ///< scratch of each node
@@ -51,6 +67,11 @@ struct TablesView {
   /// Nodes sorted by level, then by number. The level of a node is the length of the longest path to it.
   const Id* by_level = nullptr;
   const std::int32_t* level_begin = nullptr;
+  // The predecessors of the nodes of by_level, as indices in by_level. Those of node by_level[i] begin at
+  // draw_begin[i].
+  const std::int32_t* draw_begin = nullptr;
+  const FourIds<Id>* draw_inputs = nullptr;
+  const FourIds<Id>* reader_fours = nullptr;  ///< the readers of all values; see ValueRecord
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
   // Per value:
@@ -71,6 +92,7 @@ struct TablesView {
   std::int64_t unit = 0;
   Amounts<std::int32_t> in_units;
   Amounts<std::int64_t> in_bytes;
+  bool has_scratch = false;      ///< whether some node has scratch
   std::uint32_t wait_shift = 0;  ///< `shift` of waiting_time()
 
   CAIRN_HD bool single_output() const { return value_count == node_count; }
@@ -101,8 +123,11 @@ template <class Id, template <class> class ArrayOf>
 struct TableArrays {
   ArrayOf<NodeRecord> nodes;
   ArrayOf<std::uint64_t> at_end;
-  ArrayOf<std::int32_t> predecessor_begin, reader_begin, level_begin, further_begin, inputs;
+  ArrayOf<std::int32_t> predecessor_begin, reader_begin, level_begin, draw_begin, further_begin, inputs;
   ArrayOf<Id> predecessors, readers, edge_reader, by_level, producer;
+  ArrayOf<FourIds<Id>> draw_inputs, reader_fours;
+  ArrayOf<ValueRecord<std::int32_t>> unit_values;
+  ArrayOf<ValueRecord<std::int64_t>> values;
   ArrayOf<std::uint8_t> keep, pinned;
   ArrayOf<std::int32_t> unit_size, unit_outputs, unit_scratch;
   ArrayOf<std::int64_t> size, outputs, scratch, cost;
@@ -118,6 +143,9 @@ void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& 
   take(from.edge_reader, to.edge_reader, view.edge_reader);
   take(from.by_level, to.by_level, view.by_level);
   take(from.level_begin, to.level_begin, view.level_begin);
+  take(from.draw_begin, to.draw_begin, view.draw_begin);
+  take(from.draw_inputs, to.draw_inputs, view.draw_inputs);
+  take(from.reader_fours, to.reader_fours, view.reader_fours);
   take(from.pinned, to.pinned, view.pinned);
   take(from.cost, to.cost, view.cost);
   take(from.at_end, to.at_end, view.at_end);
@@ -127,6 +155,8 @@ void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& 
   take(from.further_begin, to.further_begin, view.further_begin);
   take(from.producer, to.producer, view.producer);
   take(from.inputs, to.inputs, view.inputs);
+  take(from.unit_values, to.unit_values, view.in_units.values);
+  take(from.values, to.values, view.in_bytes.values);
   take(from.unit_size, to.unit_size, view.in_units.size);
   take(from.unit_outputs, to.unit_outputs, view.in_units.outputs);
   take(from.unit_scratch, to.unit_scratch, view.in_units.scratch);

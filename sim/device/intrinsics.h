@@ -30,6 +30,19 @@ CAIRN_HD inline void fetch_add(std::int64_t* place, std::int64_t value) {
 #endif
 }
 
+/// Adds to entry `index` of an array of 16-bit numbers, which is aligned to 4 bytes, and returns the value before the
+/// addition. The sum must fit into 16 bits.
+CAIRN_HD inline std::uint32_t fetch_add(std::uint16_t* array, std::int64_t index, std::uint32_t value) {
+#ifdef CAIRN_DEVICE_PASS
+  const auto shift = static_cast<std::uint32_t>(index % 2 * 16);
+  return atomicAdd(reinterpret_cast<unsigned*>(array) + index / 2, value << shift) >> shift & 0xFFFFU;
+#else
+  const std::uint32_t before = array[index];
+  array[index] = static_cast<std::uint16_t>(before + value);
+  return before;
+#endif
+}
+
 CAIRN_HD inline void fetch_or(std::uint32_t* place, std::uint32_t bits) {
 #ifdef CAIRN_DEVICE_PASS
   atomicOr(place, bits);
@@ -52,6 +65,24 @@ CAIRN_HD inline std::int32_t lowest_bit(std::uint32_t word) {
   return __ffs(static_cast<int>(word)) - 1;
 #else
   return __builtin_ctz(word);
+#endif
+}
+
+/// Returns the number of zero bits above the highest bit that is set; `word` must not be 0.
+CAIRN_HD inline std::int32_t leading_zeros(std::uint32_t word) {
+#ifdef CAIRN_DEVICE_PASS
+  return __clz(static_cast<int>(word));
+#else
+  return __builtin_clz(word);
+#endif
+}
+
+/// Returns a * b / 2^32.
+CAIRN_HD inline std::uint32_t high_product(std::uint32_t a, std::uint32_t b) {
+#ifdef CAIRN_DEVICE_PASS
+  return __umulhi(a, b);
+#else
+  return static_cast<std::uint32_t>(std::uint64_t{a} * b >> 32);
 #endif
 }
 

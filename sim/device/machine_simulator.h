@@ -9,9 +9,10 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/machine/support/machine.h"
+#include "cairn/sim/device/draw_lanes.h"
 #include "cairn/sim/device/graph_tables.h"
 #include "cairn/sim/device/intrinsics.h"
-#include "cairn/sim/device/order_profile.h"
+#include "cairn/sim/device/order_lanes.h"
 #include "cairn/sim/device/random_order.h"
 #include "cairn/sim/device/rewind.h"
 #include "cairn/sim/device/transfer.h"
@@ -40,25 +41,119 @@ struct GlobalSpace {
   }
 };
 
-/// Evaluates schedules that have as many steps as there are nodes. One block evaluates several candidates at once, one
-/// in each lane of Lanes (sim/device/order_profile.h).
-template <class Id, class Lanes, class Sum, class Space>
+/// Threads of a team that evaluates orders in lanes. Two such teams run on a multiprocessor at a time, so that one
+/// computes while the other waits at a barrier.
+inline constexpr int kThreadsOfOrders = 512;
+
+/// Evaluates schedules that have as many steps as there are nodes, one in each lane.
+template <class Id, class Sum, int kLanes, class Space>
 struct EvaluateOrders {
-  static constexpr int kThreads = 256;
+  static constexpr int kThreads = kThreadsOfOrders;
+  using Arrays = OrderArrays<Id, Sum, kLanes>;
   TablesView<Id> graph;
   BatchView<Id> batch;
   OutcomesView outcomes;
   Space space;
   std::int64_t teams;
 
+  static std::int64_t bytes(std::int64_t nodes) { return Arrays::bytes(nodes, kThreads); }
+
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    const auto arrays = OrderSpace<Lanes, Sum>::in(space.of(team, index), graph.node_count, graph.value_count);
-    for (std::int64_t c = index * Lanes::kCount; c < batch.count; c += teams * Lanes::kCount) {
-      profile_orders<Lanes, Sum>(team, graph, batch, c, arrays, [&](int lane, const Outcome& outcome) {
-        if (team.rank() == 0 && c + lane < batch.count) outcomes.put(c + lane, outcome);
-      });
+    graph.single_output() ? run<true>(team, index) : run<false>(team, index);
+  }
+
+ private:
+  template <bool kSingle, class Team>
+  CAIRN_HD void run(const Team& team, std::int64_t index) const {
+    const LaneGrid<Team, kLanes> grid(team);
+    const auto arrays = Arrays::in(space.of(team, index), graph.node_count, kThreads);
+    const OrderLanes<kSingle, Id, Id, Sum, kLanes, Team> orders(grid, graph, arrays);
+    for (std::int64_t first = index * grid.lanes(); first < batch.count; first += teams * grid.lanes()) {
+      const std::int64_t c = first + grid.lane();
+      const bool whole = c < batch.count && batch.length[c] == graph.node_count;
+      orders.begin();
+      find_positions(grid, whole ? batch.steps + batch.begin[c] : nullptr, graph.node_count, arrays.position);
+      orders.template find_changes<false>();
+      const Outcome outcome = orders.outcome();
+      if (grid.row() == 0 && c < batch.count) outcomes.put(c, outcome);
       team.sync();
+    }
+  }
+};
+
+/// Draws the keys of orders, one order per thread. The keys of kLanes candidates are side by side: those of candidate c
+/// begin at c / kLanes * kLanes * node_count + c % kLanes and are kLanes entries apart.
+template <class Id, int kLanes>
+struct DrawKeys {
+  static constexpr int kThreads = 1;
+  TablesView<Id> graph;
+  std::uint64_t seed;
+  std::int64_t first;
+  std::uint32_t* keys;
+  std::uint32_t* highest;  ///< highest key of each candidate
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& /*team*/, std::int64_t c) const {
+    highest[c] = draw_keys<kLanes>(graph, seed, first + c, keys + c / kLanes * kLanes * graph.node_count + c % kLanes);
+  }
+};
+
+/// Ranks the nodes of drawn orders by their keys. Then evaluates the orders, or writes their steps if `steps` is set.
+/// There are `groups` times kLanes orders, of which the first `count` are wanted.
+template <class Id, class Sum, int kLanes, class Space>
+struct EvaluateKeys {
+  static constexpr int kThreads = kThreadsOfOrders;
+  using Arrays = OrderArrays<Id, Sum, kLanes>;
+  TablesView<Id> graph;
+  std::uint32_t* keys;
+  const std::uint32_t* highest;
+  std::int64_t groups, count;
+  OutcomesView outcomes;
+  Id* steps;
+  Space space;
+  std::int64_t teams;
+
+  static std::int64_t bytes(std::int64_t nodes) {
+    return std::max(Arrays::bytes(nodes, kThreads), RankArrays<kLanes>::bytes(nodes, kThreads));
+  }
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    graph.single_output() ? run<true>(team, index) : run<false>(team, index);
+  }
+
+ private:
+  template <bool kSingle, class Team>
+  CAIRN_HD void run(const Team& team, std::int64_t index) const {
+    const LaneGrid<Team, kLanes> grid(team);
+    std::byte* const memory = space.of(team, index);
+    const auto arrays = Arrays::in(memory, graph.node_count, kThreads);
+    const OrderLanes<kSingle, Id, Id, Sum, kLanes, Team> orders(grid, graph, arrays);
+    for (std::int64_t group = index; group < groups; group += teams) {
+      for (int begin = 0; begin < kLanes; begin += grid.lanes()) {
+        const int lane = begin + grid.lane();
+        const std::int64_t c = group * kLanes + lane;
+        std::uint32_t* const key = keys + group * kLanes * graph.node_count + lane;
+        rank_keys<kLanes>(grid, graph, RankArrays<kLanes>::in(memory, graph.node_count, kThreads), highest[c], key);
+        if (steps != nullptr) {
+          if (c < count)
+            grid.for_each(graph.node_count, [&](std::int32_t i) {
+              steps[c * graph.node_count + key[std::int64_t{i} * kLanes] - 1] = graph.by_level[i];
+            });
+          continue;
+        }
+        orders.begin();
+        grid.for_each(graph.node_count, [&](std::int32_t i) {
+          arrays.position[std::int32_t{graph.by_level[i]} * grid.lanes() + grid.lane()] =
+              static_cast<Id>(key[std::int64_t{i} * kLanes]);
+        });
+        team.sync();
+        orders.template find_changes<true>();
+        const Outcome outcome = orders.outcome();
+        if (grid.row() == 0 && c < count) outcomes.put(c, outcome);
+        team.sync();
+      }
     }
   }
 };
@@ -140,6 +235,20 @@ struct DrawSchedules {
       }
       team.sync();
     }
+  }
+};
+
+/// Sets where the steps of each order begin and how many there are.
+struct PlaceOrders {
+  static constexpr int kThreads = 1;
+  std::int64_t* begin;
+  std::int32_t* length;
+  std::int32_t nodes;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& /*team*/, std::int64_t c) const {
+    begin[c] = c * nodes;
+    length[c] = nodes;
   }
 };
 
@@ -322,9 +431,9 @@ class MachineSimulator : public Simulator {
     outcomes.resize(count);
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count; done += at_once) {
-      const BatchView<Id> piece = draw(generator, first + done, std::min(at_once, count - done));
-      evaluate_piece(piece, generator.moves == 0);
-      download(piece.count, done, outcomes);
+      const std::int64_t piece_count = std::min(at_once, count - done);
+      draw_and_evaluate(generator, first + done, piece_count);
+      download(piece_count, done, outcomes);
     }
   }
 
@@ -337,10 +446,10 @@ class MachineSimulator : public Simulator {
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count;) {
       const std::int64_t wanted = tally.candidates() == 0 ? std::min(kFirst, at_once) : at_once;
-      const BatchView<Id> piece = draw(generator, first + done, std::min(wanted, count - done));
-      evaluate_piece(piece, generator.moves == 0);
-      add_to(tally, first + done, piece.count);
-      done += piece.count;
+      const std::int64_t piece_count = std::min(wanted, count - done);
+      draw_and_evaluate(generator, first + done, piece_count);
+      add_to(tally, first + done, piece_count);
+      done += piece_count;
     }
   }
 
@@ -350,6 +459,13 @@ class MachineSimulator : public Simulator {
   BatchView<Id> draw(const Generator& generator, std::int64_t first, std::int64_t count) {
     const std::int64_t stride = stride_of(generator);
     const BatchView<Id> batch{room(steps_, count * stride), room(begin_, count), room(length_, count), count};
+    if constexpr (kInLanes) {
+      if (generator.moves == 0) {
+        run_keys<std::int32_t>(generator, first, count, {}, steps_.data());
+        machine_.launch(PlaceOrders{begin_.data(), length_.data(), node_count_}, count);
+        return batch;
+      }
+    }
     const std::int64_t bytes = DrawSpace::bytes(node_count_, tables_.view.edge_count, sizeof(Id), generator.moves > 0);
     launch_with_space(count, bytes, [&](const auto& space, std::int64_t teams) {
       using Space = std::decay_t<decltype(space)>;
@@ -366,11 +482,23 @@ class MachineSimulator : public Simulator {
       launch_with_space(piece.count, pending_bytes(), [&](const auto& space, std::int64_t teams) {
         return EvaluateAny<Id, std::decay_t<decltype(space)>>{tables_.view, piece, outcomes, space, teams};
       });
-    } else if constexpr (sizeof(Id) == sizeof(std::uint16_t)) {
-      evaluate_orders<Lanes<PairWord, 2>>(piece, outcomes);
+    } else if (tables_.view.unit > 0) {
+      evaluate_orders<std::int32_t>(piece, outcomes);
     } else {
-      evaluate_orders<Lanes<SingleWord, 1>>(piece, outcomes);
+      evaluate_orders<std::int64_t>(piece, outcomes);
     }
+  }
+  /// Draws candidates, evaluates them and leaves the outcomes in the machine's memory. Orders that are drawn in lanes
+  /// are never stored.
+  void draw_and_evaluate(const Generator& generator, std::int64_t first, std::int64_t count) {
+    if constexpr (kInLanes) {
+      if (generator.moves == 0) {
+        const OutcomesView outcomes = outcomes_room(count);
+        if (tables_.view.unit > 0) return run_keys<std::int32_t>(generator, first, count, outcomes, nullptr);
+        return run_keys<std::int64_t>(generator, first, count, outcomes, nullptr);
+      }
+    }
+    evaluate_piece(draw(generator, first, count), generator.moves == 0);
   }
   Machine& machine_;
 
@@ -381,7 +509,8 @@ class MachineSimulator : public Simulator {
   /// Returns the number of candidates whose steps and outcomes fit into a piece.
   std::int64_t fitting(std::int64_t steps_of_one) const {
     constexpr std::int64_t kMostAtOnce = std::int64_t{1} << 20;
-    const std::int64_t bytes = steps_of_one * static_cast<std::int64_t>(sizeof(Id)) + 12 + kOutcomeBytes;
+    const std::int64_t bytes =
+        steps_of_one * static_cast<std::int64_t>(sizeof(Id) + sizeof(std::uint32_t)) + 16 + kOutcomeBytes;
     return std::clamp<std::int64_t>(most_bytes_ / bytes, 1, kMostAtOnce);
   }
 
@@ -432,21 +561,59 @@ class MachineSimulator : public Simulator {
     return tables_.view.value_count * static_cast<std::int64_t>(sizeof(std::uint64_t));
   }
 
-  template <class OfLanes>
-  void evaluate_orders(const BatchView<Id>& piece, const OutcomesView& outcomes) {
-    if (tables_.view.unit > 0) {
-      evaluate_orders<OfLanes, std::int32_t>(piece, outcomes);
-    } else {
-      evaluate_orders<OfLanes, std::int64_t>(piece, outcomes);
+  /// Whether orders are drawn in lanes. rank_keys() takes fewer than 2^16 nodes.
+  static constexpr bool kInLanes = sizeof(Id) == sizeof(std::uint16_t);
+
+  /// Numbers of lanes for which there are kernels. More lanes share the reads of a graph's tables.
+  template <int kCount>
+  using LaneCount = std::integral_constant<int, kCount>;
+
+  /// Calls call(LaneCount<k>(), bytes, in_shared) for the largest number k of lanes whose arrays, of
+  /// bytes_of(LaneCount<k>()) bytes, fit into shared memory. If none does, the arrays are in the machine's memory.
+  template <class BytesOf, class Call>
+  void choose_lanes(const BytesOf& bytes_of, const Call& call) const {
+    if constexpr (kMayShare) {
+      const std::int64_t limit = machine_.shared_limit() / 2;
+      if (bytes_of(LaneCount<32>()) <= limit) return call(LaneCount<32>(), std::true_type());
+      if (bytes_of(LaneCount<16>()) <= limit) return call(LaneCount<16>(), std::true_type());
+      if (bytes_of(LaneCount<8>()) <= machine_.shared_limit()) return call(LaneCount<8>(), std::true_type());
     }
+    call(LaneCount<8>(), std::false_type());
   }
-  template <class OfLanes, class Sum>
+
+  template <class Sum>
   void evaluate_orders(const BatchView<Id>& piece, const OutcomesView& outcomes) {
-    const std::int64_t work = (piece.count + OfLanes::kCount - 1) / OfLanes::kCount;
-    const std::int64_t bytes = OrderSpace<OfLanes, Sum>::bytes(node_count_, tables_.view.value_count);
-    launch_with_space(work, bytes, [&](const auto& space, std::int64_t teams) {
-      using Space = std::decay_t<decltype(space)>;
-      return EvaluateOrders<Id, OfLanes, Sum, Space>{tables_.view, piece, outcomes, space, teams};
+    const auto bytes_of = [&](auto lanes) {
+      return EvaluateOrders<Id, Sum, decltype(lanes)::value, SharedSpace>::bytes(node_count_);
+    };
+    choose_lanes(bytes_of, [&](auto lanes, auto in_shared) {
+      constexpr int kOfTeam = decltype(lanes)::value;
+      launch_in<decltype(in_shared)::value>(
+          (piece.count + kOfTeam - 1) / kOfTeam, bytes_of(lanes), [&](const auto& space, std::int64_t teams) {
+            using Space = std::decay_t<decltype(space)>;
+            return EvaluateOrders<Id, Sum, kOfTeam, Space>{tables_.view, piece, outcomes, space, teams};
+          });
+    });
+  }
+
+  /// Draws orders in lanes. Evaluates them, or writes their steps if `steps` is not nullptr.
+  template <class Sum>
+  void run_keys(const Generator& generator, std::int64_t first, std::int64_t count, const OutcomesView& outcomes,
+                Id* steps) {
+    const auto bytes_of = [&](auto lanes) {
+      return EvaluateKeys<Id, Sum, decltype(lanes)::value, SharedSpace>::bytes(node_count_);
+    };
+    choose_lanes(bytes_of, [&](auto lanes, auto in_shared) {
+      constexpr int kOfTeam = decltype(lanes)::value;
+      const std::int64_t groups = (count + kOfTeam - 1) / kOfTeam;
+      std::uint32_t* const keys = room(keys_, groups * kOfTeam * std::max<std::int64_t>(node_count_, 1));
+      std::uint32_t* const highest = room(highest_, groups * kOfTeam);
+      machine_.launch(DrawKeys<Id, kOfTeam>{tables_.view, generator.seed, first, keys, highest}, groups * kOfTeam);
+      launch_in<decltype(in_shared)::value>(groups, bytes_of(lanes), [&](const auto& space, std::int64_t teams) {
+        using Space = std::decay_t<decltype(space)>;
+        return EvaluateKeys<Id, Sum, kOfTeam, Space>{tables_.view, keys,  highest, groups, count,
+                                                     outcomes,     steps, space,   teams};
+      });
     });
   }
 
@@ -462,17 +629,25 @@ class MachineSimulator : public Simulator {
     using Functor = decltype(make(GlobalSpace(), work));
     if constexpr (kMayShare) {
       constexpr std::int64_t kTeamsOfBlock = Functor::kThreads == 32 ? core::kWarpsOfBlock : 1;
-      if (bytes * kTeamsOfBlock <= machine_.shared_limit())
-        return machine_.launch(make(SharedSpace(), work), work, bytes);
+      if (bytes * kTeamsOfBlock <= machine_.shared_limit()) return launch_in<true>(work, bytes, make);
     }
-    constexpr std::int64_t kAlignment = 256;
-    GlobalSpace space;
-    space.bytes = (std::max<std::int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-    const std::int64_t at_once = std::min(work, machine_.template resident_teams<Functor>(0));
-    const std::int64_t teams =
-        std::clamp<std::int64_t>((machine_.free_bytes() + spaces_.size()) / 2 / space.bytes, 1, at_once);
-    space.pieces = room(spaces_, teams * space.bytes);
-    machine_.launch(make(space, teams), teams);
+    launch_in<false>(work, bytes, make);
+  }
+  template <bool kShared, class Make>
+  void launch_in(std::int64_t work, std::int64_t bytes, const Make& make) {
+    if constexpr (kShared) {
+      machine_.launch(make(SharedSpace(), work), work, bytes);
+    } else {
+      using Functor = decltype(make(GlobalSpace(), work));
+      constexpr std::int64_t kAlignment = 256;
+      GlobalSpace space;
+      space.bytes = (std::max<std::int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+      const std::int64_t at_once = std::min(work, machine_.template resident_teams<Functor>(0));
+      const std::int64_t teams =
+          std::clamp<std::int64_t>((machine_.free_bytes() + spaces_.size()) / 2 / space.bytes, 1, at_once);
+      space.pieces = room(spaces_, teams * space.bytes);
+      machine_.launch(make(space, teams), teams);
+    }
   }
 
   void download(std::int64_t count, std::int64_t to, Outcomes& outcomes) {
@@ -517,6 +692,7 @@ class MachineSimulator : public Simulator {
   Array<Id> steps_;
   Array<std::int64_t> begin_, peak_, cost_, places_;
   Array<std::int32_t> length_, peak_step_;
+  Array<std::uint32_t> keys_, highest_;  ///< for DrawKeys
   Array<std::uint8_t> valid_, marked_;
   Array<Entry> entries_;
   Array<std::byte> spaces_;

@@ -16,7 +16,7 @@
 namespace cairn::sim::device {
 
 /// Purposes of random words. Each candidate has a separate sequence of random words for each purpose.
-inline constexpr std::uint32_t kWaitingTimes = 0;  ///< word v: for the waiting time of node v
+inline constexpr std::uint32_t kWaitingTimes = 0;  ///< word i: for the waiting time of node TablesView::by_level[i]
 inline constexpr std::uint32_t kMoves = 1;         ///< word j: for the edge that move j draws
 inline constexpr std::uint32_t kMoveCount = 2;     ///< word 0: for the number of moves
 
@@ -64,9 +64,10 @@ CAIRN_HD inline std::uint32_t waiting_time(std::uint32_t word, std::uint32_t shi
 }
 
 /// Returns a `shift` for waiting_time() with which the waiting times on a path of `longest` nodes add up to less than
-/// 2^32.
+/// 2^32. It is at least 7, so that a waiting time is less than 2^14. Then the keys of two nodes in the same of n
+/// buckets differ by less than 2^15 (rank_keys()).
 inline std::uint32_t waiting_time_shift(std::int32_t longest) {
-  std::uint32_t shift = 0;
+  std::uint32_t shift = 7;
   while (((std::uint64_t{kLongestWait} >> shift) + 1) * static_cast<std::uint64_t>(longest) > 0xFFFFFFFFU) ++shift;
   return shift;
 }
@@ -159,7 +160,7 @@ CAIRN_HD void draw_order(const Team& team, const TablesView<Id>& graph, std::uin
   for (std::int32_t group = team.rank(); 4 * group < n; group += team.size()) {
     const Philox words = random_words(seed, index, kWaitingTimes, static_cast<std::uint32_t>(group));
     for (std::int32_t i = 0; i < 4 && 4 * group + i < n; ++i) {
-      space.key[4 * group + i] = waiting_time(words.word[i], graph.wait_shift);
+      space.key[graph.by_level[4 * group + i]] = waiting_time(words.word[i], graph.wait_shift);
     }
   }
   team.sync();

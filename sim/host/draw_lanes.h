@@ -25,7 +25,7 @@ class DrawLanes final : public DrawKeys {
   int lanes() const override { return kLanes; }
 
   void draw(std::uint64_t seed, std::int64_t first) override {
-    for (std::int32_t v = 0; v < graph_.node_count; v += 4) wait(seed, first, v);
+    for (std::int32_t i = 0; i < graph_.node_count; i += 4) wait(seed, first, i);
     for (std::int32_t i = graph_.level_count > 0 ? graph_.level_begin[1] : 0; i < graph_.node_count; ++i) {
       const std::int32_t v = graph_.by_level[i];
       Words ready{};
@@ -88,12 +88,14 @@ class DrawLanes final : public DrawKeys {
     return ((device::kLongestWait - (exponent << 16) - f - bend) >> graph_.wait_shift) + 1U;
   }
 
-  /// Sets the waiting times of nodes v .. v + 3 in every lane.
-  void wait(std::uint64_t seed, std::int64_t first, std::int32_t v) {
+  /// Sets the waiting times of the nodes at the places i .. i + 3 of TablesView::by_level, in every lane.
+  void wait(std::uint64_t seed, std::int64_t first, std::int32_t i) {
     Halves even[4], odd[4];
-    philox_of(seed, first, static_cast<std::uint32_t>(v) / 4, 0, even);
-    philox_of(seed, first, static_cast<std::uint32_t>(v) / 4, 1, odd);
-    for (int i = 0; i < 4; ++i) at(v + i) = wait_of(reinterpret_cast<Words>(even[i] | odd[i] << 32));
+    philox_of(seed, first, static_cast<std::uint32_t>(i) / 4, 0, even);
+    philox_of(seed, first, static_cast<std::uint32_t>(i) / 4, 1, odd);
+    for (int k = 0; k < 4 && i + k < graph_.node_count; ++k) {
+      at(graph_.by_level[i + k]) = wait_of(reinterpret_cast<Words>(even[k] | odd[k] << 32));
+    }
   }
 
   device::TablesView<Id> graph_;

@@ -1,6 +1,7 @@
 #include "cairn/sim/generator.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -21,13 +22,15 @@ core::Schedule generate(const core::Graph& graph, const Generator& generator, st
   const std::uint32_t shift =
       device::waiting_time_shift(levels.empty() ? 0 : *std::max_element(levels.begin(), levels.end()) + 1);
   std::vector<std::uint32_t> key(static_cast<std::size_t>(n));
-  for (const core::NodeId v : graph.input_order()) {
+  std::vector<core::NodeId> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), core::NodeId{0});
+  std::stable_sort(order.begin(), order.end(), [&](core::NodeId a, core::NodeId b) { return levels[a] < levels[b]; });
+  for (core::NodeId i = 0; i < n; ++i) {
+    const core::NodeId v = order[i];
     std::uint32_t ready = 0;
     for (const core::NodeId u : graph.predecessors(v)) ready = std::max(ready, key[u]);
-    key[v] = ready + device::waiting_time(device::random_word(generator.seed, index, device::kWaitingTimes, v), shift);
+    key[v] = ready + device::waiting_time(device::random_word(generator.seed, index, device::kWaitingTimes, i), shift);
   }
-  std::vector<core::NodeId> order(static_cast<std::size_t>(n));
-  for (core::NodeId v = 0; v < n; ++v) order[v] = v;
   std::sort(order.begin(), order.end(),
             [&](core::NodeId a, core::NodeId b) { return key[a] != key[b] ? key[a] < key[b] : a < b; });
   const std::int32_t* edge_begin = graph.view().predecessor_begin;

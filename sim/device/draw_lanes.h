@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cairn/core/machine/team.h"
+#include "cairn/sim/device/graph_tables.h"
+#include "cairn/sim/device/intrinsics.h"
+#include "cairn/sim/device/lanes.h"
+#include "cairn/sim/device/random_order.h"
+
+/// Draws orders (sim/generator.h), one in each lane of a team (sim/device/lanes.h).
+namespace cairn::sim::device {
+
+/// Draws the keys of all nodes for the candidate `index`, and returns the highest one. The key of the node
+/// graph.by_level[i] goes to key[i * kStride]. A thread handles a candidate alone, so that no thread waits for another.
+template <int kStride, class Id>
+CAIRN_HD std::uint32_t draw_keys(const TablesView<Id>& graph, std::uint64_t seed, std::int64_t index,
+                                 std::uint32_t* key) {
+  std::uint32_t highest = 0;
+  std::int32_t at = 0;
+  for (std::int32_t i = 0; i < graph.node_count; i += 4) {
+    const Philox words = random_words(seed, index, kWaitingTimes, static_cast<std::uint32_t>(i) / 4);
+    CAIRN_UNROLL
+    for (int k = 0; k < 4; ++k) {
+      if (i + k >= graph.node_count) break;
+      std::uint32_t ready = 0;
+      for (const std::int32_t end = graph.draw_begin[i + k + 1]; at < end; ++at) {
+        const FourIds<Id> inputs = graph.draw_inputs[at];
+        std::uint32_t ran[4];
+        CAIRN_UNROLL
+        for (int j = 0; j < 4; ++j) ran[j] = key[std::int64_t{inputs.id[j]} * kStride];
+        CAIRN_UNROLL
+        for (int j = 0; j < 4; ++j) ready = ran[j] > ready ? ran[j] : ready;
+      }
+      ready += waiting_time(words.word[k], graph.wait_shift);
+      key[std::int64_t{i + k} * kStride] = ready;
+      highest = ready > highest ? ready : highest;
+    }
+  }
+  return highest;
+}
+
+/// Arrays that rank_keys() needs, shared by a team.
+template <int kLanes>
+struct RankArrays {
+  std::uint32_t* packed = nullptr;  ///< [position][lane]: the low 16 bits of a node's key, then its number
+  /// [bucket][lane]: a counter of 16 bits. There are as many buckets as nodes.
+  std::uint16_t* bucket = nullptr;
+  std::byte* of_row = nullptr;  ///< room for LaneGrid::combine_below(), in the same memory as `packed`
+
+  static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t threads) {
+    return packs(nodes, threads) + ((nodes + 2) * kLanes * 2 + 15) / 16 * 16;
+  }
+  static CAIRN_HD RankArrays in(std::byte* memory, std::int64_t nodes, std::int64_t threads) {
+    return {reinterpret_cast<std::uint32_t*>(memory), reinterpret_cast<std::uint16_t*>(memory + packs(nodes, threads)),
+            memory};
+  }
+
+ private:
+  static CAIRN_HD std::int64_t packs(std::int64_t nodes, std::int64_t threads) {
+    const std::int64_t of_nodes = nodes * kLanes * 4, of_rows = (threads + kLanes) * 4;
+    return ((of_nodes > of_rows ? of_nodes : of_rows) + 15) / 16 * 16;
+  }
+};
+
+/// Replaces the keys in each lane by the ranks of the nodes in the order by (key, number): 1 .. count. The keys of the
+/// thread's lane are key[i * kStride], as draw_keys() left them, and `highest` is the highest of them. Nodes are
+/// distributed to as many buckets as there are nodes, by the value of their keys; then a node is compared with the
+/// others of its bucket. Keys of one bucket differ by less than 2^15 (waiting_time_shift()), so that their low 16 bits
+/// say which is lower. There are fewer than 2^16 nodes.
+template <int kStride, class Grid, class Id, class Arrays>
+CAIRN_HD void rank_keys(const Grid& grid, const TablesView<Id>& graph, const Arrays& arrays, std::uint32_t highest,
+                        std::uint32_t* key) {
+  const std::int32_t n = graph.node_count;
+  if (n == 0) return;
+  const int lanes = grid.lanes(), lane = grid.lane();
+  std::uint32_t* const packed = arrays.packed + lane;
+  const int shift = leading_zeros(highest);
+  // Buckets ascend with keys: bucket = (key << shift) * scale / 2^32.
+  const auto scale =
+      static_cast<std::uint32_t>((static_cast<std::uint64_t>(n) << 32) / ((std::uint64_t{highest} + 1) << shift));
+  const auto bucket_of = [=](std::uint32_t of) { return static_cast<std::int32_t>(high_product(of << shift, scale)); };
+
+  grid.clear(arrays.bucket, std::int64_t{n} * lanes * 2);
+  grid.team().sync();
+  grid.for_each(n, [&](std::int32_t i) {
+    fetch_add(arrays.bucket, bucket_of(key[std::int64_t{i} * kStride]) * lanes + lane, 1);
+  });
+  grid.team().sync();
+  const typename Grid::Stretch stretch = grid.stretch(n);
+  std::uint16_t* const bucket = arrays.bucket + lane;
+  std::uint32_t own = 0, all = 0;
+  CAIRN_UNROLL_BY(4)
+  for (std::int32_t b = stretch.begin; b < stretch.end; ++b) own += bucket[b * lanes];
+  std::uint32_t below =
+      grid.combine_below(own, std::uint32_t{0}, core::Sum(), reinterpret_cast<std::uint32_t*>(arrays.of_row), all);
+  CAIRN_UNROLL_BY(4)
+  for (std::int32_t b = stretch.begin; b < stretch.end; ++b) {
+    const std::uint32_t count = bucket[b * lanes];
+    bucket[b * lanes] = static_cast<std::uint16_t>(below);
+    below += count;
+  }
+  grid.team().sync();
+  grid.for_each(n, [&](std::int32_t i) {
+    const std::uint32_t of = key[std::int64_t{i} * kStride];
+    const std::uint32_t place = fetch_add(arrays.bucket, bucket_of(of) * lanes + lane, 1);
+    packed[place * lanes] = of << 16 | graph.by_level[i];
+  });
+  grid.team().sync();
+  // The counter of each bucket is now the position at which the next bucket begins.
+  grid.for_each(n, [&](std::int32_t i) {
+    const std::uint32_t of = key[std::int64_t{i} * kStride], mine = of << 16 | graph.by_level[i];
+    const std::int32_t b = bucket_of(of), end = bucket[b * lanes];
+    std::int32_t at = b > 0 ? bucket[(b - 1) * lanes] : 0;
+    std::uint32_t rank = static_cast<std::uint32_t>(at) + 1;
+    const auto before = [&](std::int32_t j) { return (packed[j * lanes] - mine) >> 31; };  // 1 if it comes before
+    constexpr int kUsual = 4;  // few buckets hold more nodes, and this many reads do not wait for each other
+    CAIRN_UNROLL
+    for (int k = 0; k < kUsual; ++k) rank += at + k < end ? before(at + k) : 0;
+    for (at += kUsual; at < end; ++at) rank += before(at);
+    key[std::int64_t{i} * kStride] = rank;
+  });
+  grid.team().sync();
+}
+
+}  // namespace cairn::sim::device
