@@ -50,7 +50,7 @@ struct RankArrays {
   std::byte* of_row = nullptr;  ///< room for LaneGrid::combine_below(), in the same memory as `packed`
 
   static CAIRN_HD std::int64_t bytes(std::int64_t nodes, std::int64_t threads) {
-    return packs(nodes, threads) + ((nodes + 2) * kLanes * 2 + 15) / 16 * 16;
+    return packs(nodes, threads) + aligned((nodes + 2) * kLanes * 2);
   }
   static CAIRN_HD RankArrays in(std::byte* memory, std::int64_t nodes, std::int64_t threads) {
     return {reinterpret_cast<std::uint32_t*>(memory), reinterpret_cast<std::uint16_t*>(memory + packs(nodes, threads)),
@@ -59,8 +59,8 @@ struct RankArrays {
 
  private:
   static CAIRN_HD std::int64_t packs(std::int64_t nodes, std::int64_t threads) {
-    const std::int64_t of_nodes = nodes * kLanes * 4, of_rows = (threads + kLanes) * 4;
-    return ((of_nodes > of_rows ? of_nodes : of_rows) + 15) / 16 * 16;
+    const std::int64_t of_nodes = nodes * kLanes * 4, of_rows = of_row_entries<kLanes>(threads) * 4;
+    return aligned(of_nodes > of_rows ? of_nodes : of_rows);
   }
 };
 

@@ -47,6 +47,13 @@ std::vector<std::int32_t> node_levels(const core::Graph& graph) {
   return level;
 }
 
+std::vector<core::NodeId> nodes_by_level(const std::vector<std::int32_t>& levels) {
+  std::vector<core::NodeId> nodes(levels.size());
+  std::iota(nodes.begin(), nodes.end(), core::NodeId{0});
+  std::stable_sort(nodes.begin(), nodes.end(), [&](core::NodeId a, core::NodeId b) { return levels[a] < levels[b]; });
+  return nodes;
+}
+
 template <class Id>
 Tables<Id>::Tables(const core::Graph& graph) {
   const core::NodeId n = graph.node_count();
@@ -129,9 +136,8 @@ Tables<Id>::Tables(const core::Graph& graph) {
     to.unit_scratch = in_units(to.scratch);
   }
 
-  to.by_level.resize(static_cast<std::size_t>(n));
-  std::iota(to.by_level.begin(), to.by_level.end(), Id{0});
-  std::stable_sort(to.by_level.begin(), to.by_level.end(), [&](Id a, Id b) { return level[a] < level[b]; });
+  const std::vector<core::NodeId> by_level = nodes_by_level(level);
+  to.by_level.assign(by_level.begin(), by_level.end());
   to.level_begin.assign(static_cast<std::size_t>(scalars_.level_count) + 1, 0);
   for (const std::int32_t l : level) ++to.level_begin[l + 1];
   std::partial_sum(to.level_begin.begin(), to.level_begin.end(), to.level_begin.begin());

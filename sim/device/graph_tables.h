@@ -118,6 +118,9 @@ struct TablesView {
 /// Returns, for each node, the number of nodes before it on the longest path to the node. O(nodes + edges).
 std::vector<std::int32_t> node_levels(const core::Graph& graph);
 
+/// Returns all nodes sorted by level, then by number, for the levels that node_levels() returns. O(n log n).
+std::vector<core::NodeId> nodes_by_level(const std::vector<std::int32_t>& levels);
+
 /// The arrays that a TablesView points to.
 template <class Id, template <class> class ArrayOf>
 struct TableArrays {

@@ -4,8 +4,12 @@
 
 #include "cairn/core/host_device.h"
 
-/// Operations for which a GPU has instructions.
+/// Operations for which a GPU has instructions, and what they need of memory.
 namespace cairn::sim::device {
+
+/// Rounds the size of an array up to a multiple of 16 bytes, so that what follows it can be accessed 16 bytes at a
+/// time.
+CAIRN_HD constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
 // Updates of integers whose final value does not depend on the order of the updates. The 32-bit functions may be called
 // concurrently by the threads of one team. The 64-bit functions may be called concurrently by the threads of all teams

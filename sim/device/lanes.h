@@ -9,6 +9,12 @@
 /// node, so that the threads of a warp access consecutive memory, whatever the candidates are.
 namespace cairn::sim::device {
 
+/// Number of entries that LaneGrid::combine_below() needs in a team of `threads` threads: the rows', then the totals.
+template <int kLanes>
+CAIRN_HD constexpr std::int64_t of_row_entries(std::int64_t threads) {
+  return threads + kLanes;
+}
+
 /// A thread's place in the table. There are kLanes lanes, or as many as the team has threads if these are fewer. The
 /// number of threads must be a multiple of the number of lanes.
 template <class Team, int kLanes>
@@ -47,7 +53,7 @@ class LaneGrid {
   }
 
   /// Returns the combination of the values of all lower rows in this thread's lane, or `none` for the first row. `all`
-  /// gets the combination of all rows. `of_row` must have room for of_row_entries(threads) entries. Implies sync().
+  /// gets the combination of all rows. `of_row` must have room for of_row_entries() entries. Implies sync().
   template <class T, class Op>
   CAIRN_HD T combine_below(T value, T none, const Op& op, T* of_row, T& all) const {
     team_.sync();
@@ -66,7 +72,6 @@ class LaneGrid {
     all = of_row[team_.size() + lane()];
     return of_row[team_.rank()];
   }
-  static CAIRN_HD std::int64_t of_row_entries(std::int64_t threads) { return threads + kLanes; }
 
  private:
   const Team& team_;

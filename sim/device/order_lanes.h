@@ -50,13 +50,12 @@ struct OrderArrays {
  private:
   static CAIRN_HD std::int64_t positions(std::int64_t nodes, std::int64_t threads) {
     const std::int64_t of_nodes = nodes * kLanes * static_cast<std::int64_t>(sizeof(Position));
-    const std::int64_t of_rows = (threads + kLanes) * static_cast<std::int64_t>(sizeof(Peak<Sum>));
+    const std::int64_t of_rows = of_row_entries<kLanes>(threads) * static_cast<std::int64_t>(sizeof(Peak<Sum>));
     return aligned(of_nodes > of_rows ? of_nodes : of_rows);
   }
   static CAIRN_HD std::int64_t changes(std::int64_t nodes) {
     return aligned((nodes + 2) * kLanes * static_cast<std::int64_t>(sizeof(Sum)));
   }
-  static CAIRN_HD std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 };
 
 /// Evaluates one candidate per lane. The member functions are the stages of the evaluation: begin(), then `position`

@@ -93,9 +93,6 @@ struct DrawSpace {
     space.order = memory + aligned((edges + 31) / 32 * 4);
     return space;
   }
-
- private:
-  static CAIRN_HD std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 };
 
 /// Replaces each value by the sum of the values before it, and returns the sum of all. Each thread handles consecutive

@@ -1,7 +1,6 @@
 #include "cairn/sim/generator.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -22,9 +21,7 @@ core::Schedule generate(const core::Graph& graph, const Generator& generator, st
   const std::uint32_t shift =
       device::waiting_time_shift(levels.empty() ? 0 : *std::max_element(levels.begin(), levels.end()) + 1);
   std::vector<std::uint32_t> key(static_cast<std::size_t>(n));
-  std::vector<core::NodeId> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), core::NodeId{0});
-  std::stable_sort(order.begin(), order.end(), [&](core::NodeId a, core::NodeId b) { return levels[a] < levels[b]; });
+  std::vector<core::NodeId> order = device::nodes_by_level(levels);
   for (core::NodeId i = 0; i < n; ++i) {
     const core::NodeId v = order[i];
     std::uint32_t ready = 0;
