@@ -14,6 +14,7 @@
 #include "cairn/bench/copy_bandwidth.h"
 #include "cairn/bench/random_layered.h"
 #include "cairn/core/profile.h"
+#include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/simulator.h"
 
 namespace {
@@ -145,6 +146,26 @@ void simulator_draw_and_evaluate(benchmark::State& state) {
   }
   bench::report_rate(state, "candidates/s", kCount, kCount * 21);
 }
+/// Draws and evaluates with the code for one family of processors. Arguments: nodes; bytes of a vector, where 0 stands
+/// for the code that any processor can run.
+void simulator_family(benchmark::State& state) {
+  const sim::device::Tables<std::uint16_t> tables(graph_of(state.range(0)));
+  std::vector<sim::ProcessorFamily> families{sim::any_processor()};
+  if (state.range(1) > 0) {
+    families.assign(sim::families().begin(), sim::families().end() - 1);
+    std::erase_if(families, [&](const sim::ProcessorFamily& family) { return family.vector_bytes != state.range(1); });
+  }
+  if (families.empty()) return state.SkipWithError("this processor does not belong to the family");
+  const auto drawn = families.front().draw_orders16(tables.view());
+  std::vector<sim::device::Outcome> outcomes(static_cast<std::size_t>(drawn->lanes()));
+  std::int64_t first = 0;
+  for (auto _ : state) {
+    drawn->draw(1, first);
+    drawn->evaluate(drawn->lanes(), outcomes.data());
+    first += drawn->lanes();
+  }
+  bench::report_rate(state, "candidates/s", drawn->lanes(), drawn->lanes() * 21);
+}
 void simulator_tally(benchmark::State& state) {
   sim::Outcomes outcomes;
   const core::Graph& graph = graph_of(1000);
@@ -189,6 +210,7 @@ BENCHMARK(simulator_draw_and_evaluate)
     ->Args({1000, 500, 1, 0})
     ->Args({1000, 500, 1, 1})
     ->UseRealTime();
+BENCHMARK(simulator_family)->ArgsProduct({{250, 1000, 10'000}, {0, 32, 64}})->UseRealTime();
 BENCHMARK(simulator_tally)->UseRealTime();
 
 }  // namespace

@@ -43,7 +43,7 @@ struct Sweep {
   Tally tally;
 };
 
-/// Returns a checkpoint as one line of JSON: {"format":"cairn.sweep","version":3,"graph":fingerprint,"costs":hash of
+/// Returns a checkpoint as one line of JSON: {"format":"cairn.sweep","version":4,"graph":fingerprint,"costs":hash of
 /// the costs,"seed":..,"moves":..,"total":..,"done":..,"tally":{..},"checksum":CRC-32 of the text before it}.
 std::string sweep_to_json(const core::Graph& graph, const Sweep& sweep);
 /// Returns `wanted` with the results that the checkpoint `text` stores. Throws InputError in these cases:

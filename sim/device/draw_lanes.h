@@ -19,10 +19,10 @@ CAIRN_HD std::uint32_t draw_keys(const TablesView<Id>& graph, std::uint64_t seed
                                  std::uint32_t* key) {
   std::uint32_t highest = 0;
   std::int32_t at = 0;
-  for (std::int32_t i = 0; i < graph.node_count; i += 4) {
-    const Philox words = random_words(seed, index, kWaitingTimes, static_cast<std::uint32_t>(i) / 4);
+  for (std::int32_t i = 0; i < graph.node_count; i += 8) {
+    const Philox words = random_words(seed, index, kWaitingTimes, static_cast<std::uint32_t>(i) / 8);
     CAIRN_UNROLL
-    for (int k = 0; k < 4; ++k) {
+    for (int k = 0; k < 8; ++k) {
       if (i + k >= graph.node_count) break;
       std::uint32_t ready = 0;
       for (const std::int32_t end = graph.draw_begin[i + k + 1]; at < end; ++at) {
@@ -33,7 +33,7 @@ CAIRN_HD std::uint32_t draw_keys(const TablesView<Id>& graph, std::uint64_t seed
         CAIRN_UNROLL
         for (int j = 0; j < 4; ++j) ready = ran[j] > ready ? ran[j] : ready;
       }
-      ready += waiting_time(words.word[k], graph.wait_shift);
+      ready += waiting_time(half_of(words, k), graph.wait_shift);
       key[std::int64_t{i + k} * kStride] = ready;
       highest = ready > highest ? ready : highest;
     }

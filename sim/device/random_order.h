@@ -16,7 +16,7 @@
 namespace cairn::sim::device {
 
 /// Purposes of random words. Each candidate has a separate sequence of random words for each purpose.
-inline constexpr std::uint32_t kWaitingTimes = 0;  ///< word i: for the waiting time of node TablesView::by_level[i]
+inline constexpr std::uint32_t kWaitingTimes = 0;  ///< half word i: for the waiting time of TablesView::by_level[i]
 inline constexpr std::uint32_t kMoves = 1;         ///< word j: for the edge that move j draws
 inline constexpr std::uint32_t kMoveCount = 2;     ///< word 0: for the number of moves
 
@@ -32,6 +32,11 @@ CAIRN_HD inline std::uint32_t random_word(std::uint64_t seed, std::int64_t index
   return random_words(seed, index, purpose, at / 4).word[at % 4];
 }
 
+/// Returns the k-th half of four words, for k in [0, 8). The low half of a word comes first.
+CAIRN_HD inline std::uint32_t half_of(const Philox& words, std::int32_t k) {
+  return k % 2 == 0 ? words.word[k / 2] & 0xFFFFU : words.word[k / 2] >> 16;
+}
+
 /// Returns word * n / 2^32, which is in [0, n). For a random word, all results are about equally likely.
 CAIRN_HD inline std::uint32_t below(std::uint32_t word, std::uint32_t n) {
   return static_cast<std::uint32_t>((std::uint64_t{word} * n) >> 32);
@@ -42,12 +47,12 @@ CAIRN_HD inline std::int32_t move_count(std::uint64_t seed, std::int64_t index, 
       below(random_word(seed, index, kMoveCount, 0), static_cast<std::uint32_t>(most) + 1));
 }
 
-/// Returns -log2(u) * 2^16 for a uniform number u in (0, 1]. This is an exponentially distributed waiting time of at
-/// most kLongestWait. The result is within 0.1% of the logarithm. Uses integers and one exact conversion to float, so
-/// that it is the same on every machine.
-inline constexpr std::uint32_t kLongestWait = 24U << 16;
-CAIRN_HD inline std::uint32_t exponential(std::uint32_t word) {
-  const auto uniform = static_cast<float>(static_cast<std::int32_t>((word >> 8) + 1));  // 1 .. 2^24, exact
+/// Returns -log2(u) * 2^16 for the uniform number u = (half + 1) / 2^16, where `half` has 16 bits. This is an
+/// exponentially distributed waiting time of at most kLongestWait. The result is within 0.1% of the logarithm. Uses
+/// integers and one exact conversion to float, so that it is the same on every machine.
+inline constexpr std::uint32_t kLongestWait = 16U << 16;
+CAIRN_HD inline std::uint32_t exponential(std::uint32_t half) {
+  const auto uniform = static_cast<float>(static_cast<std::int32_t>(half + 1));  // 1 .. 2^16, exact
   std::uint32_t bits = 0;
   memcpy(&bits, &uniform, sizeof bits);
   const std::uint32_t exponent = (bits >> 23) - 127, f = bits >> 7 & 0xFFFFU;  // uniform = 2^exponent * (1 + f / 2^16)
@@ -59,15 +64,15 @@ CAIRN_HD inline std::uint32_t exponential(std::uint32_t word) {
 
 /// Returns the waiting time of a node after its inputs have run, which is at least 1. `shift` makes times shorter, so
 /// that their sum along a path fits into 32 bits.
-CAIRN_HD inline std::uint32_t waiting_time(std::uint32_t word, std::uint32_t shift) {
-  return (exponential(word) >> shift) + 1;
+CAIRN_HD inline std::uint32_t waiting_time(std::uint32_t half, std::uint32_t shift) {
+  return (exponential(half) >> shift) + 1;
 }
 
 /// Returns a `shift` for waiting_time() with which the waiting times on a path of `longest` nodes add up to less than
-/// 2^32. It is at least 7, so that a waiting time is less than 2^14. Then the keys of two nodes in the same of n
+/// 2^32. It is at least 6, so that a waiting time is at most 2^14 + 1. Then the keys of two nodes in the same of n
 /// buckets differ by less than 2^15 (rank_keys()).
 inline std::uint32_t waiting_time_shift(std::int32_t longest) {
-  std::uint32_t shift = 7;
+  std::uint32_t shift = 6;
   while (((std::uint64_t{kLongestWait} >> shift) + 1) * static_cast<std::uint64_t>(longest) > 0xFFFFFFFFU) ++shift;
   return shift;
 }
@@ -154,10 +159,10 @@ template <class Id, class Team>
 CAIRN_HD void draw_order(const Team& team, const TablesView<Id>& graph, std::uint64_t seed, std::int64_t index,
                          const DrawSpace& space, Id* order) {
   const std::int32_t n = graph.node_count;
-  for (std::int32_t group = team.rank(); 4 * group < n; group += team.size()) {
+  for (std::int32_t group = team.rank(); 8 * group < n; group += team.size()) {
     const Philox words = random_words(seed, index, kWaitingTimes, static_cast<std::uint32_t>(group));
-    for (std::int32_t i = 0; i < 4 && 4 * group + i < n; ++i) {
-      space.key[graph.by_level[4 * group + i]] = waiting_time(words.word[i], graph.wait_shift);
+    for (std::int32_t i = 0; i < 8 && 8 * group + i < n; ++i) {
+      space.key[graph.by_level[8 * group + i]] = waiting_time(half_of(words, i), graph.wait_shift);
     }
   }
   team.sync();

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <numeric>
+#include <vector>
 
 #include "cairn/sim/device/random_order.h"
 #include "cairn/sim/host/lockstep.h"
@@ -12,12 +16,25 @@
 namespace cairn::sim {
 namespace {
 
+using device::Outcome;
+
+/// Draws orders in lanes (DrawOrders), and evaluates them without sorting their nodes.
+///
+/// The times at which nodes run are divided into about as many intervals of equal length, called buckets, as there are
+/// nodes. Two sums per bucket, of the bytes that are taken and of those that are freed in it, tell the memory before
+/// each bucket. This memory plus what is taken in the bucket is an upper bound of the memory during the bucket's steps.
+/// Only in the few buckets whose bound is not below the peak found so far are the steps sorted, and evaluated exactly.
 template <class Id, int kVectorBytes>
-class DrawLanes final : public DrawKeys {
+class DrawLanes final : public DrawOrders {
  public:
   static constexpr int kLanes = kVectorBytes / 4;
 
-  explicit DrawLanes(const device::TablesView<Id>& graph) : graph_(graph) {
+  explicit DrawLanes(const device::TablesView<Id>& graph)
+      : graph_(graph),
+        bucket_count_(std::clamp(graph.node_count, 1, kMostBuckets)),
+        bucket_width_(rounded_up(bucket_count_)),
+        node_width_(rounded_up(graph.node_count)),
+        value_width_(rounded_up(graph.value_count)) {
     keys_.resize((static_cast<std::size_t>(graph.node_count) + 4) * kLanes);
     row_.resize(static_cast<std::size_t>(graph.node_count));
   }
@@ -25,15 +42,15 @@ class DrawLanes final : public DrawKeys {
   int lanes() const override { return kLanes; }
 
   void draw(std::uint64_t seed, std::int64_t first) override {
-    for (std::int32_t i = 0; i < graph_.node_count; i += 4) wait(seed, first, i);
+    for (std::int32_t i = 0; i < graph_.node_count; i += 8) wait(seed, first, i);
     for (std::int32_t i = graph_.level_count > 0 ? graph_.level_begin[1] : 0; i < graph_.node_count; ++i) {
       const std::int32_t v = graph_.by_level[i];
       Words ready{};
       for (std::int32_t e = graph_.predecessor_begin[v]; e < graph_.predecessor_begin[v + 1]; ++e) {
-        const Words ran = at(graph_.predecessors[e]);
+        const Words ran = key_of(graph_.predecessors[e]);
         ready = ran > ready ? ran : ready;
       }
-      at(v) += ready;
+      key_of(v) += ready;
     }
   }
 
@@ -44,63 +61,319 @@ class DrawLanes final : public DrawKeys {
     return row;
   }
 
+  void evaluate(int count, Outcome* outcomes) override {
+    make_room();
+    find_buckets();
+    for (int lane = 0; lane < count; ++lane) {
+      if (lane % kGroup == 0) {
+        to_rows(own_, node_width_, own_rows_, lane);
+        to_rows(last_, value_width_, last_rows_, lane);
+      }
+      outcomes[lane] = graph_.unit > 0 ? outcome_of(lane, graph_.in_units) : outcome_of(lane, graph_.in_bytes);
+    }
+  }
+
  private:
   using Words = typename VectorOf<std::uint32_t, kLanes>::Type;
+  using HalfWords = typename VectorOf<std::uint16_t, 2 * kLanes>::Type;
   using Ints = typename VectorOf<std::int32_t, kLanes>::Type;
   using Floats = typename VectorOf<float, kLanes>::Type;
   /// The words of every second lane, widened to 64 bits, so that products of 32-bit words fit.
   using Halves = typename VectorOf<std::uint64_t, kLanes / 2>::Type;
   static constexpr int kHalf = kLanes / 2;
+  using Bucket = std::uint16_t;
+  using Buckets = typename VectorOf<Bucket, kLanes>::Type;
+  static constexpr std::int32_t kMostBuckets = 0xFFF0;
+  static constexpr int kGroup = kTransposed;  ///< number of lanes that are transposed at once
+  /// Entries of a row are searched in pieces of a vector. Padding at the end of a row is never found.
+  using Piece = typename VectorOf<Bucket, kVectorBytes / static_cast<int>(sizeof(Bucket))>::Type;
+  static constexpr std::int32_t kPiece = kVectorBytes / static_cast<int>(sizeof(Bucket));
+  static constexpr Bucket kPadding = 0xFFFF;
+  /// Sums of successive buckets.
+  template <class Sum>
+  static constexpr int kSums = kVectorBytes / static_cast<int>(sizeof(Sum));
+  template <class Sum>
+  using Sums = typename VectorOf<Sum, kSums<Sum>>::Type;
 
-  Words& at(std::int32_t v) const {
+  static std::int32_t rounded_up(std::int32_t count) { return (count + kPiece - 1) / kPiece * kPiece; }
+
+  Words& key_of(std::int32_t v) const {
     return *reinterpret_cast<Words*>(keys_.data() + static_cast<std::size_t>(v) * kLanes);
   }
+  const Bucket* own_row(int lane) const {
+    return own_rows_.data() + static_cast<std::size_t>(lane % kGroup) * node_width_;
+  }
+  const Bucket* last_row(int lane) const {
+    return last_rows_.data() + static_cast<std::size_t>(lane % kGroup) * value_width_;
+  }
+  template <class Sum>
+  static Sums<Sum>& sums_at(const Aligned<std::int64_t>& sums, std::int32_t bucket) {
+    return *reinterpret_cast<Sums<Sum>*>(reinterpret_cast<Sum*>(sums.data()) + bucket);
+  }
+  static Buckets& at(const Aligned<Bucket>& array, std::int32_t x) {
+    return *reinterpret_cast<Buckets*>(array.data() + static_cast<std::size_t>(x) * kLanes);
+  }
 
-  /// Computes philox() for the even lanes (odd = 0) or the odd lanes (odd = 1).
-  static void philox_of(std::uint64_t seed, std::int64_t first, std::uint32_t group, int odd, Halves (&word)[4]) {
-    const Halves low = Halves{} + 0xFFFFFFFFU;
-    Halves number;
-    for (int i = 0; i < kHalf; ++i)
-      number[i] = static_cast<std::uint64_t>(first) + static_cast<std::uint64_t>(2 * i + odd);
-    Halves a = number & low, b = number >> 32, c = Halves{} + group, d = Halves{} + device::kWaitingTimes;
+  /// Computes philox() for all lanes: those with even numbers, then those with odd numbers. Only the low halves of the
+  /// words count.
+  static void philox_of(std::uint64_t seed, std::int64_t first, std::uint32_t group, Halves (&word)[2][4]) {
+    for (int odd = 0; odd < 2; ++odd) {
+      Halves number;
+      for (int i = 0; i < kHalf; ++i)
+        number[i] = static_cast<std::uint64_t>(first) + static_cast<std::uint64_t>(2 * i + odd);
+      word[odd][0] = number;
+      word[odd][1] = number >> 32;
+      word[odd][2] = Halves{} + group;
+      word[odd][3] = Halves{} + device::kWaitingTimes;
+    }
     auto key_low = static_cast<std::uint32_t>(seed), key_high = static_cast<std::uint32_t>(seed >> 32);
-    for (int round = 0; round < 10; ++round) {
-      const Halves left = a * std::uint64_t{0xD2511F53U}, right = c * std::uint64_t{0xCD9E8D57U};
-      a = (right >> 32) ^ b ^ std::uint64_t{key_low};
-      b = right & low;
-      c = (left >> 32) ^ d ^ std::uint64_t{key_high};
-      d = left & low;
+#pragma GCC unroll 10
+    for (int round = 0; round < kPhiloxRounds; ++round) {
+#pragma GCC unroll 2
+      for (auto& [a, b, c, d] : word) {
+        const Halves left = product_of_low(a, Halves{} + 0xD2511F53U);
+        const Halves right = product_of_low(c, Halves{} + 0xCD9E8D57U);
+        a = (right >> 32) ^ b ^ std::uint64_t{key_low};
+        b = right;
+        c = (left >> 32) ^ d ^ std::uint64_t{key_high};
+        d = left;
+      }
       key_low += 0x9E3779B9U;
       key_high += 0xBB67AE85U;
     }
-    word[0] = a;
-    word[1] = b;
-    word[2] = c;
-    word[3] = d;
   }
 
-  Words wait_of(Words word) const {
-    const Floats uniform = __builtin_convertvector(reinterpret_cast<Ints>((word >> 8) + 1U), Floats);
-    const Words bits = reinterpret_cast<Words>(uniform);
-    const Words exponent = (bits >> 23) - 127U, f = bits >> 7 & 0xFFFFU;
-    const Words c = 29013U - (f * 16194U >> 16) + ((f * f >> 16) * 5446U >> 16);
-    const Words bend = (f * (0x10000U - f) >> 16) * c >> 16;
-    return ((device::kLongestWait - (exponent << 16) - f - bend) >> graph_.wait_shift) + 1U;
+  /// Computes waiting_time() for the low halves and for the high halves of random words. The polynomial is computed for
+  /// both at once, as twice as many numbers of 16 bits.
+  void wait_of(Words word, Words& of_low, Words& of_high) const {
+    const auto float_bits = [](Words number) {
+      return reinterpret_cast<Words>(__builtin_convertvector(reinterpret_cast<Ints>(number), Floats));
+    };
+    const Words low = float_bits((word & 0xFFFFU) + 1U) >> 7, high_bits = float_bits((word >> 16) + 1U);
+    const auto f = reinterpret_cast<HalfWords>((low & 0xFFFFU) | (high_bits << 9 & 0xFFFF0000U));
+    const HalfWords c = static_cast<std::uint16_t>(29013) - high_product(f, HalfWords{} + std::uint16_t{16194}) +
+                        high_product(high_product(f, f), HalfWords{} + std::uint16_t{5446});
+    // If f is 0, its counterpart 2^16 - f does not fit into 16 bits. The product is 0 with any counterpart.
+    const auto logarithm = reinterpret_cast<Words>(f + high_product(high_product(f, -f), c));
+    const auto wait = [&](Words exponent, Words fraction) {
+      constexpr std::uint32_t kBias = 127U << 16;
+      return ((device::kLongestWait + kBias - ((exponent & 0xFF0000U) | fraction)) >> graph_.wait_shift) + 1U;
+    };
+    of_low = wait(low, logarithm & 0xFFFFU);
+    of_high = wait(high_bits >> 7, logarithm >> 16);
   }
 
-  /// Sets the waiting times of the nodes at the places i .. i + 3 of TablesView::by_level, in every lane.
+  /// Sets the waiting times of the nodes at the places i .. i + 7 of TablesView::by_level, in every lane.
   void wait(std::uint64_t seed, std::int64_t first, std::int32_t i) {
-    Halves even[4], odd[4];
-    philox_of(seed, first, static_cast<std::uint32_t>(i) / 4, 0, even);
-    philox_of(seed, first, static_cast<std::uint32_t>(i) / 4, 1, odd);
-    for (int k = 0; k < 4 && i + k < graph_.node_count; ++k) {
-      at(graph_.by_level[i + k]) = wait_of(reinterpret_cast<Words>(even[k] | odd[k] << 32));
+    Halves word[2][4];
+    philox_of(seed, first, static_cast<std::uint32_t>(i) / 8, word);
+    Words times[8];
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      wait_of(reinterpret_cast<Words>((word[0][k] & 0xFFFFFFFFU) | word[1][k] << 32), times[2 * k], times[2 * k + 1]);
+    }
+    for (int k = 0; k < 8 && i + k < graph_.node_count; ++k) key_of(graph_.by_level[i + k]) = times[k];
+  }
+
+  /// Makes room for evaluate(). Drawing alone does not need it.
+  void make_room() {
+    if (own_.data() != nullptr) return;
+    own_.resize(static_cast<std::size_t>(node_width_) * kLanes);
+    last_.resize(static_cast<std::size_t>(value_width_) * kLanes);
+    for (std::int32_t v = graph_.node_count; v < node_width_; ++v) at(own_, v) = Buckets{} + kPadding;
+    for (std::int32_t x = graph_.value_count; x < value_width_; ++x) at(last_, x) = Buckets{} + kPadding;
+    by_readers_.resize(static_cast<std::size_t>(graph_.value_count));
+    std::iota(by_readers_.begin(), by_readers_.end(), 0);
+    const auto readers = [&](std::int32_t x) { return graph_.reader_begin[x + 1] - graph_.reader_begin[x]; };
+    std::stable_sort(by_readers_.begin(), by_readers_.end(),
+                     [&](std::int32_t a, std::int32_t b) { return readers(a) < readers(b); });
+    own_rows_.resize(static_cast<std::size_t>(node_width_) * kGroup);
+    last_rows_.resize(static_cast<std::size_t>(value_width_) * kGroup);
+    for (Aligned<std::int64_t>* sums : {&taken_, &freed_, &extra_, &bound_})
+      sums->resize(static_cast<std::size_t>(bucket_width_) + 1);
+  }
+
+  /// Finds the bucket in which each node runs, and the one in which each value is read last. A value that is never
+  /// freed is in a bucket after the last one.
+  void find_buckets() {
+    Words highest{};
+    for (std::int32_t v = 0; v < graph_.node_count; ++v) highest = key_of(v) > highest ? key_of(v) : highest;
+    // The conversion takes signed numbers, so that keys are halved. Rounding keeps their order. `scale` is a little
+    // lower than exact, so that rounding errors do not lead beyond the last bucket.
+    const auto halved = [](Words key) { return __builtin_convertvector(reinterpret_cast<Ints>(key >> 1), Floats); };
+    const Floats scale = static_cast<float>(bucket_count_) * 0.999999F / (halved(highest) + 1.0F);
+    const auto bucket_of = [&](Words key) {
+      return __builtin_convertvector(__builtin_convertvector(halved(key) * scale, Ints), Buckets);
+    };
+    for (std::int32_t v = 0; v < graph_.node_count; ++v) at(own_, v) = bucket_of(key_of(v));
+    for (const std::int32_t x : by_readers_) {
+      Words last = key_of(graph_.single_output() ? x : graph_.producer[x]);
+      for (std::int32_t e = graph_.reader_begin[x]; e < graph_.reader_begin[x + 1]; ++e) {
+        const Words read = key_of(graph_.readers[e]);
+        last = read > last ? read : last;
+      }
+      at(last_, x) = graph_.keep[x] != 0 ? Buckets{} + static_cast<Bucket>(bucket_count_) : bucket_of(last);
+    }
+  }
+
+  void to_rows(const Aligned<Bucket>& from, std::int32_t width, Aligned<Bucket>& rows, int lane) const {
+    for (std::int32_t x = 0; x < width; x += kGroup) {
+      transpose(from.data() + static_cast<std::size_t>(x) * kLanes + lane, kLanes, rows.data() + x,
+                static_cast<std::size_t>(width));
+    }
+  }
+
+  /// A node that runs in the bucket that is evaluated exactly.
+  struct Step {
+    std::uint64_t when;  ///< steps are sorted by the node's key, then by its number
+    std::int32_t node;
+    std::int64_t freed;  ///< what is freed after the step
+    bool operator<(const Step& other) const { return when < other.when; }
+  };
+  template <class Sum>
+  struct Highest {
+    Sum peak = std::numeric_limits<Sum>::min();
+    std::int32_t bucket = 0, step = 0;  ///< the step is counted from the bucket's first
+  };
+
+  template <class Sum>
+  Outcome outcome_of(int lane, const device::Amounts<Sum>& amounts) {
+    Outcome outcome;
+    outcome.valid = true;
+    outcome.cost = graph_.cost_once;
+    if (graph_.node_count == 0) return outcome;
+    add_up(lane, amounts);
+    Sum* const bound = reinterpret_cast<Sum*>(bound_.data());
+    const std::int32_t first = bound_buckets<Sum>();
+    Highest<Sum> best;
+    refine(lane, amounts, first, best);
+    bound[first] = std::numeric_limits<Sum>::min();
+    for (std::int32_t begin = 0; begin < bucket_width_; begin += kSums<Sum>) {
+      for (std::uint64_t mask = mask_of(sums_at<Sum>(bound_, begin) >= best.peak); mask != 0; mask &= mask - 1) {
+        const std::int32_t b = begin + __builtin_ctzll(mask);
+        if (bound[b] > best.peak || (bound[b] == best.peak && b < best.bucket)) refine(lane, amounts, b, best);
+      }
+    }
+    outcome.peak = std::int64_t{best.peak} * (graph_.unit > 0 ? graph_.unit : 1);
+    outcome.peak_step = steps_before(lane, static_cast<Bucket>(best.bucket)) + best.step;
+    return outcome;
+  }
+
+  /// Adds up what is taken and freed in each bucket.
+  template <class Sum>
+  void add_up(int lane, const device::Amounts<Sum>& amounts) {
+    const Bucket* __restrict own = own_row(lane);
+    const Bucket* __restrict last = last_row(lane);
+    Sum* __restrict taken = reinterpret_cast<Sum*>(taken_.data());
+    Sum* __restrict freed = reinterpret_cast<Sum*>(freed_.data());
+    const std::size_t bytes = (static_cast<std::size_t>(bucket_width_) + 1) * sizeof(Sum);  // + 1: values never freed
+    std::memset(taken, 0, bytes);
+    std::memset(freed, 0, bytes);
+    if (graph_.has_scratch) {
+      Sum* extra = reinterpret_cast<Sum*>(extra_.data());
+      std::memset(extra, 0, bytes);
+      for (std::int32_t v = 0; v < graph_.node_count; ++v) extra[own[v]] = std::max(extra[own[v]], amounts.scratch[v]);
+    }
+    const Sum* __restrict size = amounts.size;
+    const Sum* __restrict outputs = graph_.single_output() ? amounts.size : amounts.outputs;
+    const std::int32_t nodes = graph_.node_count, values = graph_.value_count;
+#pragma GCC unroll 4
+    for (std::int32_t v = 0; v < nodes; ++v) {
+      taken[own[v]] += outputs[v];
+      freed[last[v]] += size[v];
+    }
+    for (std::int32_t x = nodes; x < values; ++x) freed[last[x]] += size[x];
+  }
+
+  /// Computes the upper bound of each bucket. Returns the first bucket with the highest one.
+  template <class Sum>
+  std::int32_t bound_buckets() {
+    using V = Sums<Sum>;
+    V live{}, highest = V{} + std::numeric_limits<Sum>::min();
+    for (std::int32_t b = 0; b < bucket_width_; b += kSums<Sum>) {
+      const V taken = sums_at<Sum>(taken_, b), freed = sums_at<Sum>(freed_, b);
+      V change = taken - freed;
+      sum_up(change);
+      const V bound = live + change + freed + sums_at<Sum>(extra_, b);
+      sums_at<Sum>(bound_, b) = bound;
+      highest = bound > highest ? bound : highest;
+      live += shuffled(change, change, V{} + (kSums<Sum> - 1));
+    }
+    fold(highest, [](V a, V b) { return a > b ? a : b; });
+    for (std::int32_t b = 0;; b += kSums<Sum>) {
+      if (const std::uint64_t mask = mask_of(sums_at<Sum>(bound_, b) == highest); mask != 0)
+        return b + __builtin_ctzll(mask);
+    }
+  }
+
+  std::int32_t steps_before(int lane, Bucket bucket) const {
+    const Bucket* own = own_row(lane);
+    std::int32_t count = 0;
+    for (std::int32_t v = 0; v < node_width_; v += kPiece)
+      count += __builtin_popcountll(mask_of(*reinterpret_cast<const Piece*>(own + v) < bucket));
+    return count;
+  }
+
+  /// Calls found(i) for the entries of a row that equal `bucket`.
+  template <class Found>
+  static void for_each_in(const Bucket* row, std::int32_t width, Bucket bucket, const Found& found) {
+    for (std::int32_t begin = 0; begin < width; begin += kPiece) {
+      const Piece piece = *reinterpret_cast<const Piece*>(row + begin);
+      for (std::uint64_t mask = mask_of(piece == bucket); mask != 0; mask &= mask - 1) {
+        found(begin + __builtin_ctzll(mask));
+      }
+    }
+  }
+
+  /// Evaluates the steps of a bucket exactly.
+  template <class Sum>
+  void refine(int lane, const device::Amounts<Sum>& amounts, std::int32_t bucket, Highest<Sum>& best) {
+    const Bucket* own = own_row(lane);
+    const Bucket* last = last_row(lane);
+    const auto when = [&](std::int32_t v) {
+      return std::uint64_t{keys_.data()[static_cast<std::size_t>(v) * kLanes + lane]} << 32 |
+             static_cast<std::uint32_t>(v);
+    };
+    std::vector<Step>& steps = steps_;
+    steps.clear();
+    for_each_in(own, node_width_, static_cast<Bucket>(bucket), [&](std::int32_t v) {
+      steps.push_back({when(v), v, 0});
+    });
+    std::sort(steps.begin(), steps.end());
+    if (steps.size() > 1) {
+      for_each_in(last, value_width_, static_cast<Bucket>(bucket), [&](std::int32_t x) {
+        std::uint64_t latest = when(graph_.single_output() ? x : graph_.producer[x]);
+        for (std::int32_t e = graph_.reader_begin[x]; e < graph_.reader_begin[x + 1]; ++e)
+          latest = std::max(latest, when(graph_.readers[e]));
+        for (Step& step : steps) step.freed += step.when == latest ? amounts.size[x] : 0;
+      });
+    }
+    const auto sum_of = [bucket](const Aligned<std::int64_t>& sums) {
+      return reinterpret_cast<const Sum*>(sums.data())[bucket];
+    };
+    Sum live = sum_of(bound_) - sum_of(taken_) - sum_of(extra_);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const std::int32_t v = steps[i].node;
+      live += (graph_.single_output() ? amounts.size : amounts.outputs)[v];
+      const Sum during = live + (graph_.has_scratch ? amounts.scratch[v] : 0);
+      if (during > best.peak || (during == best.peak && bucket < best.bucket))
+        best = {during, bucket, static_cast<std::int32_t>(i)};
+      live -= static_cast<Sum>(steps[i].freed);
     }
   }
 
   device::TablesView<Id> graph_;
-  Aligned<std::uint32_t> keys_;  ///< keys of the nodes (DrawKeys), indexed [node][lane]
-  Aligned<std::uint32_t> row_;   ///< keys of one lane
+  std::int32_t bucket_count_, bucket_width_;  ///< number of buckets, and the same rounded up to whole vectors
+  std::int32_t node_width_, value_width_;     ///< numbers of nodes and values, rounded up to whole pieces
+  Aligned<std::uint32_t> keys_;               ///< keys of the nodes (DrawOrders), indexed [node][lane]
+  Aligned<std::uint32_t> row_;                ///< keys of one lane
+  Aligned<Bucket> own_, last_;                ///< buckets, indexed [node or value][lane]
+  Aligned<Bucket> own_rows_, last_rows_;  ///< buckets of a group of lanes, indexed [lane of the group][node or value]
+  std::vector<Step> steps_;
+  std::vector<std::int32_t> by_readers_;  ///< values by their number of readers, so that loops end when predicted
+  /// Bytes of one candidate, indexed by bucket: what is taken, what is freed, the largest scratch, and the upper bound
+  /// of the memory. The elements have the type Sum that is in use.
+  Aligned<std::int64_t> taken_, freed_, extra_, bound_;
 };
 
 }  // namespace

@@ -125,18 +125,18 @@ class Worker {
         DrawSpace::bytes(graph_.node_count, graph_.edge_count, sizeof(Id), moves) / sizeof(std::max_align_t) + 1));
     const DrawSpace space =
         DrawSpace::in(reinterpret_cast<std::byte*>(space_.data()), graph_.node_count, graph_.edge_count);
-    if (!keys_) keys_ = make_draw_keys(graph_);
+    DrawOrders& orders = draw_orders();
     const core::SerialTeam team;
-    const int lanes = keys_->lanes();
+    const int lanes = orders.lanes();
     for (std::int64_t i = 0; i < count; ++i) {
       const auto lane = static_cast<int>(i % lanes);
-      if (lane == 0) keys_->draw(generator.seed, first + i);
+      if (lane == 0) orders.draw(generator.seed, first + i);
       Id* row = steps + i * stride;
       Id* order = moves ? static_cast<Id*>(space.order) : row;
       if constexpr (std::is_same_v<Id, std::uint16_t>) {
-        sorter_.sort(keys_->keys(lane), graph_.node_count, order);
+        sorter_.sort(orders.keys(lane), graph_.node_count, order);
       } else {
-        device::sort_by_key(team, graph_.node_count, keys_->keys(lane), space.bucket, order);
+        device::sort_by_key(team, graph_.node_count, orders.keys(lane), space.bucket, order);
       }
       lengths[i] = moves
                        ? device::draw_moves(team, graph_, generator.seed, generator.moves, first + i, space, order, row)
@@ -144,7 +144,23 @@ class Worker {
     }
   }
 
+  /// Draws candidates first .. first + count - 1 of the generator, which has no moves, and evaluates them. Calls
+  /// put_outcome(i, outcome) for candidate first + i.
+  template <class Put>
+  void evaluate_orders(std::uint64_t seed, std::int64_t first, std::int64_t count, const Put& put_outcome) {
+    DrawOrders& orders = draw_orders();
+    Outcome outcomes[kMostLanes];
+    for (std::int64_t begin = 0; begin < count; begin += orders.lanes()) {
+      const auto in_lanes = static_cast<int>(std::min<std::int64_t>(orders.lanes(), count - begin));
+      orders.draw(seed, first + begin);
+      orders.evaluate(in_lanes, outcomes);
+      for (int lane = 0; lane < in_lanes; ++lane) put_outcome(begin + lane, outcomes[lane]);
+    }
+  }
+
  private:
+  static constexpr int kMostLanes = 64;
+
   /// Candidates that wait until there are enough of them to fill the lanes of a Lockstep, which evaluates them at once.
   struct Tile {
     Tile() = default;
@@ -177,6 +193,11 @@ class Worker {
     return row.length == 0 || static_cast<std::int64_t>(highest) < graph_.node_count;
   }
 
+  DrawOrders& draw_orders() {
+    if (!drawn_) drawn_ = make_draw_orders(graph_);
+    return *drawn_;
+  }
+
   template <class Put>
   void flush_orders(const Put& put_outcome) {
     flush(orders_, put_outcome, [](Tile& tile, Outcome* outcomes, bool*) {
@@ -191,7 +212,6 @@ class Worker {
   }
   template <class Put, class Run>
   void flush(Tile& tile, const Put& put_outcome, const Run& run) {
-    constexpr std::size_t kMostLanes = 64;
     Outcome outcomes[kMostLanes];
     bool done[kMostLanes];
     const bool lanes = tile.worth_lanes();
@@ -207,7 +227,7 @@ class Worker {
   std::vector<std::uint64_t> pending_;
   Tile orders_, recomputing_;
   std::vector<std::max_align_t> space_;
-  std::unique_ptr<DrawKeys> keys_;
+  std::unique_ptr<DrawOrders> drawn_;
   NodeSorter sorter_;
 };
 
@@ -304,6 +324,10 @@ class HostSimulator final : public Simulator {
   template <class Put>
   void evaluate_drawn(const Generator& generator, std::int64_t first, std::int64_t begin, std::int64_t end,
                       Worker<Id>& worker, const Put& put_outcome) {
+    if (generator.moves == 0) {
+      return worker.evaluate_orders(generator.seed, first + begin, end - begin,
+                                    [&](std::int64_t i, const Outcome& outcome) { put_outcome(begin + i, outcome); });
+    }
     constexpr std::int64_t kDrawn = 64;
     const std::int64_t stride = stride_of(generator);
     std::vector<Id> steps(static_cast<std::size_t>(kDrawn * stride));

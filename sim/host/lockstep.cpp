@@ -54,14 +54,14 @@ std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph,
 }
 
 template <class Id>
-std::unique_ptr<DrawKeys> make_draw_keys(const device::TablesView<Id>& graph) {
-  if constexpr (std::is_same_v<Id, std::uint16_t>) return families().front().draw_keys16(graph);
-  if constexpr (std::is_same_v<Id, std::uint32_t>) return families().front().draw_keys32(graph);
+std::unique_ptr<DrawOrders> make_draw_orders(const device::TablesView<Id>& graph) {
+  if constexpr (std::is_same_v<Id, std::uint16_t>) return families().front().draw_orders16(graph);
+  if constexpr (std::is_same_v<Id, std::uint32_t>) return families().front().draw_orders32(graph);
 }
 
 template std::unique_ptr<Lockstep<std::uint16_t>> make_lockstep(const device::TablesView<std::uint16_t>&, std::int64_t);
 template std::unique_ptr<Lockstep<std::uint32_t>> make_lockstep(const device::TablesView<std::uint32_t>&, std::int64_t);
-template std::unique_ptr<DrawKeys> make_draw_keys(const device::TablesView<std::uint16_t>&);
-template std::unique_ptr<DrawKeys> make_draw_keys(const device::TablesView<std::uint32_t>&);
+template std::unique_ptr<DrawOrders> make_draw_orders(const device::TablesView<std::uint16_t>&);
+template std::unique_ptr<DrawOrders> make_draw_orders(const device::TablesView<std::uint32_t>&);
 
 }  // namespace cairn::sim

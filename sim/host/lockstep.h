@@ -47,21 +47,25 @@ class Lockstep {
 template <class Id>
 std::unique_ptr<Lockstep<Id>> make_lockstep(const device::TablesView<Id>& graph, std::int64_t longest);
 
-/// Computes keys of nodes for one candidate per lane. A node's key is the time by which the candidate's order sorts it
-/// (sim/generator.h). Holds work arrays of about lanes * n words for n nodes, so each thread needs its own object.
-class DrawKeys {
+/// Draws the orders of candidates (sim/generator.h), one per lane, and evaluates them. Holds work arrays of about
+/// lanes * n * 12 bytes for n nodes, so each thread needs its own object.
+class DrawOrders {
  public:
-  virtual ~DrawKeys() = default;
+  virtual ~DrawOrders() = default;
   virtual int lanes() const = 0;
-  /// Computes the keys of candidates first .. first + lanes() - 1.
+  /// Draws candidates first .. first + lanes() - 1: computes the key of each node, which is the time by which the
+  /// candidate's order sorts it. Takes O(n + m) time per lane for n nodes and m edges.
   virtual void draw(std::uint64_t seed, std::int64_t first) = 0;
   /// Returns the keys of one lane, indexed by node. They are valid until the next call of draw().
   virtual const std::uint32_t* keys(int lane) = 0;
+  /// Evaluates the candidates of the first `count` lanes. Takes O(n + m) time per lane on average; the nodes are not
+  /// sorted.
+  virtual void evaluate(int count, device::Outcome* outcomes) = 0;
 };
 
-/// Returns the fastest implementation of DrawKeys that this processor can run.
+/// Returns the fastest implementation of DrawOrders that this processor can run.
 template <class Id>
-std::unique_ptr<DrawKeys> make_draw_keys(const device::TablesView<Id>& graph);
+std::unique_ptr<DrawOrders> make_draw_orders(const device::TablesView<Id>& graph);
 
 /// Functions that are compiled for one family of processors. The caller must make sure that the processor on which they
 /// run belongs to that family.
@@ -69,13 +73,13 @@ struct ProcessorFamily {
   template <class Id>
   using MakeLockstep = std::unique_ptr<Lockstep<Id>> (*)(const device::TablesView<Id>& graph, std::int32_t longest);
   template <class Id>
-  using MakeDrawKeys = std::unique_ptr<DrawKeys> (*)(const device::TablesView<Id>& graph);
+  using MakeDrawOrders = std::unique_ptr<DrawOrders> (*)(const device::TablesView<Id>& graph);
 
   int vector_bytes;
   MakeLockstep<std::uint16_t> lockstep16;
   MakeLockstep<std::uint32_t> lockstep32;
-  MakeDrawKeys<std::uint16_t> draw_keys16;
-  MakeDrawKeys<std::uint32_t> draw_keys32;
+  MakeDrawOrders<std::uint16_t> draw_orders16;
+  MakeDrawOrders<std::uint32_t> draw_orders32;
 };
 
 ProcessorFamily any_processor();

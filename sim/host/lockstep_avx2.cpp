@@ -1,6 +1,9 @@
 #include "cairn/sim/host/lockstep.h"
 // The standard library and shared headers are included before `#pragma GCC target`, so that they are compiled for every
 // processor.
+#include <immintrin.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -8,10 +11,13 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "cairn/sim/device/random_order.h"
+#define CAIRN_VECTOR_BYTES 32
 #pragma GCC target("avx2")
 #include "cairn/sim/host/lockstep_lanes.h"
 

@@ -1,6 +1,9 @@
 #include "cairn/sim/host/lockstep.h"
 // The standard library and shared headers are included before `#pragma GCC target`, so that they are compiled for every
 // processor.
+#include <immintrin.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -8,10 +11,13 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "cairn/sim/device/random_order.h"
+#define CAIRN_VECTOR_BYTES 64
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")
 #include "cairn/sim/host/lockstep_lanes.h"
 

@@ -99,11 +99,10 @@ class LockstepOf final : public Lockstep<Id> {
 
  private:
   static constexpr int kPlanes = Lockstep<Id>::kMostOccurrences;
-  static constexpr int kGroup = 8;  ///< number of lanes that are transposed at once, called a group
+  static constexpr int kGroup = kTransposed;  ///< number of lanes that are transposed at once, called a group
   static constexpr Position kNever = std::numeric_limits<Position>::max();
   /// One entry per lane: the number of a node's step plus 1, or 0 if the node does not occur.
   using Positions = typename VectorOf<Position, kLanes>::Type;
-  using Eight = typename VectorOf<Position, kGroup>::Type;
   /// Index of the k-th occurrence (plane k) of a node in one candidate: `k * width_ + node`, where k counts from 0. The
   /// first output of the occurrence has the same index.
   using Slot = std::conditional_t<sizeof(Position) == 2, std::uint16_t, std::uint32_t>;
@@ -189,27 +188,6 @@ class LockstepOf final : public Lockstep<Id> {
   }
   bool any_of_eight(std::int32_t v, int plane) const { return most_of_eight_.data()[v / kGroup] > plane; }
 
-  static Eight low(Eight a, Eight b) { return shuffled(a, b, Eight{0, 8, 1, 9, 2, 10, 3, 11}); }
-  static Eight high(Eight a, Eight b) { return shuffled(a, b, Eight{4, 12, 5, 13, 6, 14, 7, 15}); }
-  /// Transposes eight rows of eight elements by three perfect shuffles.
-  static void transpose(const Position* from, std::size_t from_stride, Position* to, std::size_t to_stride) {
-    Eight a[kGroup], b[kGroup];
-    for (int i = 0; i < kGroup; ++i)
-      std::memcpy(&a[i], from + static_cast<std::size_t>(i) * from_stride, sizeof(Eight));
-    for (int i = 0; i < 4; ++i) {
-      b[2 * i] = low(a[i], a[i + 4]);
-      b[2 * i + 1] = high(a[i], a[i + 4]);
-    }
-    for (int i = 0; i < 4; ++i) {
-      a[2 * i] = low(b[i], b[i + 4]);
-      a[2 * i + 1] = high(b[i], b[i + 4]);
-    }
-    for (int i = 0; i < 4; ++i) {
-      b[2 * i] = low(a[i], a[i + 4]);
-      b[2 * i + 1] = high(a[i], a[i + 4]);
-    }
-    for (int i = 0; i < kGroup; ++i) std::memcpy(to + static_cast<std::size_t>(i) * to_stride, &b[i], sizeof(Eight));
-  }
   /// Copies the positions of eight lanes (a group) from rows_ to positions_. Then clears rows_ for the next group,
   /// except plane 0, which is cleared when it is filled.
   void to_lanes(int lane, int plane) {
@@ -224,7 +202,7 @@ class LockstepOf final : public Lockstep<Id> {
   void clear_rows(int plane) {
     for (std::int32_t v = 0; v < width_; v += kGroup) {
       if (!any_of_eight(v, plane)) continue;
-      for (int i = 0; i < kGroup; ++i) std::memset(plane_row(i, plane) + v, 0, sizeof(Eight));
+      for (int i = 0; i < kGroup; ++i) std::memset(plane_row(i, plane) + v, 0, kGroup * sizeof(Position));
     }
   }
   /// Copies the entries of eight lanes (a group) from last_ to rows_.
@@ -414,31 +392,6 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  template <int kBy, class V>
-  static V shifted(V values) {
-    constexpr int kCount = sizeof(V) / sizeof(values[0]);
-    V from;
-    for (int i = 0; i < kCount; ++i) from[i] = i < kBy ? i : kCount + i - kBy;
-    return shuffled(V{}, values, from);
-  }
-  template <int kBy, class V>
-  static void sum_up(V& values) {
-    if constexpr (kBy < sizeof(V) / sizeof(values[0])) {
-      values += shifted<kBy>(values);
-      sum_up<2 * kBy>(values);
-    }
-  }
-  template <int kBy, class V, class Better>
-  static void fold(V& values, const Better& better) {
-    constexpr int kCount = sizeof(V) / sizeof(values[0]);
-    if constexpr (kBy < kCount) {
-      V from;
-      for (int i = 0; i < kCount; ++i) from[i] = i ^ kBy;
-      values = better(values, shuffled(values, values, from));
-      fold<2 * kBy>(values, better);
-    }
-  }
-
   template <bool kScratch, class Sum>
   void find_peak(std::int32_t length, Outcome& outcome) const {
     using V = Steps<Sum>;
@@ -452,7 +405,7 @@ class LockstepOf final : public Lockstep<Id> {
       std::memcpy(&taken, of_taken + i, sizeof(V));
       std::memcpy(&freed, of_freed + i, sizeof(V));
       V change = taken - freed;
-      sum_up<1>(change);
+      sum_up(change);
       V during = live + change + freed;
       if constexpr (kScratch) {
         V extra;
@@ -467,9 +420,9 @@ class LockstepOf final : public Lockstep<Id> {
       live += shuffled(change, change, V{} + (kCount - 1));
     }
     V peak = best;
-    fold<1>(peak, [](V a, V b) { return a > b ? a : b; });
+    fold(peak, [](V a, V b) { return a > b ? a : b; });
     V first = best == peak ? where : V{} + std::numeric_limits<std::int32_t>::max();
-    fold<1>(first, [](V a, V b) { return a < b ? a : b; });
+    fold(first, [](V a, V b) { return a < b ? a : b; });
     outcome.valid = true;
     outcome.peak = peak[0] * (graph_.unit > 0 ? graph_.unit : 1);
     outcome.peak_step = static_cast<std::int32_t>(first[0]) - 1;
@@ -518,14 +471,14 @@ std::unique_ptr<Lockstep<Id>> lockstep(const device::TablesView<Id>& graph, std:
   return std::make_unique<LockstepOf<Id, std::int32_t, kVectorBytes>>(graph, longest);
 }
 template <class Id, int kVectorBytes>
-std::unique_ptr<DrawKeys> draw_keys(const device::TablesView<Id>& graph) {
+std::unique_ptr<DrawOrders> draw_orders(const device::TablesView<Id>& graph) {
   return std::make_unique<DrawLanes<Id, kVectorBytes>>(graph);
 }
 
 template <int kVectorBytes>
 ProcessorFamily family_of() {
   return {kVectorBytes, lockstep<std::uint16_t, kVectorBytes>, lockstep<std::uint32_t, kVectorBytes>,
-          draw_keys<std::uint16_t, kVectorBytes>, draw_keys<std::uint32_t, kVectorBytes>};
+          draw_orders<std::uint16_t, kVectorBytes>, draw_orders<std::uint32_t, kVectorBytes>};
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#define CAIRN_VECTOR_BYTES 0
 #include "cairn/sim/host/lockstep_lanes.h"
 
 namespace cairn::sim {

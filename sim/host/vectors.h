@@ -1,14 +1,26 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <type_traits>
 
+#if CAIRN_VECTOR_BYTES > 0
+#include <immintrin.h>
+#endif
+
+// A file that includes this header has defined CAIRN_VECTOR_BYTES: 64 if the processor has AVX-512, 32 if it has AVX2,
+// and 0 otherwise. Macros of the compiler do not tell, because `#pragma GCC target` does not set them in C++.
+//
 // This header is included under `#pragma GCC target`. The namespace has no name; lockstep_lanes.h explains why.
 namespace cairn::sim {
 namespace {
+
+// Functions that are not inlined pass vectors in memory.
+#define CAIRN_INLINE __attribute__((always_inline)) inline
 
 template <class T, int kCount>
 struct VectorOf {
@@ -17,7 +29,7 @@ struct VectorOf {
 
 /// Returns a vector whose element i is element from[i] of `a` followed by `b`.
 template <class V, class Places>
-V shuffled(V a, V b, Places from) {
+CAIRN_INLINE V shuffled(V a, V b, Places from) {
 #ifdef __clang__
   constexpr int kCount = sizeof(V) / sizeof(a[0]);
   V result;
@@ -26,6 +38,121 @@ V shuffled(V a, V b, Places from) {
 #else
   return __builtin_shuffle(a, b, from);
 #endif
+}
+
+/// Returns a number whose bit i says whether element i of a comparison of vectors is true.
+template <class V>
+CAIRN_INLINE std::uint64_t mask_of(V compared) {
+  constexpr std::size_t kBytes = sizeof(compared[0]);
+#if CAIRN_VECTOR_BYTES == 64
+  if constexpr (sizeof(V) == 64) {
+    const auto whole = reinterpret_cast<__m512i>(compared);
+    if constexpr (kBytes == 2) return _mm512_movepi16_mask(whole);
+    if constexpr (kBytes == 4) return _mm512_movepi32_mask(whole);
+    if constexpr (kBytes == 8) return _mm512_movepi64_mask(whole);
+  }
+#endif
+#if CAIRN_VECTOR_BYTES == 32
+  if constexpr (sizeof(V) == 32) {
+    const auto whole = reinterpret_cast<__m256i>(compared);
+    if constexpr (kBytes == 2) {
+      const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+      return static_cast<std::uint32_t>(_mm_movemask_epi8(bytes));
+    }
+    if constexpr (kBytes == 4) return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(whole)));
+    if constexpr (kBytes == 8) return static_cast<std::uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(whole)));
+  }
+#endif
+  std::uint64_t mask = 0;
+  for (std::size_t i = 0; i < sizeof(V) / kBytes; ++i) mask |= compared[i] != 0 ? std::uint64_t{1} << i : 0;
+  return mask;
+}
+
+/// Returns the products of the low 32 bits of the elements, which have 64 bits.
+template <class V>
+CAIRN_INLINE V product_of_low(V a, V b) {
+#if CAIRN_VECTOR_BYTES == 64
+  if constexpr (sizeof(V) == 64) {
+    // GCC 12 warns of a variable of its own in the form without a mask.
+    return reinterpret_cast<V>(
+        _mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+  }
+#endif
+#if CAIRN_VECTOR_BYTES == 32
+  if constexpr (sizeof(V) == 32) {
+    return reinterpret_cast<V>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+  }
+#endif
+  return (a & 0xFFFFFFFFU) * (b & 0xFFFFFFFFU);
+}
+
+/// Returns a * b / 2^16 for elements of 16 bits.
+template <class V>
+CAIRN_INLINE V high_product(V a, V b) {
+#if CAIRN_VECTOR_BYTES == 64
+  if constexpr (sizeof(V) == 64)
+    return reinterpret_cast<V>(_mm512_mulhi_epu16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+#endif
+#if CAIRN_VECTOR_BYTES == 32
+  if constexpr (sizeof(V) == 32)
+    return reinterpret_cast<V>(_mm256_mulhi_epu16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+#endif
+  V product;
+  for (std::size_t i = 0; i < sizeof(V) / sizeof(a[0]); ++i) {
+    product[i] = static_cast<std::uint16_t>(std::uint32_t{a[i]} * b[i] >> 16);
+  }
+  return product;
+}
+
+constexpr int kTransposed = 8;  ///< number of rows and columns that transpose() handles
+
+/// Transposes eight rows of eight elements by three perfect shuffles.
+template <class T>
+CAIRN_INLINE void transpose(const T* from, std::size_t from_stride, T* to, std::size_t to_stride) {
+  using Eight = typename VectorOf<T, kTransposed>::Type;
+  using Places = typename VectorOf<std::make_signed_t<T>, kTransposed>::Type;
+  const auto low = [](Eight a, Eight b) { return shuffled(a, b, Places{0, 8, 1, 9, 2, 10, 3, 11}); };
+  const auto high = [](Eight a, Eight b) { return shuffled(a, b, Places{4, 12, 5, 13, 6, 14, 7, 15}); };
+  const auto shuffle = [&](const Eight(&a)[kTransposed], Eight(&b)[kTransposed]) {
+    for (int i = 0; i < 4; ++i) {
+      b[2 * i] = low(a[i], a[i + 4]);
+      b[2 * i + 1] = high(a[i], a[i + 4]);
+    }
+  };
+  Eight a[kTransposed], b[kTransposed];
+  for (int i = 0; i < kTransposed; ++i)
+    std::memcpy(&a[i], from + static_cast<std::size_t>(i) * from_stride, sizeof(Eight));
+  shuffle(a, b);
+  shuffle(b, a);
+  shuffle(a, b);
+  for (int i = 0; i < kTransposed; ++i) std::memcpy(to + static_cast<std::size_t>(i) * to_stride, &b[i], sizeof(Eight));
+}
+
+template <int kBy, class V>
+CAIRN_INLINE V shifted(V values) {
+  constexpr int kCount = sizeof(V) / sizeof(values[0]);
+  V from;
+  for (int i = 0; i < kCount; ++i) from[i] = i < kBy ? i : kCount + i - kBy;
+  return shuffled(V{}, values, from);
+}
+/// Adds to each element the elements before it.
+template <int kBy = 1, class V>
+CAIRN_INLINE void sum_up(V& values) {
+  if constexpr (kBy < sizeof(V) / sizeof(values[0])) {
+    values += shifted<kBy>(values);
+    sum_up<2 * kBy>(values);
+  }
+}
+/// Sets every element to the best of all elements.
+template <int kBy = 1, class V, class Better>
+CAIRN_INLINE void fold(V& values, const Better& better) {
+  constexpr int kCount = sizeof(V) / sizeof(values[0]);
+  if constexpr (kBy < kCount) {
+    V from;
+    for (int i = 0; i < kCount; ++i) from[i] = i ^ kBy;
+    values = better(values, shuffled(values, values, from));
+    fold<2 * kBy>(values, better);
+  }
 }
 
 struct FreeAligned {
@@ -50,3 +177,5 @@ class Aligned {
 
 }  // namespace
 }  // namespace cairn::sim
+
+#undef CAIRN_INLINE

@@ -237,8 +237,8 @@ TEST_CASE("a checkpoint of anything else is refused in one line that says what d
   CHECK(contains(resume(good, larger.build(), wanted(5, 2)), "another graph"));
 
   const auto changed = [&](const std::string& from, const std::string& to) { return replaced(good, from, to); };
-  CHECK(contains(resume(changed("\"version\":3", "\"version\":4"), graph, wanted(5, 2)), "version 4"));
-  CHECK(contains(resume(changed("\"version\":3", "\"version\":2"), graph, wanted(5, 2)), "drew other schedules"));
+  CHECK(contains(resume(changed("\"version\":4", "\"version\":5"), graph, wanted(5, 2)), "version 5"));
+  CHECK(contains(resume(changed("\"version\":4", "\"version\":3"), graph, wanted(5, 2)), "drew other schedules"));
   CHECK(contains(resume(changed("cairn.sweep", "cairn.plan"), graph, wanted(5, 2)), "cairn.sweep"));
   CHECK(contains(resume(changed("\"seed\":5", "\"seed\":-5"), graph, wanted(5, 2)), "seed"));
   CHECK(contains(resume(changed("\"done\":200", "\"done\":100"), graph, wanted(5, 2)), "damaged"));
