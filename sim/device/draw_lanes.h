@@ -12,8 +12,8 @@
 /// Draws orders (sim/generator.h), one in each lane of a team (sim/device/lanes.h).
 namespace cairn::sim::device {
 
-/// Draws the keys of all nodes for the candidate `index`, and returns the highest one. The key of the node
-/// graph.by_level[i] goes to key[i * kStride]. A thread handles a candidate alone, so that no thread waits for another.
+/// Draws the keys of all nodes for the candidate `index`, and returns the highest one. The key of node
+/// v goes to key[v * kStride]. A thread handles a candidate alone, so that no thread waits for another.
 template <int kStride, class Id>
 CAIRN_HD std::uint32_t draw_keys(const TablesView<Id>& graph, std::uint64_t seed, std::int64_t index,
                                  std::uint32_t* key) {
@@ -34,12 +34,28 @@ CAIRN_HD std::uint32_t draw_keys(const TablesView<Id>& graph, std::uint64_t seed
         for (int j = 0; j < 4; ++j) ready = ran[j] > ready ? ran[j] : ready;
       }
       ready += waiting_time(half_of(words, k), graph.wait_shift);
-      key[std::int64_t{i + k} * kStride] = ready;
+      key[std::int64_t{graph.by_level[i + k]} * kStride] = ready;
       highest = ready > highest ? ready : highest;
     }
   }
   return highest;
 }
+
+/// Divides the range of a candidate's keys into buckets: no key is in a lower bucket than a smaller key.
+class KeyBuckets {
+ public:
+  CAIRN_HD KeyBuckets(std::int32_t count, std::uint32_t highest)
+      : shift_(highest > 0 ? leading_zeros(highest) : 0),
+        scale_(static_cast<std::uint32_t>((static_cast<std::uint64_t>(count) << 32) /
+                                          ((std::uint64_t{highest} + 1) << shift_))) {}
+  CAIRN_HD std::int32_t operator()(std::uint32_t key) const {
+    return static_cast<std::int32_t>(high_product(key << shift_, scale_));
+  }
+
+ private:
+  int shift_;
+  std::uint32_t scale_;
+};
 
 /// Arrays that rank_keys() needs, shared by a team.
 template <int kLanes>
@@ -65,7 +81,7 @@ struct RankArrays {
 };
 
 /// Replaces the keys in each lane by the ranks of the nodes in the order by (key, number): 1 .. count. The keys of the
-/// thread's lane are key[i * kStride], as draw_keys() left them, and `highest` is the highest of them. Nodes are
+/// thread's lane are key[v * kStride], as draw_keys() left them, and `highest` is the highest of them. Nodes are
 /// distributed to as many buckets as there are nodes, by the value of their keys; then a node is compared with the
 /// others of its bucket. Keys of one bucket differ by less than 2^15 (waiting_time_shift()), so that their low 16 bits
 /// say which is lower. There are fewer than 2^16 nodes.
@@ -76,16 +92,12 @@ CAIRN_HD void rank_keys(const Grid& grid, const TablesView<Id>& graph, const Arr
   if (n == 0) return;
   const int lanes = grid.lanes(), lane = grid.lane();
   std::uint32_t* const packed = arrays.packed + lane;
-  const int shift = leading_zeros(highest);
-  // Buckets ascend with keys: bucket = (key << shift) * scale / 2^32.
-  const auto scale =
-      static_cast<std::uint32_t>((static_cast<std::uint64_t>(n) << 32) / ((std::uint64_t{highest} + 1) << shift));
-  const auto bucket_of = [=](std::uint32_t of) { return static_cast<std::int32_t>(high_product(of << shift, scale)); };
+  const KeyBuckets bucket_of(n, highest);
 
   grid.clear(arrays.bucket, std::int64_t{n} * lanes * 2);
   grid.team().sync();
-  grid.for_each(n, [&](std::int32_t i) {
-    fetch_add(arrays.bucket, bucket_of(key[std::int64_t{i} * kStride]) * lanes + lane, 1);
+  grid.for_each(n, [&](std::int32_t v) {
+    fetch_add(arrays.bucket, bucket_of(key[std::int64_t{v} * kStride]) * lanes + lane, 1);
   });
   grid.team().sync();
   const typename Grid::Stretch stretch = grid.stretch(n);
@@ -102,15 +114,15 @@ CAIRN_HD void rank_keys(const Grid& grid, const TablesView<Id>& graph, const Arr
     below += count;
   }
   grid.team().sync();
-  grid.for_each(n, [&](std::int32_t i) {
-    const std::uint32_t of = key[std::int64_t{i} * kStride];
+  grid.for_each(n, [&](std::int32_t v) {
+    const std::uint32_t of = key[std::int64_t{v} * kStride];
     const std::uint32_t place = fetch_add(arrays.bucket, bucket_of(of) * lanes + lane, 1);
-    packed[place * lanes] = of << 16 | graph.by_level[i];
+    packed[place * lanes] = of << 16 | static_cast<std::uint32_t>(v);
   });
   grid.team().sync();
   // The counter of each bucket is now the position at which the next bucket begins.
-  grid.for_each(n, [&](std::int32_t i) {
-    const std::uint32_t of = key[std::int64_t{i} * kStride], mine = of << 16 | graph.by_level[i];
+  grid.for_each(n, [&](std::int32_t v) {
+    const std::uint32_t of = key[std::int64_t{v} * kStride], mine = of << 16 | static_cast<std::uint32_t>(v);
     const std::int32_t b = bucket_of(of), end = bucket[b * lanes];
     std::int32_t at = b > 0 ? bucket[(b - 1) * lanes] : 0;
     std::uint32_t rank = static_cast<std::uint32_t>(at) + 1;
@@ -119,7 +131,7 @@ CAIRN_HD void rank_keys(const Grid& grid, const TablesView<Id>& graph, const Arr
     CAIRN_UNROLL
     for (int k = 0; k < kUsual; ++k) rank += at + k < end ? before(at + k) : 0;
     for (at += kUsual; at < end; ++at) rank += before(at);
-    key[std::int64_t{i} * kStride] = rank;
+    key[std::int64_t{v} * kStride] = rank;
   });
   grid.team().sync();
 }

@@ -100,6 +100,7 @@ Tables<Id>::Tables(const core::Graph& graph) {
     scalars_.pinned_count += graph.pinned(v) ? 1 : 0;
     scalars_.cost_once += graph.cost(v);
     scalars_.has_scratch = scalars_.has_scratch || graph.scratch(v) != 0;
+    scalars_.negative_scratch = scalars_.negative_scratch || graph.scratch(v) < 0;
     to.edge_reader.insert(to.edge_reader.end(), graph.predecessors(v).size(), static_cast<Id>(v));
     scalars_.level_count = std::max(scalars_.level_count, level[v] + 1);
   }
@@ -141,11 +142,9 @@ Tables<Id>::Tables(const core::Graph& graph) {
   to.level_begin.assign(static_cast<std::size_t>(scalars_.level_count) + 1, 0);
   for (const std::int32_t l : level) ++to.level_begin[l + 1];
   std::partial_sum(to.level_begin.begin(), to.level_begin.end(), to.level_begin.begin());
-  std::vector<Id> place(static_cast<std::size_t>(n));
-  for (core::NodeId i = 0; i < n; ++i) place[to.by_level[i]] = static_cast<Id>(i);
   to.draw_begin.push_back(0);
   for (const Id v : to.by_level) {
-    append_fours(to.draw_inputs, graph.predecessors(v), [&](core::NodeId u) { return place[u]; });
+    append_fours(to.draw_inputs, graph.predecessors(v), [](core::NodeId u) { return static_cast<Id>(u); });
     to.draw_begin.push_back(static_cast<std::int32_t>(to.draw_inputs.size()));
   }
   scalars_.wait_shift = waiting_time_shift(scalars_.level_count);

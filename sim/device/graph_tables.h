@@ -67,8 +67,7 @@ struct TablesView {
   /// Nodes sorted by level, then by number. The level of a node is the length of the longest path to it.
   const Id* by_level = nullptr;
   const std::int32_t* level_begin = nullptr;
-  // The predecessors of the nodes of by_level, as indices in by_level. Those of node by_level[i] begin at
-  // draw_begin[i].
+  // The predecessors of the nodes in the order of by_level. Those of node by_level[i] begin at draw_begin[i].
   const std::int32_t* draw_begin = nullptr;
   const FourIds<Id>* draw_inputs = nullptr;
   const FourIds<Id>* reader_fours = nullptr;  ///< the readers of all values; see ValueRecord
@@ -92,8 +91,9 @@ struct TablesView {
   std::int64_t unit = 0;
   Amounts<std::int32_t> in_units;
   Amounts<std::int64_t> in_bytes;
-  bool has_scratch = false;      ///< whether some node has scratch
-  std::uint32_t wait_shift = 0;  ///< `shift` of waiting_time()
+  bool has_scratch = false;       ///< whether some node has scratch
+  bool negative_scratch = false;  ///< whether some node has negative scratch
+  std::uint32_t wait_shift = 0;   ///< `shift` of waiting_time()
 
   CAIRN_HD bool single_output() const { return value_count == node_count; }
   /// Returns the value at index `place` in the list of inputs to which NodeRecord refers.

@@ -9,6 +9,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/machine/support/machine.h"
+#include "cairn/sim/device/bucket_lanes.h"
 #include "cairn/sim/device/draw_lanes.h"
 #include "cairn/sim/device/graph_tables.h"
 #include "cairn/sim/device/intrinsics.h"
@@ -99,12 +100,16 @@ struct DrawKeys {
   }
 };
 
-/// Ranks the nodes of drawn orders by their keys. Then evaluates the orders, or writes their steps if `steps` is set.
-/// There are `groups` times kLanes orders, of which the first `count` are wanted.
+/// Evaluates drawn orders, or writes their steps if `steps` is set. There are `groups` times kLanes orders, of which
+/// the first `count` are wanted. Orders are evaluated by buckets. Nodes are ranked by their keys only in order to write
+/// steps, and if too many steps of an order would have to be evaluated exactly. Ranks are found in fewer lanes, so that
+/// they need no more memory than buckets.
 template <class Id, class Sum, int kLanes, class Space>
 struct EvaluateKeys {
-  static constexpr int kThreads = kThreadsOfOrders;
-  using Arrays = OrderArrays<Id, Sum, kLanes>;
+  static constexpr int kThreads = kThreadsOfOrders, kRanked = 8;
+  using Buckets = BucketArrays<Sum, kLanes>;
+  using Ranks = RankArrays<kRanked>;
+  using Orders = OrderArrays<Id, Sum, kRanked>;
   TablesView<Id> graph;
   std::uint32_t* keys;
   const std::uint32_t* highest;
@@ -113,9 +118,11 @@ struct EvaluateKeys {
   Id* steps;
   Space space;
   std::int64_t teams;
+  std::int32_t buckets;
 
-  static std::int64_t bytes(std::int64_t nodes) {
-    return std::max(Arrays::bytes(nodes, kThreads), RankArrays<kLanes>::bytes(nodes, kThreads));
+  static std::int64_t bytes(std::int64_t nodes, std::int64_t buckets) {
+    return std::max(
+        {Buckets::bytes(nodes, buckets, kThreads), Ranks::bytes(nodes, kThreads), Orders::bytes(nodes, kThreads)});
   }
 
   template <class Team>
@@ -127,34 +134,57 @@ struct EvaluateKeys {
   template <bool kSingle, class Team>
   CAIRN_HD void run(const Team& team, std::int64_t index) const {
     const LaneGrid<Team, kLanes> grid(team);
+    const LaneGrid<Team, kRanked> ranked(team);
     std::byte* const memory = space.of(team, index);
-    const auto arrays = Arrays::in(memory, graph.node_count, kThreads);
-    const OrderLanes<kSingle, Id, Id, Sum, kLanes, Team> orders(grid, graph, arrays);
     for (std::int64_t group = index; group < groups; group += teams) {
       for (int begin = 0; begin < kLanes; begin += grid.lanes()) {
-        const int lane = begin + grid.lane();
-        const std::int64_t c = group * kLanes + lane;
-        std::uint32_t* const key = keys + group * kLanes * graph.node_count + lane;
-        rank_keys<kLanes>(grid, graph, RankArrays<kLanes>::in(memory, graph.node_count, kThreads), highest[c], key);
-        if (steps != nullptr) {
-          if (c < count)
-            grid.for_each(graph.node_count, [&](std::int32_t i) {
-              steps[c * graph.node_count + key[std::int64_t{i} * kLanes] - 1] = graph.by_level[i];
-            });
-          continue;
+        if (steps == nullptr && evaluate<kSingle>(grid, memory, group, begin + grid.lane())) continue;
+        for (int lane = begin; lane < begin + grid.lanes(); lane += ranked.lanes()) {
+          rank<kSingle>(ranked, memory, group, lane + ranked.lane());
         }
-        orders.begin();
-        grid.for_each(graph.node_count, [&](std::int32_t i) {
-          arrays.position[std::int32_t{graph.by_level[i]} * grid.lanes() + grid.lane()] =
-              static_cast<Id>(key[std::int64_t{i} * kLanes]);
-        });
-        team.sync();
-        orders.template find_changes<true>();
-        const Outcome outcome = orders.outcome();
-        if (grid.row() == 0 && c < count) outcomes.put(c, outcome);
-        team.sync();
       }
     }
+  }
+  CAIRN_HD std::uint32_t* keys_of(std::int64_t group, int lane) const {
+    return keys + group * kLanes * graph.node_count + lane;
+  }
+
+  template <bool kSingle, class Team>
+  CAIRN_HD bool evaluate(const LaneGrid<Team, kLanes>& grid, std::byte* memory, std::int64_t group, int lane) const {
+    const std::int64_t c = group * kLanes + lane;
+    const BucketLanes<kSingle, Id, Sum, kLanes, kLanes, Team> orders(
+        grid, graph, Buckets::in(memory, graph.node_count, buckets, kThreads), buckets, keys_of(group, lane),
+        highest[c]);
+    Outcome outcome;
+    const bool done = orders.evaluate(outcomes.peak_step != nullptr, outcome);
+    if (done && grid.row() == 0 && c < count) outcomes.put(c, outcome);
+    grid.team().sync();
+    return done;
+  }
+
+  template <bool kSingle, class Team>
+  CAIRN_HD void rank(const LaneGrid<Team, kRanked>& grid, std::byte* memory, std::int64_t group, int lane) const {
+    const std::int64_t c = group * kLanes + lane;
+    std::uint32_t* const key = keys_of(group, lane);
+    rank_keys<kLanes>(grid, graph, Ranks::in(memory, graph.node_count, kThreads), highest[c], key);
+    if (steps != nullptr) {
+      if (c >= count) return;
+      grid.for_each(graph.node_count, [&](std::int32_t v) {
+        steps[c * graph.node_count + key[std::int64_t{v} * kLanes] - 1] = static_cast<Id>(v);
+      });
+      return;
+    }
+    const auto arrays = Orders::in(memory, graph.node_count, kThreads);
+    const OrderLanes<kSingle, Id, Id, Sum, kRanked, Team> orders(grid, graph, arrays);
+    orders.begin();
+    grid.for_each(graph.node_count, [&](std::int32_t v) {
+      arrays.position[v * grid.lanes() + grid.lane()] = static_cast<Id>(key[std::int64_t{v} * kLanes]);
+    });
+    grid.team().sync();
+    orders.template find_changes<true>();
+    const Outcome outcome = orders.outcome();
+    if (grid.row() == 0 && c < count) outcomes.put(c, outcome);
+    grid.team().sync();
   }
 };
 
@@ -432,7 +462,7 @@ class MachineSimulator : public Simulator {
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count; done += at_once) {
       const std::int64_t piece_count = std::min(at_once, count - done);
-      draw_and_evaluate(generator, first + done, piece_count);
+      draw_and_evaluate(generator, first + done, piece_count, true);
       download(piece_count, done, outcomes);
     }
   }
@@ -447,7 +477,7 @@ class MachineSimulator : public Simulator {
     for (std::int64_t done = 0; done < count;) {
       const std::int64_t wanted = tally.candidates() == 0 ? std::min(kFirst, at_once) : at_once;
       const std::int64_t piece_count = std::min(wanted, count - done);
-      draw_and_evaluate(generator, first + done, piece_count);
+      draw_and_evaluate(generator, first + done, piece_count, false);
       add_to(tally, first + done, piece_count);
       done += piece_count;
     }
@@ -489,11 +519,12 @@ class MachineSimulator : public Simulator {
     }
   }
   /// Draws candidates, evaluates them and leaves the outcomes in the machine's memory. Orders that are drawn in lanes
-  /// are never stored.
-  void draw_and_evaluate(const Generator& generator, std::int64_t first, std::int64_t count) {
+  /// are never stored. `with_steps` says whether the steps at which peaks are reached are wanted.
+  void draw_and_evaluate(const Generator& generator, std::int64_t first, std::int64_t count, bool with_steps) {
     if constexpr (kInLanes) {
       if (generator.moves == 0) {
-        const OutcomesView outcomes = outcomes_room(count);
+        OutcomesView outcomes = outcomes_room(count);
+        if (!with_steps) outcomes.peak_step = nullptr;
         if (tables_.view.unit > 0) return run_keys<std::int32_t>(generator, first, count, outcomes, nullptr);
         return run_keys<std::int64_t>(generator, first, count, outcomes, nullptr);
       }
@@ -568,17 +599,18 @@ class MachineSimulator : public Simulator {
   template <int kCount>
   using LaneCount = std::integral_constant<int, kCount>;
 
-  /// Calls call(LaneCount<k>(), bytes, in_shared) for the largest number k of lanes whose arrays, of
-  /// bytes_of(LaneCount<k>()) bytes, fit into shared memory. If none does, the arrays are in the machine's memory.
+  /// Calls call(LaneCount<k>(), in_shared, room) for the largest number k of lanes whose arrays, of
+  /// bytes_of(LaneCount<k>()) bytes, fit into shared memory, of which they may use `room` bytes. If none does, the
+  /// arrays are in the machine's memory.
   template <class BytesOf, class Call>
   void choose_lanes(const BytesOf& bytes_of, const Call& call) const {
     if constexpr (kMayShare) {
-      const std::int64_t limit = machine_.shared_limit() / 2;
-      if (bytes_of(LaneCount<32>()) <= limit) return call(LaneCount<32>(), std::true_type());
-      if (bytes_of(LaneCount<16>()) <= limit) return call(LaneCount<16>(), std::true_type());
-      if (bytes_of(LaneCount<8>()) <= machine_.shared_limit()) return call(LaneCount<8>(), std::true_type());
+      const std::int64_t all = machine_.shared_limit(), half = all / 2;
+      if (bytes_of(LaneCount<32>()) <= half) return call(LaneCount<32>(), std::true_type(), half);
+      if (bytes_of(LaneCount<16>()) <= half) return call(LaneCount<16>(), std::true_type(), half);
+      if (bytes_of(LaneCount<8>()) <= all) return call(LaneCount<8>(), std::true_type(), all);
     }
-    call(LaneCount<8>(), std::false_type());
+    call(LaneCount<8>(), std::false_type(), std::int64_t{0});
   }
 
   template <class Sum>
@@ -586,7 +618,7 @@ class MachineSimulator : public Simulator {
     const auto bytes_of = [&](auto lanes) {
       return EvaluateOrders<Id, Sum, decltype(lanes)::value, SharedSpace>::bytes(node_count_);
     };
-    choose_lanes(bytes_of, [&](auto lanes, auto in_shared) {
+    choose_lanes(bytes_of, [&](auto lanes, auto in_shared, std::int64_t /*room*/) {
       constexpr int kOfTeam = decltype(lanes)::value;
       launch_in<decltype(in_shared)::value>(
           (piece.count + kOfTeam - 1) / kOfTeam, bytes_of(lanes), [&](const auto& space, std::int64_t teams) {
@@ -600,20 +632,28 @@ class MachineSimulator : public Simulator {
   template <class Sum>
   void run_keys(const Generator& generator, std::int64_t first, std::int64_t count, const OutcomesView& outcomes,
                 Id* steps) {
+    const std::int64_t least_buckets = node_count_ / 4 + 1;
     const auto bytes_of = [&](auto lanes) {
-      return EvaluateKeys<Id, Sum, decltype(lanes)::value, SharedSpace>::bytes(node_count_);
+      return EvaluateKeys<Id, Sum, decltype(lanes)::value, SharedSpace>::bytes(node_count_, least_buckets);
     };
-    choose_lanes(bytes_of, [&](auto lanes, auto in_shared) {
+    choose_lanes(bytes_of, [&](auto lanes, auto in_shared, std::int64_t room_for_arrays) {
       constexpr int kOfTeam = decltype(lanes)::value;
       const std::int64_t groups = (count + kOfTeam - 1) / kOfTeam;
       std::uint32_t* const keys = room(keys_, groups * kOfTeam * std::max<std::int64_t>(node_count_, 1));
       std::uint32_t* const highest = room(highest_, groups * kOfTeam);
       machine_.launch(DrawKeys<Id, kOfTeam>{tables_.view, generator.seed, first, keys, highest}, groups * kOfTeam);
-      launch_in<decltype(in_shared)::value>(groups, bytes_of(lanes), [&](const auto& space, std::int64_t teams) {
-        using Space = std::decay_t<decltype(space)>;
-        return EvaluateKeys<Id, Sum, kOfTeam, Space>{tables_.view, keys,  highest, groups, count,
-                                                     outcomes,     steps, space,   teams};
-      });
+      // The rest of the shared memory is used for more buckets.
+      constexpr std::int64_t kBytesOfBucket = 2 * kOfTeam * sizeof(Sum), kAlignment = 64;
+      const std::int64_t more = (room_for_arrays - bytes_of(lanes) - kAlignment) / kBytesOfBucket;
+      const std::int64_t buckets = std::clamp(least_buckets + more, least_buckets, node_count_ + std::int64_t{1});
+      launch_in<decltype(in_shared)::value>(
+          groups, EvaluateKeys<Id, Sum, kOfTeam, SharedSpace>::bytes(node_count_, buckets),
+          [&](const auto& space, std::int64_t teams) {
+            using Space = std::decay_t<decltype(space)>;
+            return EvaluateKeys<Id, Sum, kOfTeam, Space>{
+                tables_.view, keys,  highest, groups, count,
+                outcomes,     steps, space,   teams,  static_cast<std::int32_t>(buckets)};
+          });
     });
   }
 

@@ -19,13 +19,13 @@ struct OutcomesView {
   std::uint8_t* valid = nullptr;
   std::int64_t* peak = nullptr;
   std::int64_t* cost = nullptr;
-  std::int32_t* peak_step = nullptr;
+  std::int32_t* peak_step = nullptr;  ///< nullptr if they are not wanted
 
   CAIRN_HD void put(std::int64_t c, const Outcome& outcome) const {
     valid[c] = outcome.valid ? 1 : 0;
     peak[c] = outcome.peak;
     cost[c] = outcome.cost;
-    peak_step[c] = outcome.peak_step;
+    if (peak_step != nullptr) peak_step[c] = outcome.peak_step;
   }
 };
 

@@ -96,6 +96,8 @@ cudaError_t call(const std::string& function);
 cudaError_t enqueue_kernel(cudaStream_t stream, std::function<void()> kernel);
 /// Enqueues a kernel, for the fake libraries. Throws DeviceError, which names the kernel as `what`, if that fails.
 void enqueue(cudaStream_t stream, std::function<void()> kernel, const char* what);
+/// Bytes of shared memory that a block may have. May be changed before a Machine is made.
+int& shared_of_block();
 /// Records a fault where a kernel, identified by an address, gets more shared memory than it was allowed so far.
 void require_shared(const void* kernel, std::int64_t of_block);
 /// Bytes of shared memory that kernels were allowed on the current device, for those that were ever allowed more than

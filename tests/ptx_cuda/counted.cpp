@@ -22,10 +22,12 @@
 #include "cairn/cuda/support/dominance.h"
 #include "cairn/cuda/support/executor.h"
 #include "cairn/cuda/support/simulator.h"
+#include "cairn/models/registry.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/solvers/common/accelerator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/fake_cuda/fake_cuda.h"
 #include "cairn/tests/ptx_cuda/cards.h"
 #include "cairn/tests/ptx_cuda/interpreter.h"
 #include "cairn/tests/support/device_program.h"
@@ -149,6 +151,18 @@ void print_simulator() {
     print_kernels("draw, " + which, kCandidates,
                   [&] { device->generate({.seed = 1, .moves = moves}, 0, kCandidates); });
   }
+  const auto print_sweep = [](const std::string& name, const core::Graph& of) {
+    const auto simulator = cuda::device_simulator(of);
+    sim::Outcomes outcomes;
+    print_kernels("draw and evaluate, an order of " + name, kCandidates,
+                  [&] { simulator->evaluate(sim::Generator{.seed = 1}, 0, kCandidates, outcomes); });
+  };
+  print_sweep("the layered graph", graph);
+  for (const std::string name : {"gpt2", "resnet50", "unet", "transformer"}) {
+    models::BuildOptions options;
+    if (name == "gpt2") options.values["layers"] = 24;
+    print_sweep(name, models::build_model(name, options));
+  }
 }
 
 void print_dominance() {
@@ -216,6 +230,7 @@ TEST_CASE("counted ops", "[.counted]") {
 TEST_CASE("counted kernels of the simulator and of solvers", "[.counted]") {
   if (no_device()) return;
   launch_options().count_memory = true;
+  fake::shared_of_block() = 232'448;  // what an H100 has
   print_header(fmt::format("| For each item: kernel | Warp instructions | {}", kColumns));
   print_simulator();
   print_dominance();

@@ -368,6 +368,35 @@ TEST_CASE("candidates of a generator are the same one by one, in any batch and o
   }
 }
 
+/// A chain, beside nodes that are all ready at the beginning: nearly all nodes run in a small part of the time.
+core::Graph crowded_graph(Random& random, core::NodeId chain, core::NodeId others, std::int64_t most_size) {
+  core::GraphBuilder builder("crowded");
+  for (core::NodeId v = 0; v < chain + others; ++v) {
+    builder.add(core::Node{.size = random.between(0, most_size), .keep = random.chance(20)});
+    if (v > 0 && v < chain) builder.add_input(v, v - 1);
+    if (v >= chain && random.chance(50)) builder.add_input(chain - 1 - (v % 2), v);
+  }
+  return builder.build();
+}
+
+TEST_CASE("orders of which most nodes run at nearly the same time") {
+  Random random(78);
+  for (int round = 0; round < 8; ++round) {
+    const core::Graph graph = crowded_graph(random, 200, round % 2 == 0 ? 300 : 60, round % 4 < 2 ? 1000 : 1);
+    std::vector<core::Schedule> orders;
+    for (std::int64_t c = 0; c < 40; ++c) orders.push_back(sim::generate(graph, {.seed = 3}, c));
+    const sim::Outcomes expected = by_evaluator(graph, orders);
+    FiberMachine fibers(round % 2 == 1 ? Threads::reverse : Threads::forward, round % 3 == 0 ? 1024 : 96 * 1024);
+    OnMachine<FiberMachine, std::uint16_t> device_path(fibers, graph);
+    const auto host = sim::host_simulator(graph, 1);
+    for (sim::Simulator* simulator : {host.get(), static_cast<sim::Simulator*>(&device_path)}) {
+      sim::Outcomes outcomes;
+      simulator->evaluate(sim::Generator{.seed = 3}, 0, 40, outcomes);
+      REQUIRE(outcomes == expected);
+    }
+  }
+}
+
 TEST_CASE("what no simulator can take is refused and leaves it as it was") {
   Random random(77);
   const core::Graph graph = random_graph(random, {.min_nodes = 5, .max_nodes = 5});

@@ -250,6 +250,11 @@ std::map<const void*, std::int64_t> allowed_shared() {
   return allowed;
 }
 
+int& shared_of_block() {
+  static int bytes = 100 * 1024;  // with the 4 KiB that cuda/ spares, what tests::FiberMachine has
+  return bytes;
+}
+
 void require_shared(const void* kernel, std::int64_t of_block) {
   constexpr std::int64_t kOfEveryKernel = 48 * 1024;
   const auto allowed = shared_of_kernels().find({kernel, runtime().current});
@@ -269,8 +274,7 @@ using namespace cairn::tests::fake;
 
 namespace {
 
-constexpr int kGarbage = 0xCB;            // in memory that was allocated and not yet written
-constexpr int kSharedBytes = 100 * 1024;  // of a block; with the 4 KiB that cuda/ spares, what tests::FiberMachine has
+constexpr int kGarbage = 0xCB;  // in memory that was allocated and not yet written
 
 }  // namespace
 
@@ -342,7 +346,7 @@ cudaError_t cudaSetDevice(int device) {
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   static const std::map<cudaDeviceAttr, int> kAttributes{
-      {cudaDevAttrMaxSharedMemoryPerBlockOptin, kSharedBytes},
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin, shared_of_block()},
       {cudaDevAttrMultiProcessorCount, 1},
       {cudaDevAttrComputeCapabilityMajor, 9},
       {cudaDevAttrMaxGridDimX, std::numeric_limits<int>::max()},
@@ -354,7 +358,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
 
 cudaError_t cudaFuncSetAttribute(const void* func, cudaFuncAttribute attr, int value) {
   if (const cudaError_t status = runtime().enter("cudaFuncSetAttribute")) return status;
-  if (attr != cudaFuncAttributeMaxDynamicSharedMemorySize || value > kSharedBytes) {
+  if (attr != cudaFuncAttributeMaxDynamicSharedMemorySize || value > shared_of_block()) {
     return runtime().remember(cudaErrorInvalidValue);
   }
   if (!shared_of_kernels().emplace(std::pair{func, runtime().current}, value).second)
