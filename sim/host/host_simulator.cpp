@@ -188,6 +188,7 @@ class Worker {
   };
 
   bool all_known(const Row<Id>& row) const {
+    if (orders_.lockstep) return orders_.lockstep->knows(row);
     Id highest = 0;
     for (std::int32_t i = 0; i < row.length; ++i) highest = std::max(highest, row.steps[i]);
     return row.length == 0 || static_cast<std::int64_t>(highest) < graph_.node_count;

@@ -32,6 +32,8 @@ class Lockstep {
   virtual ~Lockstep() = default;
   /// Returns the number of lanes, which is the largest number of candidates in one call of run().
   virtual int lanes() const = 0;
+  /// Returns whether all steps are nodes of the graph.
+  virtual bool knows(const Row<Id>& row) const = 0;
   /// Evaluates candidates that have as many steps as there are nodes. Such a candidate either recomputes nothing or is
   /// invalid.
   virtual void run_orders(const Row<Id>* rows, int count, device::Outcome* outcomes) = 0;

@@ -56,6 +56,22 @@ class LockstepOf final : public Lockstep<Id> {
 
   int lanes() const override { return kLanes; }
 
+  bool knows(const Row<Id>& row) const override {
+    constexpr std::int32_t kIds = kVectorBytes / static_cast<std::int32_t>(sizeof(Id));
+    using Ids = typename VectorOf<Id, kIds>::Type;
+    Ids highest{};
+    std::int32_t i = 0;
+    for (; i + kIds <= row.length; i += kIds) {
+      Ids ids;
+      std::memcpy(&ids, row.steps + i, sizeof ids);
+      highest = ids > highest ? ids : highest;
+    }
+    fold(highest, [](Ids a, Ids b) { return a > b ? a : b; });
+    std::uint32_t most = highest[0];
+    for (; i < row.length; ++i) most = row.steps[i] > most ? row.steps[i] : most;
+    return row.length == 0 || std::int64_t{most} < graph_.node_count;
+  }
+
   void run_orders(const Row<Id>* rows, int count, Outcome* outcomes) override {
     for (int lane = 0; lane < kLanes; lane += kGroup) {
       for (int i = 0; i < kGroup; ++i) place_order(row_of(rows, count, lane + i), plane_row(i, 0));

@@ -149,7 +149,7 @@ CAIRN_INLINE void fold(V& values, const Better& better) {
   constexpr int kCount = sizeof(V) / sizeof(values[0]);
   if constexpr (kBy < kCount) {
     V from;
-    for (int i = 0; i < kCount; ++i) from[i] = i ^ kBy;
+    for (int i = 0; i < kCount; ++i) from[i] = static_cast<std::remove_reference_t<decltype(from[0])>>(i ^ kBy);
     values = better(values, shuffled(values, values, from));
     fold<2 * kBy>(values, better);
   }
