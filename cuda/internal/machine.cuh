@@ -174,8 +174,16 @@ class WarpTeam {
   std::byte* shared_;
 };
 
+/// Number of blocks that a multiprocessor should run at a time, for which the compiler limits a thread's registers: the
+/// functor's kBlocks. Without it, the compiler chooses.
 template <class F>
-__global__ void __launch_bounds__(F::kThreads* kTeamsOfBlock<F>)
+inline constexpr int kLeastBlocks = [] {
+  if constexpr (requires { F::kBlocks; }) return F::kBlocks;
+  return 0;
+}();
+
+template <class F>
+__global__ void __launch_bounds__(F::kThreads* kTeamsOfBlock<F>, kLeastBlocks<F>)
     run_teams(const __grid_constant__ F functor, std::int64_t teams, std::int64_t shared_bytes) {
   extern __shared__ float4 memory[];
   auto* shared = reinterpret_cast<std::byte*>(memory);

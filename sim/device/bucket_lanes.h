@@ -134,6 +134,7 @@ class BucketLanes {
       const ValueRecord<Sum> value = amounts_.values[x];
       const std::int32_t own = bucket(kSingle ? x : graph_.producer[x]);
       std::int32_t last = own;
+      CAIRN_UNROLL_BY(1)
       for (std::int32_t k = value.begin; k < value.end; ++k) {
         const FourIds<Id> readers = graph_.reader_fours[k];
         std::int32_t read[4];
@@ -165,12 +166,12 @@ class BucketLanes {
     Sum* const taken = arrays_.taken + lane_;
     Sum* const freed = arrays_.freed + lane_;
     Sum own = 0, total = 0;
-    CAIRN_UNROLL_BY(4)
+    CAIRN_UNROLL_BY(2)
     for (std::int32_t b = stretch.begin; b < stretch.end; ++b) own += taken[b * lanes_] - freed[b * lanes_];
     Sum live = grid_.combine_below(own, Sum{0}, core::Sum(), reinterpret_cast<Sum*>(arrays_.of_row), total);
     Peak<Sum> peak, highest;
     Sum before = 0;
-    CAIRN_UNROLL_BY(4)
+    CAIRN_UNROLL_BY(2)
     for (std::int32_t b = stretch.begin; b < stretch.end; ++b) {
       before = live > before ? live : before;
       const Sum bound = live + taken[b * lanes_], after = bound - freed[b * lanes_];
@@ -204,13 +205,17 @@ class BucketLanes {
     grid_.team().sync();
     if (grid_.row() == 0) {
       std::int32_t below = 0;
+      CAIRN_UNROLL_BY(1)
       for (std::int32_t lane = 0; lane < lane_; ++lane) below += arrays_.count[lane];
       arrays_.before[lane_] = below;
       if (lane_ == lanes_ - 1) arrays_.before[lanes_] = below + arrays_.count[lane_];
     }
     grid_.team().sync();
     if (arrays_.count[lanes_] != 0) return false;
-    if (arrays_.before[lanes_] == 0) return true;
+    if (arrays_.before[lanes_] == 0) {
+      grid_.team().sync();  // the next round writes what other threads may still read
+      return true;
+    }
     for_each_listed([&](std::int32_t lane, std::int32_t entry) {
       arrays_.listed_freed[entry * lanes_ + lane] = freed_after(arrays_.listed[entry * lanes_ + lane], lane);
     });
@@ -222,6 +227,7 @@ class BucketLanes {
     auto* const highest = reinterpret_cast<Peak<Sum>*>(arrays_.of_row);
     if (grid_.row() == 0) {
       const std::int32_t count = arrays_.count[lane_];
+      CAIRN_UNROLL_BY(1)
       for (std::int32_t entry = 0; entry < count; ++entry) {
         best = typename Peak<Sum>::Higher{}(best, arrays_.listed_peak[entry * lanes_ + lane_]);
       }

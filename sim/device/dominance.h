@@ -13,6 +13,7 @@
 #include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/device/canonical_batch.h"
+#include "cairn/sim/device/intrinsics.h"
 #include "cairn/sim/dominance.h"
 
 /// Dominance among many profiles, on any Machine (core/machine/support/machine.h).
@@ -301,25 +302,86 @@ struct OneAgainstMany {
   }
 };
 
-/// Computes one word of a band (sim::DominanceBand), which is a range of rows of the matrix of all pairs of profiles. A
-/// word has the bits of 64 columns of one row. Words are computed column by column, so that the profiles of these
-/// columns stay in a cache while all rows use them.
-struct MatrixWord {
-  static constexpr int kThreads = 32;
+/// Returns the index of the set bit of `word` below which `count` bits are set. There must be such a bit.
+CAIRN_HD inline std::int32_t nth_bit(std::uint64_t word, std::int32_t count) {
+  std::int32_t at = 0;
+  CAIRN_UNROLL
+  for (std::int32_t width = 32; width > 0; width /= 2) {
+    const auto low =
+        static_cast<std::uint32_t>(word >> at) & static_cast<std::uint32_t>((std::uint64_t{1} << width) - 1);
+    const std::int32_t bits = count_bits(low);
+    if (bits <= count) {
+      count -= bits;
+      at += width;
+    }
+  }
+  return at;
+}
+
+/// Computes a tile of a band (sim::DominanceBand), which is a range of rows of the matrix of all pairs of profiles. A
+/// tile consists of up to 32 rows and of 64 columns, whose bits are one word of each row. First, each thread compares
+/// the signatures of one row with those of all columns. Then the threads share the pairs that signatures do not rule
+/// out, whichever rows they are in, because rows have different numbers of them.
+struct MatrixTile {
+  static constexpr int kThreads = 32, kRows = 32, kColumns = 64;
   Profiles profiles;
   std::int64_t count, words_of_row, first_row, rows;
+  std::int64_t tiles_of_column;
   std::uint64_t* bits;
+
+  struct Shared {
+    std::uint64_t possible[kRows];   ///< pairs that signatures do not rule out, a bit per column
+    std::uint32_t found[kRows][2];   ///< pairs of which the row's profile dominates the column's
+    std::int32_t before[kRows + 1];  ///< number of possible pairs in the rows before
+  };
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    const std::int64_t row = index % rows, word = index / rows, first = word * 64;
-    const std::int64_t columns = count - first < 64 ? count - first : 64;
-    std::uint64_t mine = 0;
-    for (std::int64_t k = team.rank(); k < columns; k += team.size()) {
-      mine |= static_cast<std::uint64_t>(dominates(profiles, first_row + row, profiles, first + k)) << k;
+    // Tiles are numbered column by column, so that the profiles of the columns stay in a cache while all rows use them.
+    const std::int64_t word = index / tiles_of_column, row = (index - word * tiles_of_column) * kRows;
+    const std::int64_t first = word * kColumns;
+    const auto rows_here = static_cast<std::int32_t>(rows - row < kRows ? rows - row : kRows);
+    Shared& shared = *team.template shared<Shared>();
+    for (std::int32_t r = team.rank(); r < kRows; r += team.size()) {
+      shared.possible[r] = r < rows_here ? possible(first_row + row + r, first) : 0;
+      shared.found[r][0] = shared.found[r][1] = 0;
     }
-    const std::uint64_t all = team.reduce(mine, core::Or());
-    if (team.rank() == 0) bits[row * words_of_row + word] = all;
+    team.sync();
+    for (std::int32_t r = team.rank(); r <= kRows; r += team.size()) {
+      std::int32_t before = 0;
+      CAIRN_UNROLL_BY(4)
+      for (std::int32_t k = 0; k < r; ++k) before += count_bits(shared.possible[k]);
+      shared.before[r] = before;
+    }
+    team.sync();
+    const std::int32_t all = shared.before[kRows];
+    for (std::int32_t i = team.rank(); i < all; i += team.size()) {
+      std::int32_t r = 0;
+      CAIRN_UNROLL
+      for (std::int32_t step = kRows / 2; step > 0; step /= 2) r += shared.before[r + step] <= i ? step : 0;
+      const std::int32_t column = nth_bit(shared.possible[r], i - shared.before[r]);
+      if (dominates_by_stairs(profiles, first_row + row + r, profiles, first + column))
+        fetch_or(&shared.found[r][column / 32], 1U << column % 32);
+    }
+    team.sync();
+    for (std::int32_t r = team.rank(); r < rows_here; r += team.size()) {
+      bits[(row + r) * words_of_row + word] = std::uint64_t{shared.found[r][1]} << 32 | shared.found[r][0];
+    }
+  }
+
+ private:
+  /// Returns which of the columns from `first` on the profile `row` may dominate by its signature.
+  CAIRN_HD std::uint64_t possible(std::int64_t row, std::int64_t first) const {
+    const std::uint64_t low = profiles.words[row], high = profiles.words[profiles.stride + row];
+    const std::uint64_t* const lows = profiles.words + first;
+    const std::uint64_t* const highs = profiles.words + profiles.stride + first;
+    const auto columns = static_cast<std::int32_t>(count - first < kColumns ? count - first : kColumns);
+    std::uint64_t mask = 0;
+    CAIRN_UNROLL_BY(4)
+    for (std::int32_t k = 0; k < columns; ++k) {
+      mask |= static_cast<std::uint64_t>(levels_at_most(low, lows[k]) & levels_at_most(high, highs[k])) << k;
+    }
+    return mask;
   }
 };
 
@@ -455,7 +517,9 @@ class DominanceSet : public sim::DominanceSet {
     std::vector<std::uint64_t> band(static_cast<std::size_t>(most_rows * words));
     for (std::int64_t row = 0; row < size(); row += most_rows) {
       const std::int64_t rows = std::min(most_rows, size() - row);
-      machine_.launch(MatrixWord{profiles(), size(), words, row, rows, bits.data()}, rows * words);
+      const std::int64_t tiles = (rows + MatrixTile::kRows - 1) / MatrixTile::kRows;
+      machine_.launch(MatrixTile{profiles(), size(), words, row, rows, tiles, bits.data()}, tiles * words,
+                      sizeof(MatrixTile::Shared));
       machine_.download(bits.data(), rows * words, band.data());
       visit({row, rows, size(), words, std::span(band).first(static_cast<std::size_t>(rows * words))});
     }

@@ -63,6 +63,14 @@ CAIRN_HD inline std::int32_t count_bits(std::uint32_t word) {
 #endif
 }
 
+CAIRN_HD inline std::int32_t count_bits(std::uint64_t word) {
+#ifdef CAIRN_DEVICE_PASS
+  return __popcll(word);
+#else
+  return __builtin_popcountll(word);
+#endif
+}
+
 /// Returns the index of the lowest set bit; `word` must not be 0.
 CAIRN_HD inline std::int32_t lowest_bit(std::uint32_t word) {
 #ifdef CAIRN_DEVICE_PASS

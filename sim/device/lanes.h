@@ -31,6 +31,7 @@ class LaneGrid {
   /// Calls body(i) for the numbers in [0, count) that belong to this thread's row.
   template <class Body>
   CAIRN_HD void for_each(std::int32_t count, const Body& body) const {
+    CAIRN_UNROLL_BY(2)
     for (std::int32_t i = row(); i < count; i += rows()) body(i);
   }
   /// Sets `bytes` bytes of memory that is aligned to 16 bytes to zero, and up to 15 bytes after them.

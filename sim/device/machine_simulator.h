@@ -100,90 +100,126 @@ struct DrawKeys {
   }
 };
 
-/// Evaluates drawn orders, or writes their steps if `steps` is set. There are `groups` times kLanes orders, of which
-/// the first `count` are wanted. Orders are evaluated by buckets. Nodes are ranked by their keys only in order to write
-/// steps, and if too many steps of an order would have to be evaluated exactly. Ranks are found in fewer lanes, so that
-/// they need no more memory than buckets.
-template <class Id, class Sum, int kLanes, class Space>
-struct EvaluateKeys {
-  static constexpr int kThreads = kThreadsOfOrders, kRanked = 8;
-  using Buckets = BucketArrays<Sum, kLanes>;
-  using Ranks = RankArrays<kRanked>;
-  using Orders = OrderArrays<Id, Sum, kRanked>;
+/// Drawn orders, kLanes of which are a group. Of all orders, the first `count` are wanted.
+template <class Id, int kLanes>
+struct DrawnOrders {
   TablesView<Id> graph;
   std::uint32_t* keys;
   const std::uint32_t* highest;
   std::int64_t groups, count;
+  /// For each group, whether its orders must be evaluated by ranks.
+  std::uint8_t* by_ranks;
+
+  CAIRN_HD std::uint32_t* keys_of(std::int64_t group, int lane) const {
+    return keys + group * kLanes * graph.node_count + lane;
+  }
+};
+
+/// Evaluates drawn orders by buckets. Leaves a group to RankKeys if too many steps would have to be evaluated exactly.
+template <class Id, class Sum, int kLanes, class Space>
+struct EvaluateKeys {
+  static constexpr int kThreads = kThreadsOfOrders, kBlocks = 2;
+  using Arrays = BucketArrays<Sum, kLanes>;
+  DrawnOrders<Id, kLanes> drawn;
   OutcomesView outcomes;
-  Id* steps;
   Space space;
   std::int64_t teams;
   std::int32_t buckets;
 
   static std::int64_t bytes(std::int64_t nodes, std::int64_t buckets) {
-    return std::max(
-        {Buckets::bytes(nodes, buckets, kThreads), Ranks::bytes(nodes, kThreads), Orders::bytes(nodes, kThreads)});
+    return Arrays::bytes(nodes, buckets, kThreads);
   }
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    graph.single_output() ? run<true>(team, index) : run<false>(team, index);
+    drawn.graph.single_output() ? run<true>(team, index) : run<false>(team, index);
   }
 
  private:
   template <bool kSingle, class Team>
   CAIRN_HD void run(const Team& team, std::int64_t index) const {
     const LaneGrid<Team, kLanes> grid(team);
-    const LaneGrid<Team, kRanked> ranked(team);
-    std::byte* const memory = space.of(team, index);
-    for (std::int64_t group = index; group < groups; group += teams) {
-      for (int begin = 0; begin < kLanes; begin += grid.lanes()) {
-        if (steps == nullptr && evaluate<kSingle>(grid, memory, group, begin + grid.lane())) continue;
-        for (int lane = begin; lane < begin + grid.lanes(); lane += ranked.lanes()) {
-          rank<kSingle>(ranked, memory, group, lane + ranked.lane());
+    const auto arrays = Arrays::in(space.of(team, index), drawn.graph.node_count, buckets, kThreads);
+    for (std::int64_t group = index; group < drawn.groups; group += teams) {
+      bool all_done = true;
+      CAIRN_UNROLL_BY(1)
+      for (int lane = grid.lane(); lane < kLanes; lane += grid.lanes()) {
+        const std::int64_t c = group * kLanes + lane;
+        const BucketLanes<kSingle, Id, Sum, kLanes, kLanes, Team> orders(grid, drawn.graph, arrays, buckets,
+                                                                         drawn.keys_of(group, lane), drawn.highest[c]);
+        Outcome outcome;
+        const bool done = orders.evaluate(outcomes.peak_step != nullptr, outcome);
+        if (done && grid.row() == 0 && c < drawn.count) outcomes.put(c, outcome);
+        all_done = all_done && done;
+        team.sync();
+      }
+      if (team.rank() == 0) drawn.by_ranks[group] = all_done ? 0 : 1;
+    }
+  }
+};
+
+/// Ranks the nodes of drawn orders by their keys. Writes the steps of all orders if `steps` is set, and otherwise
+/// evaluates those that EvaluateKeys has left.
+template <class Id, class Sum, int kLanes, class Space>
+struct RankKeys {
+  static constexpr int kThreads = kThreadsOfOrders, kBlocks = 2, kOfTeam = 8;
+  using Ranks = RankArrays<kOfTeam>;
+  using Orders = OrderArrays<Id, Sum, kOfTeam>;
+  DrawnOrders<Id, kLanes> drawn;
+  OutcomesView outcomes;
+  Id* steps;
+  Space space;
+  std::int64_t teams;
+
+  static std::int64_t bytes(std::int64_t nodes) {
+    return std::max(Ranks::bytes(nodes, kThreads), Orders::bytes(nodes, kThreads));
+  }
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    for (std::int64_t group = index; group < drawn.groups; group += teams) {
+      if (steps == nullptr && drawn.by_ranks[group] == 0) continue;
+      const LaneGrid<Team, kOfTeam> grid(team);
+      CAIRN_UNROLL_BY(1)
+      for (int lane = grid.lane(); lane < kLanes; lane += grid.lanes()) {
+        std::byte* const memory = space.of(team, index);
+        rank_keys<kLanes>(grid, drawn.graph, Ranks::in(memory, drawn.graph.node_count, kThreads),
+                          drawn.highest[group * kLanes + lane], drawn.keys_of(group, lane));
+        if (steps != nullptr) {
+          write_steps(grid, group, lane);
+        } else if (drawn.graph.single_output()) {
+          evaluate<true>(grid, memory, group, lane);
+        } else {
+          evaluate<false>(grid, memory, group, lane);
         }
       }
     }
   }
-  CAIRN_HD std::uint32_t* keys_of(std::int64_t group, int lane) const {
-    return keys + group * kLanes * graph.node_count + lane;
+
+ private:
+  template <class Grid>
+  CAIRN_HD void write_steps(const Grid& grid, std::int64_t group, int lane) const {
+    const std::int64_t c = group * kLanes + lane, nodes = drawn.graph.node_count;
+    if (c >= drawn.count) return;
+    const std::uint32_t* const rank = drawn.keys_of(group, lane);
+    grid.for_each(drawn.graph.node_count,
+                  [&](std::int32_t v) { steps[c * nodes + rank[std::int64_t{v} * kLanes] - 1] = static_cast<Id>(v); });
   }
 
   template <bool kSingle, class Team>
-  CAIRN_HD bool evaluate(const LaneGrid<Team, kLanes>& grid, std::byte* memory, std::int64_t group, int lane) const {
+  CAIRN_HD void evaluate(const LaneGrid<Team, kOfTeam>& grid, std::byte* memory, std::int64_t group, int lane) const {
     const std::int64_t c = group * kLanes + lane;
-    const BucketLanes<kSingle, Id, Sum, kLanes, kLanes, Team> orders(
-        grid, graph, Buckets::in(memory, graph.node_count, buckets, kThreads), buckets, keys_of(group, lane),
-        highest[c]);
-    Outcome outcome;
-    const bool done = orders.evaluate(outcomes.peak_step != nullptr, outcome);
-    if (done && grid.row() == 0 && c < count) outcomes.put(c, outcome);
-    grid.team().sync();
-    return done;
-  }
-
-  template <bool kSingle, class Team>
-  CAIRN_HD void rank(const LaneGrid<Team, kRanked>& grid, std::byte* memory, std::int64_t group, int lane) const {
-    const std::int64_t c = group * kLanes + lane;
-    std::uint32_t* const key = keys_of(group, lane);
-    rank_keys<kLanes>(grid, graph, Ranks::in(memory, graph.node_count, kThreads), highest[c], key);
-    if (steps != nullptr) {
-      if (c >= count) return;
-      grid.for_each(graph.node_count, [&](std::int32_t v) {
-        steps[c * graph.node_count + key[std::int64_t{v} * kLanes] - 1] = static_cast<Id>(v);
-      });
-      return;
-    }
-    const auto arrays = Orders::in(memory, graph.node_count, kThreads);
-    const OrderLanes<kSingle, Id, Id, Sum, kRanked, Team> orders(grid, graph, arrays);
+    const std::uint32_t* const rank = drawn.keys_of(group, lane);
+    const auto arrays = Orders::in(memory, drawn.graph.node_count, kThreads);
+    const OrderLanes<kSingle, Id, Id, Sum, kOfTeam, Team> orders(grid, drawn.graph, arrays);
     orders.begin();
-    grid.for_each(graph.node_count, [&](std::int32_t v) {
-      arrays.position[v * grid.lanes() + grid.lane()] = static_cast<Id>(key[std::int64_t{v} * kLanes]);
+    grid.for_each(drawn.graph.node_count, [&](std::int32_t v) {
+      arrays.position[v * grid.lanes() + grid.lane()] = static_cast<Id>(rank[std::int64_t{v} * kLanes]);
     });
     grid.team().sync();
     orders.template find_changes<true>();
     const Outcome outcome = orders.outcome();
-    if (grid.row() == 0 && c < count) outcomes.put(c, outcome);
+    if (grid.row() == 0 && c < drawn.count) outcomes.put(c, outcome);
     grid.team().sync();
   }
 };
@@ -639,21 +675,31 @@ class MachineSimulator : public Simulator {
     choose_lanes(bytes_of, [&](auto lanes, auto in_shared, std::int64_t room_for_arrays) {
       constexpr int kOfTeam = decltype(lanes)::value;
       const std::int64_t groups = (count + kOfTeam - 1) / kOfTeam;
-      std::uint32_t* const keys = room(keys_, groups * kOfTeam * std::max<std::int64_t>(node_count_, 1));
       std::uint32_t* const highest = room(highest_, groups * kOfTeam);
-      machine_.launch(DrawKeys<Id, kOfTeam>{tables_.view, generator.seed, first, keys, highest}, groups * kOfTeam);
-      // The rest of the shared memory is used for more buckets.
-      constexpr std::int64_t kBytesOfBucket = 2 * kOfTeam * sizeof(Sum), kAlignment = 64;
-      const std::int64_t more = (room_for_arrays - bytes_of(lanes) - kAlignment) / kBytesOfBucket;
-      const std::int64_t buckets = std::clamp(least_buckets + more, least_buckets, node_count_ + std::int64_t{1});
-      launch_in<decltype(in_shared)::value>(
-          groups, EvaluateKeys<Id, Sum, kOfTeam, SharedSpace>::bytes(node_count_, buckets),
-          [&](const auto& space, std::int64_t teams) {
-            using Space = std::decay_t<decltype(space)>;
-            return EvaluateKeys<Id, Sum, kOfTeam, Space>{
-                tables_.view, keys,  highest, groups, count,
-                outcomes,     steps, space,   teams,  static_cast<std::int32_t>(buckets)};
-          });
+      const DrawnOrders<Id, kOfTeam> drawn{
+          tables_.view, room(keys_, groups * kOfTeam * std::max<std::int64_t>(node_count_, 1)),
+          highest,      groups,
+          count,        room(by_ranks_, groups)};
+      machine_.launch(DrawKeys<Id, kOfTeam>{tables_.view, generator.seed, first, drawn.keys, highest},
+                      groups * kOfTeam);
+      if (steps == nullptr) {
+        // The rest of the shared memory is used for more buckets.
+        constexpr std::int64_t kBytesOfBucket = 2 * kOfTeam * sizeof(Sum), kAlignment = 64;
+        const std::int64_t more = (room_for_arrays - bytes_of(lanes) - kAlignment) / kBytesOfBucket;
+        const std::int64_t buckets = std::clamp(least_buckets + more, least_buckets, node_count_ + std::int64_t{1});
+        launch_in<decltype(in_shared)::value>(groups,
+                                              EvaluateKeys<Id, Sum, kOfTeam, SharedSpace>::bytes(node_count_, buckets),
+                                              [&](const auto& space, std::int64_t teams) {
+                                                using Space = std::decay_t<decltype(space)>;
+                                                return EvaluateKeys<Id, Sum, kOfTeam, Space>{
+                                                    drawn, outcomes, space, teams, static_cast<std::int32_t>(buckets)};
+                                              });
+      }
+      launch_with_space(groups, RankKeys<Id, Sum, kOfTeam, SharedSpace>::bytes(node_count_),
+                        [&](const auto& space, std::int64_t teams) {
+                          using Space = std::decay_t<decltype(space)>;
+                          return RankKeys<Id, Sum, kOfTeam, Space>{drawn, outcomes, steps, space, teams};
+                        });
     });
   }
 
@@ -733,7 +779,7 @@ class MachineSimulator : public Simulator {
   Array<std::int64_t> begin_, peak_, cost_, places_;
   Array<std::int32_t> length_, peak_step_;
   Array<std::uint32_t> keys_, highest_;  ///< for DrawKeys
-  Array<std::uint8_t> valid_, marked_;
+  Array<std::uint8_t> valid_, marked_, by_ranks_;
   Array<Entry> entries_;
   Array<std::byte> spaces_;
 };

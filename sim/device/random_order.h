@@ -161,8 +161,10 @@ CAIRN_HD void draw_order(const Team& team, const TablesView<Id>& graph, std::uin
   const std::int32_t n = graph.node_count;
   for (std::int32_t group = team.rank(); 8 * group < n; group += team.size()) {
     const Philox words = random_words(seed, index, kWaitingTimes, static_cast<std::uint32_t>(group));
-    for (std::int32_t i = 0; i < 8 && 8 * group + i < n; ++i) {
-      space.key[graph.by_level[8 * group + i]] = waiting_time(half_of(words, i), graph.wait_shift);
+    CAIRN_UNROLL
+    for (std::int32_t i = 0; i < 8; ++i) {
+      if (8 * group + i < n)
+        space.key[graph.by_level[8 * group + i]] = waiting_time(half_of(words, i), graph.wait_shift);
     }
   }
   team.sync();
