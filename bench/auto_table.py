@@ -40,8 +40,8 @@ ZOO = ["ffn", "resnet50", "unet", "mlp-mixer", "transformer", "gpt2"]
 
 
 def split_case(text, budgets, limit):
-    """Returns (graph, budgets, time limit) of GRAPH, GRAPH@BUDGETS or GRAPH@BUDGETS@LIMIT. The other
-    arguments are defaults."""
+    """Returns (graph, budgets, time limit) for a text of the form GRAPH, GRAPH@BUDGETS or GRAPH@BUDGETS@LIMIT. The
+    other arguments are the defaults for what the text does not contain."""
     graph, *own = text.split("@")
     return graph, (own[0] if own else budgets).split(","), own[1] if len(own) > 1 else limit
 
@@ -54,7 +54,7 @@ def seconds_of(limit):
 
 
 class Build:
-    """A `cairn` command, or the measurements that one has saved."""
+    """A `cairn` command, or a file with measurements that an earlier run of this script has saved."""
 
     def __init__(self, path, save=None):
         self.path, self.known, self.save = path, {}, save
@@ -81,7 +81,7 @@ class Build:
             command = [self.path, "solve", *shlex.split(graph), "--solver", solver, "--time-limit", limit, "--seed",
                        str(seed), "--json", "-o", schedule, *shlex.split(extra)]
             command += ["--budget", budget] if budget != "none" else []
-            command += ["--order", "input"] if order == "fixed" else []  # older builds know only this name of "fixed"
+            command += ["--order", "input"] if order == "fixed" else []  # older builds know "fixed" only by this name
             begin = time.monotonic()
             answer, error = self.json_of(command)
             wall = time.monotonic() - begin
@@ -126,7 +126,8 @@ def middle(values):
 
 
 def summary(answers):
-    """Returns the cells of one build: cost, status, gap, seconds until the best schedule, seconds of the search."""
+    """Returns a build's cells in a row of the table: cost, status, gap, seconds until the best schedule was found, and
+    seconds of the search."""
     answers = [a for a in answers if a]
     if not answers:
         return ["-"] * 5
@@ -176,7 +177,7 @@ def rivals(args):
             own = [increase(a) for a in auto if found(a)]
             better = ""
             if by and own:
-                # Percentages of equal costs can differ in the last bit.
+                # Percentages of equal costs can differ in the last bit, so a difference below 1e-9 does not count.
                 difference = others[by] - middle(own)
                 better = f"{difference:.2f}"
                 lost += difference < -1e-9

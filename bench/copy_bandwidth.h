@@ -12,7 +12,8 @@
 namespace cairn::bench {
 
 /// Returns the bytes per second that memcpy reads plus writes on one thread when it copies 256 MiB. Code that reads or
-/// writes large arrays once cannot be faster. Takes the best of several measurements, once per process.
+/// writes large arrays once cannot be faster. The result is the best of several measurements, which are made once per
+/// process.
 inline double copy_bandwidth() {
   static const double bandwidth = [] {
     constexpr std::size_t kBytes = std::size_t{1} << 28;

@@ -28,8 +28,7 @@ void evaluate_schedule(benchmark::State& state) {
 }
 BENCHMARK(evaluate_schedule)->Unit(benchmark::kMillisecond);
 
-/// Evaluates the large graph with a second output at every second node. Half of such a node's readers read the second
-/// output.
+/// Evaluates the large graph after every second node was given a second output, which half of the node's readers read.
 void evaluate_several_outputs(benchmark::State& state) {
   core::GraphBuilder builder(large_graph());
   for (core::NodeId v = 0; v < builder.node_count(); ++v) {
@@ -53,8 +52,8 @@ void evaluate_with_recomputation(benchmark::State& state) {
 }
 BENCHMARK(evaluate_with_recomputation)->Unit(benchmark::kMillisecond);
 
-/// Inserts a recomputation of a step's first input right before the step, asks for the peak, and undoes the change. The
-/// argument is the number of steps.
+/// Measures one edit of a schedule: inserts a recomputation of a step's first input right before the step, computes the
+/// peak, and undoes the change. The argument is the number of steps.
 void edit_schedule(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   const core::Graph graph = bench::random_layered(nodes, 2 * state.range(0));

@@ -1,8 +1,8 @@
-// Measures which of many memory profiles dominate others (sim/dominance.h, docs/order.md), beside a loop over
-// core::dominates(). The profiles are those of bench/dominance_populations.h. Uses one core unless the name says
-// otherwise.
+// Measures how fast Cairn finds which of many memory profiles dominate others (sim/dominance.h, docs/order.md). For
+// comparison, a loop over core::dominates() is measured, too. The profiles are those of bench/dominance_populations.h.
+// Benchmarks use one core unless their names say otherwise.
 //
-// To compare two profiles, a quick test uses their signatures (a few numbers each). If it cannot decide, their
+// To compare two profiles, a quick test uses their signatures (a few numbers each). If the test cannot decide, their
 // staircases are compared: lists of stairs, which say exactly what a profile dominates (sim/device/dominance.h).
 // Counters:
 //   pairs_per_second  pairs of profiles
@@ -77,7 +77,8 @@ void stairs_alone(benchmark::State& state, const std::string& name) {
   state.SetBytesProcessed(state.iterations() * kOnes * bytes);
 }
 
-/// Like stairs_alone(), but first rejects pairs by first value, last value, peak and minimum.
+/// Compares staircases like stairs_alone(), but first rejects pairs whose first values, last values, peaks or minima
+/// already exclude dominance.
 void four_values(benchmark::State& state, const std::string& name) {
   const Prepared prepared(name);
   const sim::device::Profiles all = prepared.profiles();
@@ -103,7 +104,8 @@ void four_values(benchmark::State& state, const std::string& name) {
   state.counters["full_pct"] = percent(full, kOnes * kMany);
 }
 
-/// Compares as the library does: by signatures, and if these do not decide, by staircases.
+/// Compares each of the first 64 profiles with all profiles as the library does: by signatures, and if these do not
+/// decide, by staircases.
 void one_against_many(benchmark::State& state, const std::string& name, bool one_dominates, int threads) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   const Prepared prepared(name);
@@ -183,7 +185,7 @@ void canonical(benchmark::State& state, bool in_bulk) {
   state.SetBytesProcessed(state.iterations() * std::ssize(values) * 8);
 }
 
-/// Merges 32 chains into one, for each of 128 sets. If `in_bulk` is set, one call merges all sets.
+/// Merges sets of 32 chains, each set into one chain. If `in_bulk` is set, one call merges all sets.
 void merge(benchmark::State& state, const std::string& name, bool in_bulk) {
   const sim::CanonicalBatch& batch = population(name, kMany);
   constexpr std::int64_t kChains = 32, kSets = kMany / kChains;

@@ -15,8 +15,9 @@
 #include "cairn/core/support/random.h"
 #include "cairn/sim/canonical_batch.h"
 
-/// Memory profiles for the benches of dominance. A population is a set of profiles of one kind. Its name is one of the
-/// words below, optionally with the number of values of a profile (default: 2001).
+/// Memory profiles for the benchmarks of dominance between profiles (sim/dominance.h). A population is a set of
+/// profiles of one kind. Its name is one of the words below, optionally with the number of values of a profile
+/// (default: 2001).
 /// - kahn: Random orders of a layered graph of 1000 nodes. All starts and ends are 0, so the peak alone decides.
 /// - walks: Random walks that all end where they began.
 /// - funnels: Noise that widens towards the middle and narrows again. Profiles have many segments. Almost no profile

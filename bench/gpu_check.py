@@ -39,32 +39,34 @@ QUICK_MODELS = {
     "unet": "--batch 4 --image 64",
     "transformer": "--batch 4 --seq 64 --layers 2 --width 128 --heads 4 --ff 256 --vocab 1000",
 }
-BUDGETS = ("50%", "70%", "35%")  # of the runs, the most important first
+BUDGETS = ("50%", "70%", "35%")  # budgets of the runs, the most important first
 PRECISIONS = ("fp32", "tf32", "bf16")
 STEPS = ("tests", "sanitizers", "torch", "host", "runs", "benchmarks", "pytorch")
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
 SANITIZER_SECONDS = 120
 TEST_SECONDS = 300
-# Of the small models that are compared with the host. Under 50%, the small U-Net has no schedule: on an H100, one
+# Budget of the small models that are compared with the host. With 50%, the small U-Net has no schedule: on an H100, one
 # convolution needs up to 57% of the baseline's peak, most of it as scratch.
 HOST_BUDGET = "70%"
 HOST_SHARE = 0.2  # fraction of the remaining time for the comparison with the host
-# Fraction of the remaining time for the budgeted runs. It is smaller if PyTorch follows them. Benchmarks always follow.
+# Fraction of the remaining time that the runs under budgets may take. It is smaller if a comparison with PyTorch
+# follows them. Benchmarks always follow.
 RUNS_SHARE = 0.6
 RUNS_SHARE_WITHOUT_TORCH = 0.85
 REPEATS = "10"
-POINTS_ASKED = 3  # most percentage points between the predicted and the measured increase of a step's time
-RATIO_ASKED = 1.02  # most of a step's time, relative to the sum of its ops' times
+POINTS_ASKED = 3  # allowed difference, in percentage points, of a step's predicted and measured increase of time
+RATIO_ASKED = 1.02  # largest allowed ratio of a step's time to the sum of its ops' times
 BENCHMARK_SECONDS = "0.05"  # for each of about a hundred benchmarks
 NOT_RUN = "not run: time"
-# racecheck and synccheck would report hazards within kernels of cuBLAS, too. So they watch only Cairn's kernels: the
-# mangled name of a function in the namespace cairn begins so, and those of CUB's kernels do not.
+# racecheck and synccheck would report hazards within kernels of cuBLAS, too. So they watch only Cairn's kernels. The
+# mangled names of functions in the namespace cairn begin with OWN_KERNELS; those of CUB's kernels do not.
 OWN_KERNELS_ONLY = ("racecheck", "synccheck")
 OWN_KERNELS = "_ZN5cairn"
-# Cairn's kernels are instances of this template. If it gets another name, OWN_KERNELS might match no kernel, and
-# nothing would be watched. compute-sanitizer does not say what it watched, so the program is searched for this name.
+# Mangled name of the template of which all of Cairn's kernels are instances. If the template were renamed, OWN_KERNELS
+# might match no kernel, and nothing would be watched. compute-sanitizer does not say what it watched, so the program is
+# searched for this name.
 KERNEL = "_ZN5cairn4cuda9run_teams"
-# What compute-sanitizer prints if it works for no program, as in some virtual machines.
+# Messages of compute-sanitizer if it works for no program, as in some virtual machines.
 UNSUPPORTED = re.compile(r"(?i)device (is )?not supported|insufficient permissions")
 
 
@@ -149,7 +151,7 @@ class Check:
         self.run_step(len(self.steps) - 1, name, work)
 
     def step_together(self, steps):
-        """Runs steps at the same time, each a pair of name and work. For steps that measure no time."""
+        """Runs steps at the same time, so they must not measure times. Each step is a pair of name and work."""
         first = len(self.steps)
         self.steps += [None] * len(steps)
         with concurrent.futures.ThreadPoolExecutor(max(len(steps), 1)) as pool:
@@ -167,7 +169,8 @@ class Check:
         print(f"{seconds:7.1f} s  {name}: {result}" + (f" ({detail})" if detail else ""), flush=True)
 
     def find_device(self):
-        """Returns the device's name. Raises Failure with the command's message if there is none."""
+        """Runs a small model on the device, stores what `cairn` says about the machine, and returns the exit code and
+        the answer. Raises Failure with the command's message if there is no device."""
         code, answer = self.cairn.call("run", "ffn", "--batch", "8", "--layers", "2", "--width", "16", "--inputs",
                                        "16", "--outputs", "16", "--budget", "1GiB", "--backend", "cuda", timeout=120)
         if code == 5:
@@ -218,13 +221,13 @@ class Check:
             line = next(line for line in output.splitlines() if UNSUPPORTED.search(line))
             return "skipped", line.strip("= ")
         if code is None:
-            # initcheck is the slowest and least important tool, so it may be skipped.
+            # initcheck is the slowest and least important tool, so a time-out of it counts as skipped.
             return "skipped" if tool == "initcheck" else "FAILED", f"not done after {SANITIZER_SECONDS} s"
         print(output[-6000:])
         return "FAILED", f"exit code {code}: {detail}"
 
     def torch_tests(self):
-        """Tests cairn.torch on the device: python/tests/torch/backend/device_test.py."""
+        """Runs the tests of cairn.torch on the device (python/tests/torch/backend/device_test.py)."""
         module = self.given.build / "python"
         environment = {"PYTHONPATH": os.pathsep.join(filter(None, [str(module) if module.is_dir() else "",
                                                                   os.environ.get("PYTHONPATH", "")]))}
@@ -239,7 +242,8 @@ class Check:
         return "FAILED", f"after {TEST_SECONDS} s" if code is None else last_line(output)
 
     def against_host(self):
-        """Compares the kept outputs of small models with the host's, in every precision, within Cairn's tolerance."""
+        """Runs small models on the device in every precision, and compares their kept outputs with the host's, within
+        Cairn's tolerance."""
         worst, faults, missing = {}, [], 0
         end = time.monotonic() + HOST_SHARE * max(self.left(), 0)
         for precision in PRECISIONS:
@@ -279,7 +283,7 @@ class Check:
         others = [precision for precision in PRECISIONS if precision != main]
         jobs = [(model, main, budget, first) for budget in BUDGETS for model in self.models]
         jobs += [(model, other, budget, first) for budget in BUDGETS for other in others for model in self.models]
-        # A run takes about 4 s, so there is no time for these solvers under every budget.
+        # A run takes about 4 s, so the other solvers cannot run under every budget.
         jobs += [(model, main, BUDGETS[0], solver) for solver in solvers if solver != first for model in self.models]
         return jobs
 
@@ -419,7 +423,7 @@ class Check:
         return self.report()
 
     def torch_problem(self):
-        """Returns why PyTorch is left out, or an empty text."""
+        """Returns why the steps with PyTorch cannot run, or an empty text if they can."""
         if self.given.quick:
             return "--quick"
         code, _ = call([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], 120)
@@ -466,7 +470,7 @@ class Check:
 
 
 def revision():
-    """Returns the git revision, with a mark if files are changed; an empty text without git."""
+    """Returns the git revision, followed by "with changes" if files are changed. Returns an empty text without git."""
     if shutil.which("git") is None:
         return ""
     code, text = call(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], 30)

@@ -1,5 +1,5 @@
-// Measures the search of key orders (orders of the key nodes of an in-forest, Theorem 7.6; docs/order.md), and the
-// solver of caduceus graphs, which this search calls for every prefix of an order that it tries. The counters
+// Measures the search for key orders, i.e. orders of the key nodes of an in-forest, and the solver of caduceus graphs,
+// which this search calls for every prefix of an order that it tries. docs/order.md explains these terms. The counters
 // `relaxations` and `dominant` of the search are rates per second (see solvers::KeyOrdersFound). The search runs
 // depth-first with one thread, and in layers (many prefixes of one length at once) with several numbers of threads.
 #include <benchmark/benchmark.h>

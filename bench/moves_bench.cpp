@@ -1,5 +1,6 @@
-// Measures the moves per second of a local search. A move edits a schedule, computes the peak and undoes the edit, with
-// core::EditableSchedule or with a full evaluation. The graphs are layered; the argument is the number of nodes.
+// Measures the moves per second of a local search. A move edits a schedule, computes the peak and undoes the edit. The
+// peak is computed incrementally (core::EditableSchedule) or by evaluating the whole schedule. The graphs are layered;
+// the argument is the number of nodes.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -42,8 +43,8 @@ void count_moves(benchmark::State& state, std::int64_t moves) {
   state.counters["moves/s"] = benchmark::Counter(static_cast<double>(moves), benchmark::Counter::kIsRate);
 }
 
-/// Inserts a recomputation of a random input of a random step before this step, asks for the peak, and undoes the
-/// change.
+/// Makes moves with core::EditableSchedule. Each move inserts a recomputation of a random input of a random step before
+/// this step, computes the peak, and undoes the change.
 void moves_incremental(benchmark::State& state) {
   const Instance instance = ::instance(state);
   core::EditableSchedule schedule(instance.graph);

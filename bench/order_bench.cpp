@@ -1,6 +1,6 @@
-// Measures dominance and the solvers of solvers/order/, which lower the peak without recomputation. Only the search of
-// `order` uses several threads. `--benchmark_filter=growth` doubles the sizes several times; the other benches have the
-// sizes that the documents quote.
+// Measures the comparison of memory profiles (dominance), and the solvers of solvers/order/, which lower the peak
+// without recomputation. Only the search of `order` uses several threads. The benchmarks whose names contain `growth`
+// double the sizes several times; the others have the sizes for which bench/results/solvers.md has figures.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ OrderOptions one_thread(double seconds = 60) {
   return options;
 }
 
-/// Doubles the size from kLeast to kMost, and reports the complexity that fits the times.
+/// Runs a benchmark for sizes that double from kLeast to kMost, and reports the complexity that fits the times.
 template <std::int64_t kLeast, std::int64_t kMost>
 void doubling(benchmark::internal::Benchmark* growth) {
   for (std::int64_t n = kLeast; n <= kMost; n *= 2) growth->Arg(n);
@@ -65,7 +65,7 @@ void dominance_of_itself_growth(benchmark::State& state) {
 BENCHMARK(dominance_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
 BENCHMARK(dominance_of_itself_growth)->Unit(benchmark::kMillisecond)->Apply(doubling<125'000, 1'000'000>);
 
-/// Merges 32 chains with state.range(0) segments in all.
+/// Merges 32 chains, which together have state.range(0) segments.
 void merge_growth(benchmark::State& state) {
   std::vector<std::vector<core::Segment>> parts;
   core::Random random(1);

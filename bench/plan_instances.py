@@ -29,7 +29,8 @@ CAPACITY = UNIT * UNITS
 
 
 def partition(rng, count):
-    """Returns `count` to `count` + 3 rectangles (first, end, lower, upper), which fill all times and addresses."""
+    """Returns `count` to `count` + 3 rectangles (first time, end time, lower address, upper address), which cover all
+    times and addresses without gaps."""
     parts = [(0, UNITS, 0, UNITS)]
     while len(parts) < count:
         at = rng.randrange(len(parts))
@@ -69,8 +70,8 @@ def left_out(rng, count):
 
 
 def allocator(rng, count):
-    """Returns buffers as an allocator places them that fills most holes left by ended buffers, and at one moment all
-    holes."""
+    """Returns buffers at the addresses that an allocator gives them. The allocator fills most of the holes that ended
+    buffers leave, and at one moment all of them."""
     placed, live = [], []
     full_from = rng.randint(1, count // 2)
     was_full = False
@@ -103,7 +104,8 @@ KINDS = {
 
 
 def instance(seed):
-    """Returns (kind, buffers) of a seed, with 100 to 500 buffers. Consecutive seeds have different kinds."""
+    """Returns (kind, buffers) of the instance for a seed. It has 100 to 500 buffers. Consecutive seeds have different
+    kinds."""
     rng = random.Random(seed)
     kind = list(KINDS)[seed % len(KINDS)]
     parts = KINDS[kind](rng, rng.randint(100, 500))

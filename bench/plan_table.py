@@ -81,7 +81,8 @@ class Table:
         self.plans += 1
         self.at_max_live += planned == max_live
         self.proved += planned == bound != max_live
-        # A larger alignment is not counted, because rounding alone can bring a plan above the budget.
+        # Plans with a larger alignment are not counted, because rounding of sizes alone can bring a plan above the
+        # budget.
         self.over_budget += alignment == 1 and not fits
         self.worst = max(self.worst, gap)
         self.seconds = max(self.seconds, seconds)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks three promises of the command and prints Markdown tables: `info`, `solve` and `run` agree about what fits; all
-commands that name the least budget find the same one; and commands keep their time limits.
+"""Checks three promises of the command `cairn`, and prints Markdown tables: `info`, `solve` and `run` agree about which
+budgets suffice; all commands that name the least budget find the same one; and commands keep their time limits.
 
 usage: promises.py fits CAIRN [--graphs GRAPH...] [--budgets B,...] [--time-limit T]
        promises.py least CAIRN [--graphs GRAPH...] [--time-limit T]
@@ -15,7 +15,7 @@ than `info` took.
 
 least: Prints one row for each graph. The row shows the least budget, in bytes and in percent of the baseline's peak,
 that each of `solve -b min`, `solve -b min --peak-only` and `info` plans in the same time, and whether `solve -b` meets
-the lowest of them. All is well if this is so, and if what `solve -b min` and `info` name is at most 1.02 times the
+the lowest of the three. A row is good if `solve -b` does, and if `solve -b min` and `info` name at most 1.02 times the
 lowest. The commands do not know each other's answers.
 
 limits: Prints one row for each command and limit on random layered graphs. The row shows by how many seconds of wall
@@ -67,7 +67,7 @@ class Cairn:
 
 
 def finish(columns, rows, good, word):
-    """Prints the table, and how many of its rows are good. Returns the exit code."""
+    """Prints the table, and how many of its rows are good. Returns the exit code: 0 if all are good, else 1."""
     print_head(columns)
     for row in rows:
         print_row(row)
@@ -91,7 +91,7 @@ def judge(cairn, graph, name, budget, limit, least, folder):
     if budget == "least":
         schedule, plan = os.path.join(folder, "w.json"), os.path.join(folder, "p.json")
         for path in schedule, plan:
-            pathlib.Path(path).unlink(missing_ok=True)  # the file of the previous graph
+            pathlib.Path(path).unlink(missing_ok=True)  # removes the file of the previous graph
         _, again, again_s = cairn.run("info", *graph, "-t", limit, *alignment, "--witness", schedule, "--witness-plan", plan)
         same = again.get("least_feasible_bytes") == least["least_feasible_bytes"]
         _, planned, _ = cairn.run("plan", *graph, schedule, *alignment)

@@ -36,8 +36,8 @@ inline core::Graph random_layered(core::NodeId nodes, std::int64_t edges, std::u
   return builder.build();
 }
 
-/// Returns the training graph of a chain with residual edges: a forward half and a backward half. The i-th node from
-/// the end reads the i-th node.
+/// Returns the training graph of a chain with residual edges. It consists of a forward half and a backward half. The
+/// i-th node from the end reads the i-th node.
 inline core::Graph training_chain(core::NodeId nodes, std::int64_t edges, std::uint64_t seed = 1) {
   std::mt19937_64 random(seed);
   const core::NodeId half = nodes / 2;

@@ -57,8 +57,8 @@ def solve(binary, graph, solver, budget, work):
 
 
 def worse(budget, before, after):
-    """Returns whether `after` is worse than `before`: it alone has no schedule, or it has a higher cost, or without a
-    budget a higher peak."""
+    """Returns whether `after` is worse than `before`: only `after` has no schedule, or its cost is higher (with a
+    budget), or its peak is higher (without a budget)."""
     if (before[1] is None) != (after[1] is None):
         return after[1] is None
     if before[2] is None or after[2] is None:

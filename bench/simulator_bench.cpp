@@ -1,6 +1,7 @@
 // Measures the simulator on the host: candidates per second, compared with the plain evaluator called in a loop.
 // `bytes/s` counts each byte of the batch and of its outcomes once. `of_copy` is this rate divided by the rate that
-// memcpy reaches on one thread. It is printed like a rate, but is a ratio.  cairn_bench --benchmark_filter=simulator
+// memcpy reaches on one thread. This counter is printed like a rate, but is a ratio. To run these benchmarks:
+// cairn_bench --benchmark_filter=simulator
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -21,7 +22,8 @@ namespace {
 
 using namespace cairn;
 
-/// Adds an output to every fourth node, and two more to every eighth. Each edge reads a random output.
+/// Returns the graph with additional outputs: one at every fourth node, and two at every eighth. Each edge reads a
+/// random output of its source.
 core::Graph with_several_outputs(const core::Graph& graph) {
   std::mt19937_64 random(3);
   core::GraphBuilder builder("several");
@@ -38,8 +40,8 @@ core::Graph with_several_outputs(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Returns a graph with 5.875 edges per node. bench/results/solvers.md has the figures for n = 1,000 and m = 5,875. If
-/// `several` is set, nodes have 1.5 outputs on average.
+/// Returns a random layered graph with 5.875 edges per node. bench/results/solvers.md has figures for 1,000 nodes and
+/// 5,875 edges. If `several` is set, nodes have 1.5 outputs on average.
 const core::Graph& graph_of(std::int64_t nodes, bool several = false) {
   static std::map<std::pair<std::int64_t, bool>, core::Graph> known;
   const auto place = known.find({nodes, several});
@@ -89,7 +91,7 @@ void report(benchmark::State& state, const sim::ScheduleBatch& batch) {
   bench::report_rate(state, "candidates/s", batch.count(), batch.bytes() + batch.count() * kOutcomeBytes);
 }
 
-/// Evaluates with the plain evaluator. Arguments: nodes; recomputations; 1 for several outputs.
+/// Evaluates candidates with the plain evaluator in a loop. Arguments: nodes; recomputations; 1 for several outputs.
 void simulator_plain_evaluator(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(state.range(0), batch_size(state), state.range(1));
   std::vector<core::Schedule> schedules;
@@ -101,7 +103,8 @@ void simulator_plain_evaluator(benchmark::State& state) {
   report(state, batch);
 }
 
-/// Evaluates with the simulator. Arguments: nodes; recomputations; threads; 1 for several outputs.
+/// Evaluates a batch of candidates with the simulator. Arguments: nodes; recomputations; threads; 1 for several
+/// outputs.
 void simulator_evaluate(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(state.range(0), batch_size(state), state.range(1));
   const core::Graph& graph = graph_of(state.range(0), state.range(3) != 0);
@@ -111,7 +114,7 @@ void simulator_evaluate(benchmark::State& state) {
   report(state, batch);
 }
 
-/// Computes profiles. Arguments: recomputations; 1 for several outputs.
+/// Computes the memory profiles of a batch of candidates. Arguments: recomputations; 1 for several outputs.
 void simulator_profiles(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(1000, 1024, state.range(0));
   const auto simulator = sim::host_simulator(graph_of(1000, state.range(1) != 0), 1);
@@ -120,7 +123,7 @@ void simulator_profiles(benchmark::State& state) {
   bench::report_rate(state, "candidates/s", batch.count(), batch.bytes() + entries * 8);
 }
 
-/// Draws candidates. Arguments: nodes; moves; threads; 1 for several outputs.
+/// Draws random candidates. Arguments: nodes; sim::Generator::moves; threads; 1 for several outputs.
 void simulator_draw(benchmark::State& state) {
   constexpr std::int64_t kCount = 1024;
   const sim::Generator generator{1, static_cast<std::int32_t>(state.range(1))};
@@ -146,8 +149,8 @@ void simulator_draw_and_evaluate(benchmark::State& state) {
   }
   bench::report_rate(state, "candidates/s", kCount, kCount * 21);
 }
-/// Draws and evaluates with the code for one family of processors. Arguments: nodes; bytes of a vector, where 0 stands
-/// for the code that any processor can run.
+/// Draws and evaluates candidates with the code for one family of processors. Arguments: nodes; bytes of a vector
+/// register, where 0 stands for the code that any processor can run.
 void simulator_family(benchmark::State& state) {
   const sim::device::Tables<std::uint16_t> tables(graph_of(state.range(0)));
   std::vector<sim::ProcessorFamily> families{sim::any_processor()};
@@ -179,8 +182,9 @@ void simulator_tally(benchmark::State& state) {
   bench::report_rate(state, "candidates/s", outcomes.count(), outcomes.count() * 21);
 }
 
-// Real time is measured, because other threads work, too. Each bench is followed by the plain evaluator on the same
-// candidates, and by the same bench on the graph with 1.5 outputs per node.
+// Real time is measured instead of CPU time, because other threads work, too. The plain evaluator gets the same
+// candidates as the simulator, so that their rates can be compared. Each benchmark also runs on the graph with 1.5
+// outputs per node.
 #define CAIRN_PLAIN(nodes, again, several) \
   BENCHMARK(simulator_plain_evaluator)->Args({nodes, again, several})->UseRealTime()
 #define CAIRN_BATCH(nodes, again, threads, several) \

@@ -1,16 +1,16 @@
-"""What the scripts of this folder share: the command's answers, and tables in Markdown."""
+"""Functions that the scripts of this folder share: they run `cairn`, and print tables in Markdown."""
 import json
 import os
 import subprocess
 import sys
 
-# A schedule that an earlier run stored would help a later one.
+# Switches off the cache, because schedules that an earlier run stored would help a later one.
 os.environ["CAIRN_CACHE"] = "/dev/null"
 
 
 def run(command):
-    """Returns the exit code and the printed object of a command with --json. Ends the script if the command was used
-    in a wrong way."""
+    """Runs a command that has the option --json. Returns its exit code and the object that it prints. Ends the script
+    if the command was used in a wrong way."""
     done = subprocess.run(command, capture_output=True, text=True)
     try:
         answer = json.loads(done.stdout)
@@ -22,7 +22,8 @@ def run(command):
 
 
 def need(command):
-    """Returns the printed object of a command with --json. Ends the script if the command fails."""
+    """Runs a command that has the option --json, and returns the object that it prints. Ends the script if the command
+    fails."""
     code, answer = run(command)
     if code != 0:
         sys.exit(f"{' '.join(command)}: {answer['error']}")

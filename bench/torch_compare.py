@@ -146,7 +146,8 @@ class Cairn:
         return subprocess.run([self.path, *words], capture_output=True, text=True).stdout
 
     def call(self, *words, timeout=None):
-        """Returns the exit code and the printed object. Output that is not JSON becomes the object's `error`."""
+        """Runs `cairn` with the given words. Returns the exit code and the JSON object that it prints. Output that is
+        not JSON becomes the object's `error`."""
         done = subprocess.run([self.path, *words, "--json"], capture_output=True, text=True, timeout=timeout)
         try:
             answer = json.loads(done.stdout)
@@ -193,7 +194,7 @@ def write_graph(cairn, given, file):
 
 
 def cairn_budgets(torch_rows):
-    """Returns (label, budget, key) for each run. verdicts() finds a run by its key."""
+    """Returns (label, budget, key) for each run of Cairn. verdicts() finds a run by its key."""
     budgets = [(f"{share}%", f"{share}%", f"{share}%") for share in SHARES]
     plain = {row["mode"]: row for row in torch_rows if not row["sdpa"]}
     eager = plain.get("eager", {}).get("activation_bytes")
@@ -378,9 +379,9 @@ class TorchBench:
     def measure_memory(self, row, model, data, step):
         """Measures the memory of one step, which is not timed, by reading the peak whenever a gradient is complete.
 
-        These moments divide the step into intervals. Activations of an interval are its peak minus the gradients. The
-        gradient that ends the interval is subtracted for the whole interval, so the figure can be too low by at most
-        one gradient.
+        The moments at which a gradient is complete divide the step into intervals. The activations of an interval are
+        its peak minus the gradients that exist. The gradient that ends the interval is subtracted for the whole
+        interval, so the figure can be too low by at most one gradient.
         """
         torch = self.torch
         model.zero_grad(set_to_none=True)
@@ -411,7 +412,7 @@ class TorchBench:
             allocated_before_bytes=before,
             parameter_bytes=parameters,
             input_bytes=inputs,
-            # Assumes that all gradients exist at the moment of the peak.
+            # This figure assumes that all gradients exist at the moment of the peak.
             peak_less_all_gradients_bytes=seen["peak"] - 2 * parameters - inputs,
         )
 
@@ -439,8 +440,8 @@ def find_row(rows, **wanted):
 
 
 def cairn_baseline(rows):
-    """Returns the row of Cairn's step without recomputation. Every run executes it, so the time is the median over all
-    runs."""
+    """Returns the row of Cairn's step without recomputation. Every run executes this step, too, so its time is the
+    median over all runs."""
     times = [row["baseline_ms"] for row in rows if row.get("baseline_ms")]
     if not times:
         return None
@@ -497,8 +498,8 @@ def format_table(cells):
 
 
 def verdicts(torch_rows, rows, statistic):
-    """Answers three questions from the table, as (question, answer, figures). An answer is True, False, or None if not
-    measured."""
+    """Answers questions about the table's rows. Returns a list of (question, answer, figures). An answer is True, False
+    or, if the necessary rows were not measured, None."""
     eager = find_row(torch_rows, mode="eager", sdpa=False) or {}
     key = "ms" if statistic == "median" else "fastest_ms"
     found = []

@@ -1,6 +1,6 @@
-// Measures the exact re-optimisation of windows (short ranges of steps) of a schedule: windows solved per second, and
-// how far a thousand windows lower the cost. The schedules are input orders of random layered graphs with evictions,
-// whose peak is a given percentage of the baseline's.
+// Measures the exact re-optimisation of windows of a schedule: the windows solved per second, and how far a thousand
+// windows lower the cost. A window is a short range of steps. The schedules start from input orders of random layered
+// graphs; values are evicted and recomputed, so that the peak is a given percentage of the baseline's.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-# Adds cuda/ if CAIRN_CUDA permits it. Sets architectures before the compiler is checked, because a toolkit may support
-# none of CMake's defaults.
+# Adds the folder cuda/ if CAIRN_CUDA permits it. Sets architectures before the compiler is checked, because a toolkit
+# may support none of CMake's defaults.
 if(NOT CAIRN_CUDA)
   return()
 endif()

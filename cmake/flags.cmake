@@ -13,7 +13,8 @@ if(CAIRN_WERROR)
   list(APPEND cairn_warnings -Werror)
 endif()
 
-# The flags make a*b+c round twice on host and GPU, so that their results can be compared bit by bit.
+# With these flags, a*b+c is rounded twice on host and GPU (no fused multiply-add), so that their results can be
+# compared bit by bit.
 set(cairn_host_flags ${cairn_warnings} -ffp-contract=off)
 list(JOIN cairn_host_flags "," cairn_host_flags_for_nvcc)
 set(cairn_nvcc_flags -fmad=false -Xcompiler=${cairn_host_flags_for_nvcc})

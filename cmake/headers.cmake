@@ -1,7 +1,7 @@
 # cairn_public_headers(target folders...) makes the headers of these folders part of the target's installed interface,
-# except for those in the private folders named below. With tests, it compiles each header twice in one file, alone.
-# This proves that a public header has an include guard, and needs no other header before it and no dependency of the
-# library.
+# except for those in the private folders named below. If tests are built, each header also gets a source file that
+# includes only this header, twice, without the include paths of dependencies. If all of these files compile, public
+# headers have include guards, and need no other header before them and no dependency of the library.
 function(cairn_public_headers target)
   list(TRANSFORM ARGN REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/\\1/*.h" OUTPUT_VARIABLE patterns)
   file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${patterns})

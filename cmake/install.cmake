@@ -1,5 +1,5 @@
-# Makes the package for find_package(cairn CONFIG), in the installed copy and in the build tree (cairn_DIR = build
-# folder).
+# Makes the package that find_package(cairn CONFIG) finds: one in the installed copy, and one in the build tree (set
+# cairn_DIR to the build folder).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -41,9 +41,9 @@ int device_count();
 
 struct Libraries;
 
-/// A GPU that is ready to execute programs. The libraries' kernel for a shape is chosen once, so that the same op gives
-/// the same bits in every program. Executors refer to the Device and must not outlive it. Only one thread may use a
-/// Device at a time. A call does not change the calling thread's current CUDA device.
+/// A GPU that is ready to execute programs. For each shape of a product or convolution, a library's kernel is chosen
+/// once, so that the same op gives the same bits in every program. Executors refer to the Device and must not outlive
+/// it. Only one thread may use a Device at a time. A call does not change the calling thread's current CUDA device.
 class Device {
  public:
   struct Options {
@@ -78,8 +78,8 @@ class Device {
   core::Graph with_scratch(const core::Graph& graph, bool tf32);
 
   /// Returns the ways in which this device can execute the op of v. They differ in scratch and time, and are sorted by
-  /// ascending scratch. The one marked as usual needs scratch_bytes() bytes. A program executes the op in the fastest
-  /// way for which the graph gives the node enough scratch. Only convolutions have more than one way.
+  /// ascending scratch. The way that is marked as usual needs scratch_bytes() bytes. A program executes the op in the
+  /// fastest way for which the graph gives the node enough scratch. Only convolutions have more than one way.
   std::vector<runtime::ScratchVariant> scratch_variants(const core::Graph& graph, core::NodeId v, bool tf32);
 
   Libraries& libraries();  ///< the device's libraries, for the implementation

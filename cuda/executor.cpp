@@ -99,7 +99,7 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
   return program;
 }
 
-/// Gives profilers a name for the work that is launched while the object exists.
+/// Gives profilers (by NVTX) a name for the work that is launched while the object exists.
 class Range {
  public:
   explicit Range(const std::string& name) { nvtxRangePushA(name.c_str()); }
@@ -123,7 +123,7 @@ class WaitAtEnd {
   const cudaStream_t& stream_;
 };
 
-/// A captured step that measures the time of every instruction.
+/// A step that records an event before and after every instruction, so that the time of each can be computed.
 struct TimedStep {
   std::vector<Event> events;  ///< an event before every instruction, and one at the end
   GraphExec replay;
@@ -228,8 +228,8 @@ struct Executor::State {
     }
   }
 
-  /// Issues all instructions of a training step. Unless `events` is nullptr, records event k before those of the k-th
-  /// step of the schedule, and the last event after all of them.
+  /// Issues all instructions of a training step. Unless `events` is nullptr, records event k before the instruction of
+  /// the schedule's step k, and the last event after all instructions.
   void issue_all(const std::vector<Event>* events) {
     record(begin);
     step.begin();

@@ -41,7 +41,7 @@ struct CublasLt {
   }
 };
 
-/// Loads the library in the first call. Throws DeviceError if it is missing.
+/// Returns cuBLASLt's functions. The first call loads the library. Throws DeviceError if it is missing.
 const CublasLt& cublas_lt() {
   static const CublasLt lt;
   return lt;
@@ -168,11 +168,11 @@ bool choose_algorithm(const ProductBuilder& builder, cublasLtHandle_t handle, st
   for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     builder.set(preference, name, kAlignment);
-  // An algorithm can split k into parts. Only one way to add the parts' sums is allowed here: the sums are stored as
-  // fp32 in the workspace, and a separate step adds them, so that the order is fixed. The other schemes store the
-  // parts' sums in the output's type, which would round bf16 sums more than once. The scheme INPLACE is not allowed for
-  // another reason, too: it is not documented in which order it adds the parts. Algorithms that do not split k (scheme
-  // NONE, value 0) are always allowed.
+  // An algorithm can split k, the summed dimension, into parts. Only one way to add the parts' sums is allowed here:
+  // the sums are stored as fp32 in the workspace, and a separate step adds them, so that the order is fixed. The other
+  // schemes store the parts' sums in the output's type, which would round bf16 sums more than once. The scheme INPLACE
+  // is not allowed for another reason, too: it is not documented in which order it adds the parts. Algorithms that do
+  // not split k (scheme NONE, value 0) are always allowed.
   builder.set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
               static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
 

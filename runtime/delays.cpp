@@ -34,7 +34,8 @@ DelayClock::~DelayClock() {
   for (const Thread& thread : threads_) close(thread.file);
 }
 
-/// Parses "running_ns waiting_ns slices". Returns zeros if the file has no such text.
+/// Parses a thread's schedstat file, which holds "running_ns waiting_ns slices". Returns zeros if the file has no such
+/// text.
 DelayClock::Counts DelayClock::read(int file) {
   std::array<char, 96> text;
   const ssize_t length = pread(file, text.data(), text.size(), 0);
@@ -56,8 +57,8 @@ void DelayClock::start() {
 }
 
 Delays DelayClock::since_start() const {
-  // The system counts a waiting time only once the thread runs again, and then includes the time before the start of
-  // the measurement. So the difference is limited to the elapsed time.
+  // The system adds a waiting time to the counter only once the thread runs again. If the thread already waited before
+  // start(), the sum includes that time, too. So the difference is limited to the elapsed time.
   const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   Delays delays;
   for (const Thread& thread : threads_) {

@@ -15,7 +15,8 @@ bool in_arena(const Location& location) { return location.kind == Location::Kind
 /// Returns whether an in-place output is smaller than the input whose storage it takes over.
 bool shrinks(const OutputLocation& output) { return output.reserved < output.taken_bytes; }
 
-/// The guards (gaps behind buffers) that are filled at the current step, each with the offset of its buffer.
+/// Keeps the guards of all live buffers. A guard is a gap behind a buffer; it is filled with a known byte, so that a
+/// kernel that writes beyond the buffer is noticed.
 class LiveGuards {
  public:
   /// Adds the guard of a buffer in the arena and returns it. Returns none if the buffer is not in the arena.
@@ -120,8 +121,9 @@ void check_program(const Program& program, const ExecuteOptions& options) {
 }
 
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written) {
-  // `written` ends at the last byte that differs from the pattern of a new arena. The last bytes of a tensor can equal
-  // the pattern by chance. So `written` can be below `given`, but hardly by kChance bytes or more.
+  // `written` ends at the last byte that differs from the pattern of a new arena. If the last bytes of the highest
+  // tensor equal the pattern by chance, `written` is below `given`. A chance difference of kChance bytes or more is
+  // very unlikely.
   constexpr std::int64_t kChance = 16;
   const bool agree = written <= given && given - written < std::max(kChance, program.alignment);
   return poison || agree ? given : core::align_up(written, program.alignment);

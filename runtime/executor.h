@@ -17,9 +17,9 @@ struct ExecuteOptions {
   /// result.
   bool poison = false;
   bool sentinels = false;  ///< checks the gap behind every buffer after each step; needs a program with guard_bytes > 0
-  /// Multiplies every element that an op computes, and every initial element of a resident tensor, by 1 +
-  /// rounding_noise * u. u is a number in [-1, 1) that is computed from a hash of node and element. This shows how
-  /// rounding errors of that size change the outputs (Monte Carlo arithmetic).
+  /// If above 0, every element that an op computes, and every initial element of a resident tensor, is multiplied by 1
+  /// + rounding_noise * u. Here, u is a number in [-1, 1) that is computed from a hash of node and element. The outputs
+  /// then show the effect of rounding errors of that size (Monte Carlo arithmetic).
   double rounding_noise = 0;
   /// Called before every step, for example to record a trace. An empty function costs nothing.
   std::function<void(const Instruction&)> before_step;
@@ -53,8 +53,8 @@ struct Output {
   std::span<const std::byte> bytes;
 };
 
-/// Digest of an output that is neither read nor kept. Its buffer is freed right after its node has run, so comparisons
-/// of outputs use the digest instead of the bytes.
+/// Digest (a 64-bit hash) of an output that is neither read nor kept. The output's buffer is freed right after its node
+/// has run, so comparisons of outputs use the digest instead of the bytes.
 struct SinkDigest {
   core::NodeId node = core::kNoNode;
   std::int32_t output = 0;
@@ -94,8 +94,8 @@ class Executor {
   Executor& operator=(const Executor&) = default;
 };
 
-/// Returns the bytes of all kept outputs of a graph, including those in resident tensors. A copy of outputs() takes as
-/// many bytes.
+/// Returns the total size in bytes of all kept outputs of a graph, including those in resident tensors. A copy of what
+/// Executor::outputs() returns takes as many bytes.
 std::int64_t kept_bytes(const core::Graph& graph);
 
 /// Throws MemoryError if an arena of `arena_bytes` bytes does not fit into host memory together with the graph's

@@ -43,7 +43,7 @@ std::string op_signature(const core::Graph& graph, core::NodeId v) {
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     text += fmt::format(" {} [{}]", core::to_string(core::type_of(graph, op.args[i])), fmt::join(shapes[i], ","));
   }
-  // Seeds, and factors such as alpha and eps, are left out, because they change values but not which kernels run.
+  // The text leaves out seeds, and factors such as alpha and eps, because they change values but not which kernels run.
   return text + fmt::format(" {} {} {} {} {}{} {} {} {} {} {} {} {} [{}]", a.batch, a.m, a.n, a.k, a.trans_a, a.trans_b,
                             a.rows, a.cols, a.kernel, a.stride, a.pad, a.offset, a.causal, fmt::join(a.perm, ","));
 }
@@ -81,7 +81,8 @@ bool has_evidence(const Timing& timing) {
   return timing.delays.preemptions > 0 || timing.delays.seconds > 0.1 * timing.seconds;
 }
 
-/// Returns the index of the shortest timing. If some timings have no evidence of a disturbance, only those count.
+/// Returns the index of the shortest timing without evidence of a disturbance. If all timings have such evidence,
+/// returns the index of the shortest one of all.
 std::size_t reference_of(std::span<const Timing> timings) {
   std::size_t least = 0;
   for (std::size_t i = 1; i < timings.size(); ++i) {

@@ -18,14 +18,14 @@ namespace cairn::runtime {
 /// from the op's kind, shapes, types and attributes.
 std::string op_signature(const core::Graph& graph, core::NodeId v);
 
-/// Returns a graph in which each of `copies` nodes executes the op of v on its own resident arguments with random
-/// values. With enough copies (sample_copies()), a copy finds as little of its data in caches as in a real training
-/// step. Each node has the scratch of v.
+/// Returns a graph with which the op of node v can be timed. Each of its `copies` nodes executes this op, on arguments
+/// of its own with random values, and with as much scratch as v has. With enough copies (sample_copies()), a copy finds
+/// as little of its data in caches as in a real training step.
 core::Graph sample_graph(const core::Graph& graph, core::NodeId v, std::int64_t copies);
 
-/// Returns how many copies, from 1 to 32, are needed so that all arguments and outputs of the sample together take at
-/// least twice `cache_bytes`. With that many copies, caches hold nothing of a copy when it runs again. If more than 32
-/// would be needed, returns 32.
+/// Returns the number of copies that sample_graph() needs so that all their arguments and outputs together take at
+/// least twice `cache_bytes`. With that many copies, caches hold nothing of a copy when it runs again. Returns at least
+/// 1, and at most 32 even if more are needed.
 std::int64_t sample_copies(const core::Graph& graph, core::NodeId v, std::int64_t cache_bytes);
 
 /// The duration of one execution.
@@ -55,10 +55,10 @@ struct TimingOptions {
   int least = 5, most = 1000;
   /// Seconds. `least` timings suffice if the undisturbed timings together take at least this long.
   double seconds = 0.02;
-  /// Limit on repetitions of disturbed timings. They end once all timings together took longer than `most_effort * t`.
-  /// Here, t is the time of `least` undisturbed timings, but at least `seconds`.
+  /// Limits how long disturbed timings are repeated. Repetitions end once all timings together took longer than
+  /// `most_effort * t`. Here, t is the time of `least` undisturbed timings or `seconds`, whichever is longer.
   double most_effort = 2;
-  std::function<bool()> expired = {};  ///< called after every timing; returns whether to stop; empty: never
+  std::function<bool()> expired = {};  ///< returns whether to stop; called after every timing; may be empty
 };
 
 /// A measured time, and the number of timings from which it was computed.

@@ -34,7 +34,7 @@ void check_alignment(const Graph& graph, const core::Plan& plan, std::int64_t ne
   }
 }
 
-/// The buffers of a plan, indexed by the step at which their lifetimes begin; nullptr if there is none.
+/// Finds the buffers of a plan whose lifetimes begin at a given step. A pointer is nullptr if there is no such buffer.
 class BuffersByStep {
  public:
   BuffersByStep(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan)
@@ -123,7 +123,7 @@ class Compiler {
     }
   }
 
-  /// Returns the location of a value that the latest occurrence of its node has produced.
+  /// Returns where a value is after the latest execution of its node. A schedule can execute a node several times.
   Location value_location(ValueId x) const {
     const auto [v, output] = graph_.output_ref(x);
     const core::Op* op = graph_.op(v);

@@ -11,7 +11,8 @@
 
 namespace cairn::runtime {
 
-/// Where an operand is: at an offset in the arena, or in a resident tensor.
+/// Where an operand is: at an offset in the arena, or in a resident tensor (one that stays in memory outside the arena,
+/// such as a parameter).
 struct Location {
   enum class Kind : std::uint8_t { none, arena, resident };
   Kind kind = Kind::none;
@@ -23,13 +24,13 @@ struct Location {
 
 /// Where one output of a step is.
 struct OutputLocation : Location {
-  /// If the output takes over the storage of an input, this is the number of reserved bytes of that input's buffer.
-  /// Such a buffer is not in Program::frees.
+  /// Reserved bytes of the input's buffer whose storage the output takes over, or 0 if it takes over none. A buffer
+  /// that is taken over is not in Program::frees.
   std::int64_t taken_bytes = 0;
 };
 
-/// One step. It runs the op of `node`. If the node has no op, it runs the synthetic kernel, which fills the outputs
-/// with a hash of the inputs.
+/// One step of a schedule, which runs the op of `node`. If the node has no op, the step runs the synthetic kernel,
+/// which fills the outputs with a hash of the inputs.
 struct Instruction {
   core::NodeId node = core::kNoNode;
   std::int64_t step = 0;
@@ -44,7 +45,7 @@ struct Instruction {
   std::uint32_t free_count = 0;
 };
 
-/// A kept output and where it is after the last step.
+/// An output that the graph marks as kept, so that it can be read after the last step, and where it is then.
 struct KeptOutput {
   core::NodeId node = core::kNoNode;
   std::int32_t output = 0;  ///< index among the node's outputs
@@ -59,7 +60,7 @@ struct Program {
   std::vector<OutputLocation> outputs;
   std::vector<Location> frees;
   std::vector<KeptOutput> kept;  ///< every kept output, ascending by node and output
-  std::int64_t arena_bytes = 0;  ///< the plan's bytes
+  std::int64_t arena_bytes = 0;  ///< size of the arena that the plan needs
   std::int64_t alignment = 1;
   std::int64_t guard_bytes = 0;
   bool tf32 = false;  ///< whether matrix products may round fp32 factors to TF32
@@ -88,15 +89,15 @@ bool can_overwrite(core::OpKind kind, std::size_t arg);
 
 struct CompileOptions {
   std::int64_t guard_bytes = 0;  ///< bytes that the plan left free behind every buffer
-  bool tf32 = false;             ///< Program::tf32
+  bool tf32 = false;             ///< see Program::tf32
   ScratchNeed scratch_need = host_scratch;
   std::int64_t address_alignment = 4;  ///< alignment of addresses in bytes, as the backend's kernels need it
 };
 
-/// Checks the plan against the schedule (core::check_plan), including guards. Also checks that the kernels can execute
-/// it: scratch is large enough, addresses are aligned, and an output takes over an argument's storage only where
-/// can_overwrite() allows that. Then compiles the schedule to instructions with addresses. Throws InputError.
-/// Takes the time of check_plan, and O(T + sum of in-degrees) for T steps.
+/// Compiles a schedule and its plan to instructions with addresses. Before that, checks the plan against the schedule
+/// (core::check_plan), including guards. Also checks that the kernels can execute the schedule: scratch is large
+/// enough, addresses are aligned, and an output takes over an argument's storage only where can_overwrite() allows
+/// that. Throws InputError if a check fails. Takes the time of check_plan, and O(T + sum of in-degrees) for T steps.
 Program compile(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
                 const CompileOptions& options = {});
 

@@ -13,9 +13,9 @@ import pathlib
 import re
 import sys
 
-# Every folder, with the folders that it may include besides itself. They come earlier in the table, so no two folders
-# can include each other. A file belongs to the deepest folder of the table that contains it. Only a folder itself may
-# include headers in its internal/; those in support/ are for all folders that may include it.
+# Every folder, with the other folders whose headers it may include. Those folders come earlier in the table, so no two
+# folders can include each other. A file belongs to the deepest folder of the table that contains it. Headers in a
+# folder's internal/ are for this folder only; those in support/ are for all folders that may include the folder.
 RULE = {
     "core": "",
     "core/formats": "core",
@@ -72,8 +72,8 @@ PREFIX = "cairn/"
 
 
 def is_public_header(path):
-    """Returns whether a file is a public header: it lies in a folder of the library or in a folder in that. Headers of
-    families of solvers, such as solvers/remat/rotor/rotor.h, lie deeper and are private."""
+    """Returns whether a file is a public header. Such headers are in folders of the library, at most two levels deep,
+    but not in those of NOT_PUBLIC. Deeper headers, such as solvers/remat/rotor/rotor.h, are private."""
     return (path.parts[0] in LIBRARY and path.suffix == ".h" and len(path.parts) <= MOST_PARTS and
             not NOT_PUBLIC & set(path.parts[:-1]))
 
@@ -128,7 +128,7 @@ def check(root):
 
 
 def draw(root):
-    """Returns a line for each pair of folders of which one includes the other."""
+    """Returns a line for each folder, which lists the folders that it includes and the numbers of includes."""
     arrows = collections.Counter()
     for path, _, quoted, _ in includes(root):
         if quoted and path.parts[0] not in OUTSIDE:

@@ -37,12 +37,13 @@ import time
 REGISTERS = 65536
 WARP_REGISTERS = 256
 WARP = 32
-# Most bytes of static shared memory of a block: kStaticShared in cuda/internal/launch_shape.h. CUB's kernels use no
-# dynamic shared memory, so they may use all 48 KiB of a block.
+# Largest number of bytes of static shared memory of a block; the same as kStaticShared in cuda/internal/launch_shape.h.
+# CUB's kernels use no dynamic shared memory, so they may use all 48 KiB of a block.
 STATIC_SHARED = 4096
 STATIC_SHARED_OF_CUB = 48 * 1024
 
-# Kernels that may break rules: pattern of the demangled name, rules, architectures, reason.
+# Kernels that may break rules. An entry consists of a pattern of the demangled name, the rules that may be broken, the
+# architectures on which this is allowed, and the reason.
 EXCEPTIONS = [
     (r"cub::.*DeviceScanKernel", "generic", "80 90 100 120", "CUB"),
     (r"cub::.*DeviceSelectSweepKernel", "generic", "80 90 100 120", "CUB"),
@@ -61,8 +62,8 @@ EXCEPTIONS = [
      "ptxas for sm_80 saves a few addresses, to use no more than 64 registers"),
 ]
 
-# Least number of loads and stores of 16 bytes in a kernel: pattern of the demangled name, loads, stores. A kernel with
-# four accesses in flight has at least four loads per argument.
+# Least numbers of loads and stores of 16 bytes in a kernel. An entry consists of a pattern of the demangled name, the
+# number of loads, and the number of stores. A kernel with four accesses in flight has at least four loads per argument.
 PROMISES = [
     (r"<Map<\S+, 1, ", 4, 4),
     (r"<Map<\S+, 2, ", 8, 4),

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs clang-tidy (16 or later) with the checks of .clang-tidy on the given files, or else on the library and the
-# command: check_tidy.sh [FILE...]. It needs a configured build tree, build/default or $BUILD, because CMake generates
-# some headers.
+# command: check_tidy.sh [FILE...]. The script needs a configured build tree, build/default or $BUILD, because CMake
+# generates some headers.
 set -eu
 cd "$(dirname "$0")/.."
 tool=

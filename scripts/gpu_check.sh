@@ -6,7 +6,7 @@
 #   scripts/gpu_check.sh --build DIR     uses the built folder DIR; installs and builds nothing
 #   scripts/gpu_check.sh --quick         uses small sizes, without PyTorch
 # GPU_CHECK_SECONDS (480 by default) limits the runs, benchmarks and comparisons. Those for which no time is left are
-# listed as not run. Further options follow these; bench/gpu_check.py --help lists them.
+# listed as not run. Further options are passed on to bench/gpu_check.py, whose --help lists them.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -41,7 +41,7 @@ fi
 
 if [ -z "$build" ]; then
   build=build/cuda
-  # Without a network nothing can be installed, and cmake says what is missing.
+  # A failure is not fatal: without a network nothing can be installed, and cmake says what is missing.
   scripts/install_deps.sh || echo "going on with what is installed"
   mkdir -p "$build"
   if ! cmake --preset cuda -D CAIRN_WERROR=ON >"$build/configure.log" 2>&1; then

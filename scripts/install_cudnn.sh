@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs cuDNN's headers and libraries from its wheel, so that tests can plan convolutions for GPUs that are not
-# installed (docs/cuda.md). If CMake finds cuDNN beside nvcc, installs and prints nothing. Otherwise prints the folder,
-# to which CUDNN_ROOT must be set.
+# installed (docs/cuda.md). If CMake finds cuDNN beside nvcc, installs and prints nothing. Otherwise prints the folder
+# of the installation; the caller must set CUDNN_ROOT to it.
 #   scripts/install_cudnn.sh [FOLDER]   default: the environment of scripts/test_torch.sh if it has cuDNN, else
 #                                       build/cudnn; 471 MB
 set -eu

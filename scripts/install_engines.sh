@@ -40,12 +40,12 @@ fi
 wheel=$(mktemp -d)
 trap 'rm -rf "$wheel"' EXIT
 echo "Installing OR-Tools $release (CP-SAT, HiGHS) into $folder"
-# Only the wheel's libraries are used, so that for any version of Python will do.
+# Only the libraries in the wheel are used, so the wheel for any version of Python is suitable.
 python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.12 \
   --target "$wheel/all" "ortools==$release" >"$wheel/log" 2>&1 ||
   fail "pip could not install ortools==$release: $(grep -v '^ *$' "$wheel/log" | tail -n 1)"
 
-# The libraries find each other by relative paths, so these must stay.
+# The libraries find each other by relative paths, so the folders keep their names and positions.
 [ -d "$wheel/all/ortools/.libs" ] || fail "ortools==$release has no libraries for this system"
 mkdir -p "$folder/ortools" 2>/dev/null || fail "cannot create the folder '$folder/ortools'"
 rm -rf "$folder/ortools/.libs" "$folder/ortools.libs" "$folder/release"

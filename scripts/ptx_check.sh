@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs the tests that are too long for ctest in the interpreter of PTX (docs/ptx.md), which executes compiled kernels
-# without a GPU. Prints the time of each run, then the kernels that no run has launched. The last line counts the tests.
-# Exit codes: 0 if nothing failed, 1 if something failed, 2 for bad usage.
+# Runs the GPU tests that take too long for ctest, in the interpreter of PTX (docs/ptx.md), which executes compiled
+# kernels without a GPU. Prints the time of each run, then the kernels that no run has launched. The last line counts
+# the tests. Exit codes: 0 if nothing failed, 1 if something failed, 2 for bad usage.
 #   scripts/ptx_check.sh [--build DIR] [--jobs N] [--all] [--counted]
 #     --build DIR   the build folder; default build/default
 #     --jobs N      the number of runs at a time; default the number of cores
@@ -51,7 +51,7 @@ line=$(printf '%5d s  %s: %s' $(($(date +%s) - begin)) "$name" "$result")
 printf '%s\n' "$line" | tee "$work/result.$number"
 END
 
-# run NAME CASES [VARIABLE=VALUE] adds a run to the list
+# run NAME CASES [VARIABLE=VALUE] adds a run of the test cases CASES to the list, with an environment variable.
 number=0
 run() {
   number=$((number + 1))
@@ -81,7 +81,7 @@ xargs -0 -n 4 -P "$jobs" sh "$work/one" "$work" "$program" <"$work/list" || true
 passed=$(cat "$work"/result.* | grep -c ': passed$') || true
 failed=$((number - passed))
 
-# These two do nothing. Programs only query their attributes.
+# The kernels empty_kernel and EmptyKernel do nothing and are never launched: programs only query their attributes.
 awk '{count[$2] += $1} END {for (name in count) if (count[name] == 0) print name}' "$work"/kernels.* |
   grep -v -e empty_kernel -e EmptyKernel | sort >"$work/never" || true
 echo "$(awk '{print $2}' "$work"/kernels.* | sort -u | wc -l) kernels, of which $(wc -l <"$work/never") were never launched"

@@ -25,7 +25,7 @@ fi
 echo "Building (about two minutes the first time)"
 cmake --build "$build" --target cairn_cli -- --quiet
 
-# The default job always runs on the host, so that its figures are those of the README.
+# Without arguments, the host executes the step even if there is a GPU, so that the figures are those of the README.
 [ $# -gt 0 ] || set -- resnet50 --batch 8 --image 64 --budget 50% --backend host --report out/resnet50.html
 echo "cairn run $*"
 exec "$build/bin/cairn" run "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes a report of every command and pictures of them, 1,280 and 400 pixels wide, to docs/images/. Needs Chromium, its
-driver and python3-selenium, as tests/browser/ does.
+"""Makes a report of every command, and writes pictures of these reports, 1,280 and 400 pixels wide, to docs/images/.
+Needs Chromium, its driver and python3-selenium, as tests/browser/ does.
 
 usage: screenshots.py CAIRN [FOLDER]      CAIRN: the command; FOLDER: docs/images/
 """
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import zlib
 
-# A schedule that an earlier run stored would help a later one.
+# Switches off the cache, because schedules that an earlier run stored would help a later one.
 os.environ["CAIRN_CACHE"] = "/dev/null"
 
 try:
@@ -135,7 +135,7 @@ def main():
                 for width in TALLEST:
                     shoot(browser, folder / f"{name}.html", width, images / f"report_{name}_{width}.png")
             shoot(browser, folder / "run.html", 1280, images / "report.png", tallest=1150)
-            # A dark page on which a recomputed tensor is selected.
+            # Takes a picture in dark colours, with a recomputed tensor selected.
             shoot(browser, folder / "run.html", 1280, images / "report_dark_1280.png", dark=True,
                   script="document.querySelector('#recomputed button').click();")
         finally:

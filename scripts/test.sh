@@ -14,7 +14,7 @@ fail() {
 }
 
 scripts/install_deps.sh || fail "what Cairn needs could not be installed"
-# The tests' engines are in the build folder, so that those of the user do not change.
+# The solver engines for the tests are installed in the build folder, so that those of the user do not change.
 export CAIRN_ENGINES="${CAIRN_ENGINES:-$PWD/build/engines}"
 scripts/install_engines.sh || echo "Going on without solver engines: their tests are skipped"
 # Some tests plan convolutions with cuDNN, without a GPU. CMake finds cuDNN beside nvcc without CUDNN_ROOT.
@@ -29,7 +29,7 @@ case $preset in
     fi
     ;;
 esac
-# Sanitizers and coverage leave out the Python package, because Python itself is built without them. -O2 is
+# Builds with sanitizers or coverage leave out the Python package, because Python itself is built without them. -O2 is
 # used, as in scripts/run.sh, because -O3 takes a tenth longer to compile.
 set -- -D CAIRN_PYTHON=OFF -D "CMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"
 case $preset in
@@ -43,7 +43,8 @@ case $preset in
     ;;
 esac
 mkdir -p "$build"
-# Without a GPU, nvcc makes only PTX, which the tests' interpreter runs and the test "house/kernels" assembles.
+# Without a GPU, nvcc makes only PTX. The interpreter of PTX in tests/ptx/ executes it, and the test "house/kernels"
+# assembles it.
 nvidia-smi -L >/dev/null 2>&1 || set -- "$@" -D CMAKE_CUDA_ARCHITECTURES=90-virtual
 if ! cmake --preset "$preset" -D CAIRN_WERROR=ON "$@" >"$build/configure.log" 2>&1; then
   cat "$build/configure.log"

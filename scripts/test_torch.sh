@@ -69,8 +69,8 @@ has=$("$python" -c 'import torch; print(torch.__version__.split("+")[0])')
 [ -z "$version" ] || [ "$version" = "$has" ] || fail "$folder has torch $has, not $version"
 [ -z "$install_only" ] || exit 0
 
-# Makes a package of a build's extension for this Python and of links to this tree's modules. If there is none, builds a
-# wheel.
+# Makes a package that consists of links: to the extension module of a build, if that fits this Python, and to the
+# Python modules of this tree. If there is no such build, builds a wheel.
 found=
 suffix=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
 for build in ${CAIRN_BUILD:-} build/default build/cpu; do

@@ -13,7 +13,8 @@
 namespace cairn::bench {
 namespace {
 
-/// The counter `resident` is the largest number of bytes of device memory in use.
+/// Measures the dynamic program for parallel chains. The counter `resident` is the largest number of bytes of device
+/// memory in use.
 void device_pumpkin(benchmark::State& state) {
   const solvers::PumpkinProblem problem = chains(state.range(0), 16, 1);
   const auto accelerator = cuda::make_accelerator();

@@ -1,9 +1,9 @@
-// Measures Cairn's kernels on a GPU: bytes per second compared with the device's own copy, matrix products, and the
-// cost of a launch.
+// Measures Cairn's kernels on a GPU: their bytes per second compared with those of a copy on the device, the speed of
+// matrix products, and the cost of a launch.
 //   cairn_cuda_bench [--benchmark_filter=REGEX] [--benchmark_format=json]
 //   cairn_cuda_bench --counted     prints what kernels do and the least time that this takes; needs no device
 // Every op runs alone. It is replayed from a CUDA graph, on memory of more than twice the size of the L2 cache. The
-// counter `bytes_per_second` counts each input and each output once. `of_copy` is the fraction of the rate that
+// counter `bytes_per_second` counts each input and each output once. `of_copy` is this rate divided by the rate that
 // cudaMemcpy reaches in the same run. All figures are medians.
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>

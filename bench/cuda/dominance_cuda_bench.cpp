@@ -1,5 +1,6 @@
-// Measures on a GPU which of many memory profiles dominate others (docs/order.md). bench/dominance_bench.cpp does so on
-// the host. Times include launches, the copy of results to the host and, for `prepare`, the upload of the profiles.
+// Measures how fast a GPU finds which of many memory profiles dominate others (docs/order.md).
+// bench/dominance_bench.cpp measures the same on the host. Times include launches, the copy of results to the host and,
+// for `prepare`, the upload of the profiles.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

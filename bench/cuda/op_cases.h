@@ -12,7 +12,7 @@
 /// The ops that the benchmarks measure: those of ResNet-50 and of GPT-2 small.
 namespace cairn::bench {
 
-/// An op and its name. Ids and labels among its arguments are random numbers below `op.limit`.
+/// An op to measure, and its name. Ids and labels among its arguments are random numbers below `op.limit`.
 struct NamedCase {
   std::string name;
   tests::OpCase op;
@@ -50,7 +50,7 @@ inline std::vector<NamedCase> elementwise_cases(const OpSizes& sizes) {
           op_case("mse_grad", OpKind::mse_grad, image, {image, image})};
 }
 
-/// Returns the normalizations, and the sums of rows.
+/// Returns the ops of batch norm and layer norm, and the sums over rows.
 inline std::vector<NamedCase> normalization_cases(const OpSizes& sizes) {
   using core::OpKind;
   using core::Shape;
@@ -83,7 +83,7 @@ inline std::vector<NamedCase> resampling_cases(const OpSizes& sizes) {
           op_case("concat", OpKind::concat, {batch, 128, 128, 256}, {{batch, 128, 128, 128}, {batch, 128, 128, 128}})};
 }
 
-/// Returns the ops on sequences of tokens, and those of their loss.
+/// Returns the ops on sequences of tokens, and those that compute the loss of a language model.
 inline std::vector<NamedCase> sequence_cases(const OpSizes& sizes) {
   using core::OpKind;
   using core::Shape;
@@ -111,7 +111,7 @@ inline std::vector<NamedCase> memory_bound_cases(const OpSizes& sizes) {
   return cases;
 }
 
-/// Returns ops that take about as long as their matrix products.
+/// Returns ops whose time is limited by arithmetic: matrix products and convolutions.
 inline std::vector<NamedCase> compute_bound_cases() {
   using core::OpKind;
   return {op_case("matmul 16384x3072x768", OpKind::matmul, {16384, 3072}, {{16384, 768}, {768, 3072}},
@@ -126,7 +126,8 @@ inline std::vector<NamedCase> compute_bound_cases() {
                   {{128, 56, 56, 64}, {128, 56, 56, 64}}, {.stride = 1, .pad = 1})};
 }
 
-/// Returns the bytes of all inputs and the output. Of an embedding's table, only the rows that are read count.
+/// Returns the bytes that the op in a graph's first node reads and writes: those of all inputs and of the output. Of an
+/// embedding's table, only the rows that are read count.
 inline std::int64_t moved_bytes(const core::Graph& graph) {
   const core::Op& op = *graph.op(0);
   const std::int64_t out = graph.size(0);

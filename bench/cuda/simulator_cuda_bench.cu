@@ -1,7 +1,7 @@
 // Measures the simulator on a GPU, in candidates (random schedules, see sim::Generator) per second. The batches of
-// candidates are in device memory already, are generated there, or are sent there. The graphs have 250 to 10,000 nodes.
-// The arguments of every benchmark are the number of nodes and sim::Generator::moves, the largest number of
-// recomputations of a candidate. Counters:
+// candidates are in device memory from the beginning, are generated there, or are copied there from the host. The
+// graphs have 250 to 10,000 nodes. The arguments of every benchmark are the number of nodes and sim::Generator::moves,
+// the largest number of recomputations of a candidate. Counters:
 // - bytes/s: bytes per second that the benchmark must at least read, write or transfer.
 // - of_copy: bytes/s divided by the rate at which the device copies memory.
 // - x_core: candidates per second divided by those of one host core.
@@ -40,7 +40,7 @@ class Resident final : public sim::device::MachineSimulator<cuda::Machine, std::
   using Base::piece_of;
 };
 
-/// Returns the seconds that the work of `body` takes on the machine's stream.
+/// Returns the seconds that the work which `body` enqueues takes on the machine's stream.
 template <class Body>
 double seconds_of(const cuda::Machine& machine, const Body& body) {
   const cuda::Event start = cuda::make_event(cudaEventDefault), end = cuda::make_event(cudaEventDefault);

@@ -31,7 +31,7 @@ AS_GRAPH, CACHED = "aot_eager", "cairn"
 
 
 def start(model, backend, budget, time_limit, threads, answer):
-    """Measures one start, in a process of its own."""
+    """Measures one start: the time from torch.compile to the end of the first step. Runs in a process of its own."""
     torch = table.set_up(threads)
     if backend == CACHED:
         import cairn.torch
@@ -46,7 +46,8 @@ def start(model, backend, budget, time_limit, threads, answer):
     if backend == CACHED:
         result["cairn"] = table.described(cairn.torch.last_report())
         wall = time.perf_counter()
-        # The profiler records the first step, so it records this one, too, to make the times comparable.
+        # The profiler records the first step. It also records this later step, so that the times of both are
+        # comparable.
         cairn.torch.measure_peak(lambda: compiled(*case.inputs).backward())
         result["recorded_step_s"] = time.perf_counter() - wall
     rows.write(pathlib.Path(answer), result)
@@ -88,8 +89,8 @@ def measure(given, tell):
 
 
 def ratio(data, what):
-    """Returns the figure `what` of a start with a cache divided by that of the aot_eager start beside it: the median
-    over all pairs."""
+    """Returns the median of a ratio over all pairs of starts: the figure `what` of the start with a cache, divided by
+    that of the aot_eager start that was measured next to it."""
     return statistics.median(c[what] / p[what] for c, p in zip(data["starts"][CACHED], data["starts"][AS_GRAPH]))
 
 

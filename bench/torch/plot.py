@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Pictures (SVG, for light and dark pages) of what table.py, large.py and ../torch_compare.py wrote as JSON.
+"""Draws pictures (SVG, for light and dark pages) of what table.py, large.py and ../torch_compare.py wrote as JSON.
 
 usage: plot.py [--table FILE] [--large FILE] [--model MODEL] [--compare FILE ...] [--to FOLDER]
 
-torch_peak.svg: peaks of one model, promised and measured. torch_tradeoff.svg: time over peak, of every model.
-torch_large.svg: what budgets of a large model cost. gpu.svg: a step of PyTorch and of Cairn's own executor on a GPU, time
-over memory.
+torch_peak.svg shows the peaks of one model, promised and measured. torch_tradeoff.svg shows the step time over the peak
+for every model. torch_large.svg shows how much longer a step of a large model takes under each budget. gpu.svg shows
+the time of a step over its memory on a GPU, for PyTorch and for Cairn's own executor.
 """
 
 import argparse
@@ -64,7 +64,7 @@ class Picture:
         draw(x, y, kind, title)
 
     def legend(self, x, y, names):
-        """Draws a legend from x on. ``names``: pairs (kind of mark, name)."""
+        """Draws a legend that begins at x. ``names`` are pairs (kind of mark, name)."""
         for kind, name in names:
             self.mark(x, y, kind, name)
             self.text(x + 9, y + 4, name)
@@ -125,7 +125,7 @@ def peaks(model, rows, path):
 
 
 def tradeoff(data, path):
-    """Draws time over peak, one panel per model. Peaks are relative to AOTAutograd's, times to an eager step's."""
+    """Draws time over peak in one panel per model. Peaks are relative to AOTAutograd's, times to an eager step's."""
     panels = {m: working(r) for m, r in data["models"].items() if "skipped" not in r}
     panels = {m: r for m, r in panels.items() if "aot" in r and any("step_over_eager" in row for row in r.values())}
     columns, wide, high, gap = 3, 270, 190, 22
@@ -170,7 +170,7 @@ def panel(picture, model, rows, x0, y0, wide, high):
 
 
 def large(data, path):
-    """Draws what each budget costs, and which budgets are proved to be impossible."""
+    """Draws how much time each budget costs, and which budgets are proved to be impossible."""
     points = [p for p in data["curve"]["points"] if p["known"]]
     width, height, left, top, bottom = 860, 330, 60, 44, 280
     model = data["model"]

@@ -1,11 +1,11 @@
-"""Writes the rows of the tables as text, without torch."""
+"""Functions that write measurements as Markdown tables. They do not need torch."""
 
 import json
 import os
 import pathlib
 
 WRONG = 1e-3  # rounding does not cause a larger relative error
-AS_CHECKPOINT = "cairn-checkpoint"  # Cairn whose budget is the measured peak of checkpoint by block
+AS_CHECKPOINT = "cairn-checkpoint"  # Cairn, with the measured peak of checkpointing by block as its budget
 REFERENCES = "eager", "aot", "inductor"  # rows to which other rows are compared
 
 
@@ -37,7 +37,7 @@ def is_wrong(found):
 
 
 def right(row, mode):
-    """Says how loss, gradients and buffers of a row differ from its reference's."""
+    """Returns a text that says how loss, gradients and buffers of a row differ from those of its reference row."""
     found = row.get(f"against_{reference_of(mode)}")
     if found is None:
         return ""
@@ -124,7 +124,7 @@ def overview(data):
 
 
 def summary(data):
-    """Says how many of Cairn's promises were kept, for all models with eager kernels."""
+    """Returns a text that says in how many rows Cairn's promises were kept, over all models with eager kernels."""
     rows = [(model, mode, row) for model, modes in data["models"].items() for mode, row in modes.items()
             if mode.startswith("cairn-")]
     done = [(model, mode, row) for model, mode, row in rows if "failed" not in row]
@@ -145,7 +145,8 @@ def add_files(parser):
 
 
 def write_files(given, data, text):
-    """Writes figures and text to the files of ``add_files``. Prints the text if there is no file for it."""
+    """Writes `data` and `text` to the files that the options of ``add_files`` name. Prints the text if there is no file
+    for it."""
     if given.json:
         write(given.json, data)
     if given.markdown:

@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Recorder(TorchDispatchMode):
-    """Writes a line for each operation. All tensors of a storage are references to it. They are released together, when
-    the storage is freed."""
+    """Writes a line for each operation that PyTorch executes. In the trace, tensors are references to storages. All
+    tensors of a storage are released together, when the storage is freed."""
 
     def __init__(self, file):
         super().__init__()
@@ -45,7 +45,7 @@ class Recorder(TorchDispatchMode):
                 self.write("RELEASE", NAME=name)
 
     def argument(self, tensor):
-        """Returns a name of the tensor's storage, which is a constant if no operation has made it."""
+        """Returns a name of the tensor's storage. If no operation made the storage, first writes it as a constant."""
         if self.entry(tensor) is None:
             name = self.new_name()
             self.write("CONSTANT", NAME=name)
@@ -94,7 +94,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     case = models.build(sys.argv[1])
-    case.model(*case.inputs).backward()  # does what happens only in a first step
+    case.model(*case.inputs).backward()  # initialises what only a first step initialises
     case.model.zero_grad()
     with open(sys.argv[2], "w") as file:
         recorder = Recorder(file)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Memory and time of training steps: eager, torch.utils.checkpoint, torch's memory budget, and Cairn.
+"""Measures memory and time of training steps: eager, with torch.utils.checkpoint, torch's memory budget, and Cairn.
 
 usage: table.py [MODEL ...] [--json FILE] [--markdown FILE] [options]
 
@@ -130,8 +130,8 @@ def checkpoint_blocks(model, names):
 
 
 def unscheduled(module, inputs):
-    """Compiles a module with AOTAutograd without a schedule: keeps all that the backward pass reads, and frees inputs
-    after their last use."""
+    """Compiles a module with AOTAutograd without a schedule. Everything that the backward pass reads is kept, and
+    inputs are freed after their last use."""
     from cairn.torch import _private
     from torch._functorch.partitioners import default_partition
 
@@ -185,7 +185,7 @@ def described(report):
 
 
 def compare(found, reference):
-    """Returns whether all bits are equal, and else the largest error and its tensor."""
+    """Returns whether two results have equal bits, the largest relative error, and the tensor that has it."""
     if any(found[what].keys() != reference[what].keys() for what in reference):
         return {"identical": False, "error": None, "of": "other names of gradients or buffers"}
     most = max((float(g.abs().max()) for g in reference["gradients"].values() if g.numel()), default=0.0)
@@ -206,7 +206,7 @@ def compare(found, reference):
 
 
 def measure_times(model, names, folder, time_limit, budgets, rounds, seconds):
-    """Measures times in rounds, and writes the results after each, so that a time-out loses only later rounds."""
+    """Measures times in rounds. Writes the results after each round, so that a time-out loses only later rounds."""
     case = models.build(model)
     ways, failures, times = {}, {}, {}
     for name in names:
@@ -238,7 +238,7 @@ def reason_of(error):
 
 
 def child(job, errors):
-    """What a child process runs. Its output goes to the file ``errors`` instead of the terminal."""
+    """Does one measurement in a child process. Its output goes to the file ``errors`` instead of the terminal."""
     with open(errors, "w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -261,7 +261,8 @@ def child(job, errors):
 
 
 def processes():
-    """Returns a context whose processes are forked from one that has imported torch, which saves half of the time."""
+    """Returns a multiprocessing context. If the system permits it, processes are forked from one that has already
+    imported torch, which saves half of the time."""
     import multiprocessing
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -272,7 +273,7 @@ def processes():
 
 
 def ask(folder, cache, timeout, threads, **job):
-    """Returns the answer of a child process, or {"failed": reason}."""
+    """Runs a job in a child process. Returns its answer, or {"failed": reason}."""
     job.update(threads=threads, folder=str(folder), cache=str(cache), answer=f"{job['what']}.answer.json")
     answer, errors = folder / job["answer"], folder / "errors.txt"
     answer.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ usage: whole_step.py [MODEL ...] [--budget B] [--optimizer adamw|sgd] [--rounds 
 A step consists of zero_grad, forward pass, loss, backward pass, and the optimizer's step. The budget of both plans is
 "min", the least that is found, unless --budget gives another one. Columns:
   MiB    largest number of bytes alive during the fourth step. Gradients and temporary tensors of the optimizer count.
-         Parameters, the optimizer's state and inputs do not count. The gradients of the third step are freed before.
+         Parameters, the optimizer's state and inputs do not count, nor do gradients of the third step, which are freed.
   step   time of the step divided by that of the step as it is, as the median over the rounds. The three ways alternate
          in one process.
   same   whether parameters, buffers and loss after four steps have the same bits as those of the step as it is
@@ -56,7 +56,7 @@ class Way:
         return self.run(*self.inputs)
 
     def measured(self):
-        """Returns the peak of the last step in bytes, and the values after it, which are compared."""
+        """Runs all steps. Returns the peak of the last one in bytes, and the values after it, for the comparison."""
         import cairn.torch
         for _ in range(STEPS - 1):
             self.step()

@@ -36,15 +36,15 @@ class Search {
     const bool engine_runs = std::any_of(timed_.begin(), timed_.end(), [](const ConvVariant& v) { return v.engine; });
     if (small_.empty() || !engine_runs) return {};
     ConvVariants found{front(timed_), 0};
-    // The usual variant is chosen from all variants that need no more scratch than the best variant of `small_`. It can
-    // be missing in `small_`, because im2col is in `small_` even if its scratch is above small_workspace. If im2col is
-    // the best variant there, an engine with a large workspace can need no more scratch than im2col and not be slower.
+    // The usual variant is the fastest one that needs no more scratch than the best variant of `small_`. It is not
+    // always in `small_` itself: im2col is in `small_` even if its scratch is above small_workspace. If im2col is the
+    // best variant of `small_`, an engine with a large workspace can be as fast and need no more scratch.
     found.usual = found.within(front(small_).back().scratch);
     return found;
   }
 
  private:
-  /// Times engines whose workspace is above `above` and at most `limit`. Ends when a variant takes at most
+  /// Times engines whose workspace is above `above` and at most `limit` bytes. Ends when a variant takes at most
   /// limits_.near_ms milliseconds, or when limits_.most_trials or limits_.most_time is reached. Also times im2col once,
   /// after the first engine, unless this engine takes at most limits_.near_ms milliseconds.
   void try_engines(std::int64_t above, std::int64_t limit) {
@@ -68,7 +68,8 @@ class Search {
     if (const ConvVariant lowered = trials_.lowered(); lowered.ms > 0) add(lowered);
   }
 
-  /// A variant without a measured time goes to `untimed_`, which run() uses only if no variant has a time.
+  /// Adds a variant to the timed ones. If the variant has no measured time, it becomes `untimed_`, which run() uses
+  /// only if no variant has a time.
   void add(const ConvVariant& variant) {
     const bool small = !variant.engine || variant.scratch <= limits_.small_workspace;
     if (variant.ms > 0) {

@@ -121,8 +121,8 @@ class Engines final : public ConvTrials {
     execute(*engines_[engine].plan, operands, workspace, handle_);
   }
 
-  /// Discards the engines that `variants` does not use. Updates ConvVariant::engine, an index, because the remaining
-  /// engines move.
+  /// Discards the engines that `variants` does not use. The remaining engines get new indices, so ConvVariant::engine
+  /// is updated.
   void keep(std::vector<ConvVariant>& variants) {
     std::vector<Engine> kept;
     for (ConvVariant& variant : variants) {
@@ -158,7 +158,8 @@ struct HandleDeleter {
 #ifdef CAIRN_HAS_CUDNN
 
 struct Convolutions::Impl {
-  /// The choice for a shape. `engines` is nullptr and `variants` is empty if cuDNN cannot compute the shape.
+  /// The engines and variants that were chosen for a shape. If cuDNN cannot compute the shape, `engines` is nullptr and
+  /// `variants` is empty.
   struct Choice {
     std::unique_ptr<Engines> engines;
     ConvVariants variants;

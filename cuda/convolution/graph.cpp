@@ -71,7 +71,8 @@ PlanTarget::PlanTarget(const std::string& json) : properties_(CUDNN_BACKEND_DEVI
 }
 
 // A target is a cuDNN handle, which stands for an installed device, or the properties of a device that need not be
-// installed. cuDNN wants a handle on the graph, and properties on the heuristic and on the plan instead.
+// installed. cuDNN expects a handle as an attribute of the graph and of the plan. It expects properties as an attribute
+// of the heuristic and of the plan.
 void PlanTarget::set_on_graph(Descriptor& graph) const {
   if (!properties_) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle_);
 }

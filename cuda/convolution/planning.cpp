@@ -20,9 +20,10 @@ namespace cairn::cuda {
 
 using runtime::device::ConvShape;
 
-// Notes are flags by which cuDNN describes an engine. cuDNN documents no error bounds. So the errors of fast algorithms
-// were found by simulating them in fp32, for 16 to 512 channels with values between -1 and 1. Each output is a sum of
-// terms. Errors are given relative to the largest value that the sum of the terms' magnitudes has for any output:
+// Notes are flags by which cuDNN describes an engine (one of its implementations). cuDNN documents no bounds on
+// rounding errors. So the errors of fast algorithms were found by simulating them in fp32, for 16 to 512 channels with
+// values between -1 and 1. Each output is a sum of terms. Errors are given relative to the largest value that the sum
+// of the terms' magnitudes has for any output:
 //
 //   direct sums, Winograd tiles of 4x4    at most 2e-7
 //   Winograd tiles of 6x6                 up to 8e-7
@@ -47,10 +48,10 @@ std::string_view refusal(const ConvShape& shape, EngineNotes notes) {
   return {};
 }
 
-// On an H100, cuDNN 9.19 plans for an A100, H100, H200 and RTX 4090, but crashes for a B200. In
-// cudnnBackendGetAttribute, when it returns what a heuristic proposes, it asks for its kernels for the described
-// device, gets a null pointer, and uses it. The machine code of 9.18 to 9.28 does not check that pointer either, so no
-// version is known to be safe. Without a visible device, cuDNN plans for all of these cards.
+// On an H100, cuDNN 9.19 plans for an A100, H100, H200 and RTX 4090, but crashes for a B200. The crash is in
+// cudnnBackendGetAttribute, which returns what a heuristic proposes: this function looks up cuDNN's kernels for the
+// described device, gets a null pointer, and uses it. The machine code of 9.18 to 9.28 does not check that pointer
+// either, so no version is known to be safe. Without a visible device, cuDNN plans for all of these cards.
 std::string card_refusal(std::string_view json, int visible) {
   constexpr std::string_view kKey = "\"deviceVer\":";
   int card = 0;
@@ -70,7 +71,8 @@ std::string card_refusal(std::string_view json, int visible) {
 
 namespace {
 
-/// Returns 0 without a device. It is not known which of several devices cuDNN asks, so this is the least.
+/// Returns the least compute capability of the visible devices (900 stands for 9.0), or 0 without a device. The least
+/// one is the safe choice, because it is not known which of several devices cuDNN asks.
 int least_visible_capability() {
   int least = 0;
   for (int device = 0; device < device_count(); ++device) {

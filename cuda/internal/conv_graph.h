@@ -12,12 +12,13 @@
 // Describes convolutions to cuDNN's backend API. Included only where the build has cuDNN's headers.
 namespace cairn::cuda {
 
-/// The device for which cuDNN plans: that of a cuDNN handle, or one that is described by its properties and need not be
-/// installed.
+/// The device for which cuDNN plans. This is either the device of a cuDNN handle, or a device that is described by its
+/// properties and need not be installed.
 class PlanTarget {
  public:
   explicit PlanTarget(cudnnHandle_t handle) : handle_(handle) {}
-  /// `json` is as in CardPlanner (conv_plans.h). Throws CudnnFailure.
+  /// Plans for the device that `json` describes, in the form that CardPlanner takes (conv_plans.h). Throws
+  /// CudnnFailure.
   explicit PlanTarget(const std::string& json);
 
   void set_on_graph(Descriptor& graph) const;
@@ -29,13 +30,14 @@ class PlanTarget {
   std::optional<Descriptor> properties_;
 };
 
-/// Identifiers of the operands, in the order first, second, out. For cuDNN, the axes of a tensor are images (or
-/// filters), channels, height and width. The channels are contiguous in memory.
+/// Identifiers in cuDNN's graph of the tensors that runtime::device::ConvOperands calls first, second and out. For
+/// cuDNN, the axes of a tensor are images (or filters), channels, height and width. The channels are contiguous in
+/// memory.
 enum Uid : std::int64_t { kFirst = 1, kSecond = 2, kOut = 3 };
 
 /// The names in cuDNN's API that belong to one kind of convolution. x stands for the images, w for the filters, and y
-/// for the convolution's result, or for the gradients of these. `x_uid`, `w_uid` and `y_uid` say which operand (Uid)
-/// each of them is.
+/// for the convolution's result, or each for the gradient of that tensor. `x_uid`, `w_uid` and `y_uid` say which
+/// operand (Uid) each of them is.
 struct KindNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;

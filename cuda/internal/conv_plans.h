@@ -36,7 +36,7 @@ class EngineNotes {
   std::uint32_t bits_ = 0;
 };
 
-/// The reason with which refusal() excludes an engine from convolutions in fp32 only. TF32 and bf16 allow such an
+/// The reason that refusal() gives if an engine is excluded only from convolutions in fp32. TF32 and bf16 allow such an
 /// engine.
 inline constexpr std::string_view kRoundsToTf32 = "rounds factors to TF32";
 
@@ -44,9 +44,9 @@ inline constexpr std::string_view kRoundsToTf32 = "rounds factors to TF32";
 /// compute it.
 std::string_view refusal(const runtime::device::ConvShape& shape, EngineNotes notes);
 
-/// Returns why cuDNN must not plan for the device that `json` describes (see CardPlanner): it is newer than a visible
-/// one, and cuDNN would crash. The text is empty if cuDNN may plan. `visible` is the least compute capability of the
-/// visible devices, as in the JSON text (900 stands for 9.0), or 0 if there is none.
+/// Returns why cuDNN must not plan for the device that `json` describes (see CardPlanner), or an empty text if it may.
+/// The only reason is that the device is newer than a visible one, because cuDNN would crash. `visible` is the least
+/// compute capability of the visible devices, as in the JSON text (900 stands for 9.0), or 0 if there is none.
 std::string card_refusal(std::string_view json, int visible);
 
 /// An engine that cuDNN's heuristics propose for a shape.
@@ -68,7 +68,8 @@ class CardPlanner {
 
   /// Returns one line that says why this build or this machine cannot plan, or an empty text if it can.
   static std::string why_not();
-  /// The same for the device that `json` describes: card_refusal() can have a reason, too.
+  /// Returns one line that says why this build or this machine cannot plan for the device that `json` describes, or an
+  /// empty text if it can. Asks why_not() without arguments, then card_refusal().
   static std::string why_not(const std::string& json);
 
   /// Returns the engines that cuDNN proposes for a shape, including those that refusal() excludes. First come the

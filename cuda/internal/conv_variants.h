@@ -15,8 +15,8 @@ namespace cairn::cuda {
 inline constexpr std::int64_t kSmallWorkspace = std::int64_t{32} << 20;
 inline constexpr std::int64_t kLargeWorkspace = std::int64_t{1} << 30;
 
-/// An implementation with more scratch is chosen only if it is faster by this factor. A smaller factor could let noise
-/// in the measured times decide.
+/// An implementation with more scratch is chosen only if it is more than this many times as fast. With a smaller
+/// factor, noise in the measured times could decide.
 inline constexpr double kWorthIt = 1.2;
 
 struct ConvVariant {
@@ -32,7 +32,8 @@ class ConvTrials {
   virtual ~ConvTrials() = default;
 
   virtual std::size_t engines() const = 0;
-  /// Returns the engine's bytes of workspace, or nullopt if the engine must not or cannot compute the shape.
+  /// Returns the engine's bytes of workspace. Returns nullopt if the engine cannot compute the shape, or must not
+  /// (refusal()).
   virtual std::optional<std::int64_t> workspace(std::size_t engine) = 0;
   /// Returns the engine's milliseconds, 0 if memory does not suffice to measure them, or nullopt if the engine fails to
   /// run. Even an engine that was planned can fail.
@@ -53,24 +54,24 @@ struct ConvLimits {
   std::chrono::milliseconds most_time{300};  ///< after this time, no further engine of a group is timed
 };
 
-/// The variants among which a program can choose. Each needs more scratch than the one before and is more than kWorthIt
-/// times as fast.
+/// The variants among which a program can choose, by ascending scratch. Each variant is more than kWorthIt times as
+/// fast as the variant before it.
 struct ConvVariants {
   std::vector<ConvVariant> all;
-  /// Index of the variant for nodes whose scratch in the graph does not ask for another one. Neither im2col nor a
-  /// variant with a small workspace is more than kWorthIt times as fast.
+  /// Index of the variant that is used by default. Neither im2col nor a variant with a small workspace is more than
+  /// kWorthIt times as fast.
   std::size_t usual = 0;
 
-  /// Returns the index of the fastest variant with at most this scratch, or 0 if none has so little.
+  /// Returns the index of the fastest variant with at most `scratch` bytes of scratch, or 0 if all variants need more.
   std::size_t within(std::int64_t scratch) const;
   /// Returns the bytes of workspace of the engine that within(scratch) chooses, or of the usual variant if `scratch` is
   /// nullopt. Returns nullopt if that variant is im2col.
   std::optional<std::int64_t> workspace(std::optional<std::int64_t> scratch) const;
 };
 
-/// Times engines and im2col, and keeps those that are worth their scratch. If no engine runs, the result is empty; only
-/// im2col can compute the convolution. Engines are tried in the order of their indices. A second engine, and im2col,
-/// are tried only if the first one takes more than limits.near_ms.
+/// Times engines and im2col, and returns those that are worth their scratch. If no engine runs, the result is empty,
+/// because only im2col can compute the convolution. Engines are tried in the order of their indices. A second engine,
+/// and im2col, are tried only if the first one takes more than limits.near_ms.
 ConvVariants find_variants(ConvTrials& trials, const ConvLimits& limits);
 
 }  // namespace cairn::cuda

@@ -11,7 +11,7 @@
 /// of CUDA is called, so that the code can be tested without a device.
 namespace cairn::cuda {
 
-/// Number of teams of one thread in a block.
+/// Number of teams per block if a team is one thread.
 inline constexpr int kThreadsOfBlock = 128;
 /// Largest number of blocks of a launch, on every device.
 inline constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();
@@ -20,7 +20,8 @@ inline constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::m
 /// scripts/check_kernels.py checks that kernels need no more.
 inline constexpr std::int64_t kStaticShared = 4096;
 
-/// Returns the bytes of shared memory that a launch may ask for on a device with the limit `opt_in`.
+/// Returns the bytes of shared memory that a launch may ask for. `opt_in` is the device's limit,
+/// cudaDevAttrMaxSharedMemoryPerBlockOptin.
 constexpr std::int64_t dynamic_shared_limit(std::int64_t opt_in) { return opt_in - kStaticShared; }
 
 constexpr int teams_of_block(int threads) {

@@ -51,7 +51,8 @@ class SharedLibrary {
   std::string reason_;
 };
 
-/// The algorithm of each shape. It is chosen once, so that the same op always gives the same bits.
+/// Stores the algorithm of each shape. An algorithm is chosen only once, so that the same op always gives the same
+/// bits.
 template <class Shape, class Plan>
 class Plans {
  public:
@@ -103,8 +104,8 @@ class Gemms {
   /// Throws InputError if the shape is invalid (extents below 1, or a bias together with accumulate).
   std::int64_t workspace(const runtime::device::GemmShape& shape);
 
-  /// Returns whether cuBLASLt has an algorithm for this shape. This is in doubt if there is a bias, because many
-  /// algorithms cannot add one.
+  /// Returns whether cuBLASLt has an algorithm for this shape. With a bias there may be none, because many algorithms
+  /// cannot add one.
   bool adds_bias(const runtime::device::GemmShape& shape);
 
   /// Returns whether the product is faster in tiles, which are copies of a few rows with padding (gemm_tiles() in
@@ -135,7 +136,7 @@ bool tiles_pay(Gemms& gemms, const runtime::device::GemmShape& shape);
 
 Ceilings measure_ceilings(Gemms& gemms, core::ElementType type, bool tf32);
 
-/// Largest workspaces of an op, in bytes.
+/// Limits on the workspace of an op, in bytes.
 struct WorkspaceLimits {
   std::int64_t small_bytes = 0;  ///< for every op
   std::int64_t large_bytes = 0;  ///< for a convolution whose node has that much scratch in the graph

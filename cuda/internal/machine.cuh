@@ -99,7 +99,8 @@ class BlockTeam {
     __syncthreads();  // all threads must have read the result before the storage is used again
     return total;
   }
-  /// Returns the sum of the values of all lower threads. Each lane of the first warp adds kWarps of these values.
+  /// Returns the sum of the values of all threads with lower ranks, and sets `total` to the sum of all values. Each
+  /// lane of the first warp adds kWarps of the values.
   template <class T>
   __device__ T scan(T value, T& total) const {
     __shared__ detail::Slots<T, kThreads + kWarp + 1> sums;  // the last slot holds the total

@@ -14,7 +14,7 @@
 
 namespace cairn::cuda {
 
-/// Number of Teams that share a thread block when they run the functor F.
+/// Number of Teams (groups of cooperating threads) that share a thread block when they run the functor F.
 template <class F>
 inline constexpr int kTeamsOfBlock = teams_of_block(F::kThreads);
 
@@ -86,8 +86,8 @@ class Machine {
   void copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKind kind) const;
   /// Returns device memory of at least `bytes` bytes. The memory is valid until the next call, which reuses it.
   std::byte* workspace(std::int64_t bytes);
-  /// Calls a function of CUB twice: to get the size of its workspace, then with a workspace of this size. Defined in
-  /// machine.cu.
+  /// Calls a function of CUB twice: first to get the size of its workspace, then with a workspace of this size. This
+  /// template is defined in machine.cu.
   template <class Call>
   void with_workspace(const char* what, const Call& call);
   template <class T>

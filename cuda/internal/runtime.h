@@ -29,12 +29,13 @@ inline int current_device() {
   return device;
 }
 
-/// Makes a device the thread's current one, and its destructor restores the previous device. Every function that
-/// allocates, launches or frees holds such an object, because its caller may use another device.
+/// Makes a device the thread's current one; the destructor restores the previous device. Every function that allocates,
+/// launches or frees holds such an object, because its caller may use another device.
 class OnDevice {
  public:
   explicit OnDevice(int device) : OnDevice(device, std::nothrow) { check(status_, "choosing the device"); }
-  /// Does not throw if the device cannot be selected, because destructors use this.
+  /// Does not throw if the device cannot be selected, because destructors use this constructor. status() says whether
+  /// it was.
   OnDevice(int device, std::nothrow_t) noexcept : status_(cudaGetDevice(&before_)) {
     if (status_ == cudaSuccess && before_ != device) {
       status_ = cudaSetDevice(device);

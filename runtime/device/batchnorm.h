@@ -7,8 +7,8 @@
 #include "cairn/runtime/device/reductions.h"
 #include "cairn/runtime/support/element.h"
 
-/// Batch norm. x is [rows, C]. Three tensors are fp32: stats [2, C] (mean, rstd), params [2, C] (gamma, beta) and
-/// dparams [2, C] (dgamma, dbeta).
+/// Kernels of batch norm. x is a tensor [rows, C]. Three tensors are fp32: stats [2, C] (mean, rstd = 1 / standard
+/// deviation), params [2, C] (gamma, beta) and dparams [2, C] (dgamma, dbeta).
 namespace cairn::runtime::device {
 
 struct RowSums : SumFormula {
@@ -16,9 +16,9 @@ struct RowSums : SumFormula {
   CAIRN_HD void add(Row, Column, const float (&x)[1], float, float (&sums)[1]) const { sums[0] += x[0]; }
 };
 
-/// Computes, for each column, the mean and the sum of squared differences from the mean. A thread uses Welford's
-/// updates. The results of threads are joined by the formula of Chan, Golub and LeVeque. This way, neither a large mean
-/// nor an outlier reduces precision.
+/// Computes, for each column, the mean and the sum of squared differences from the mean. A thread updates its values by
+/// Welford's formulas. The results of threads are joined by the formula of Chan, Golub and LeVeque. With these
+/// formulas, neither a large mean nor an outlier reduces precision.
 struct ColumnMoments : PlainFormula {
   static constexpr int kSums = 2;
   float eps;
@@ -84,7 +84,7 @@ struct BatchnormMap : PlainFormula {
   }
 };
 
-/// Computes dx by normalize_grad() from g = dy gamma and xhat = (x - mean) rstd. The mean of g is gamma dbeta / rows,
+/// Computes dx by normalize_grad(). Here, g = dy gamma and xhat = (x - mean) rstd. The mean of g is gamma dbeta / rows,
 /// and the mean of g xhat is gamma dgamma / rows.
 struct BatchnormGradMap : PlainFormula {
   struct Column {

@@ -5,10 +5,11 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// A kernel that adds a bias. It is used where the library's product or convolution does not add the bias.
+/// A kernel that adds a bias to the result of a matrix product or convolution. It is used where the library does not
+/// add the bias itself.
 namespace cairn::runtime::device {
 
-/// Adds the bias to y, in place. Place::at holds the indices of row and chunk (W elements).
+/// Adds the bias to y, in place. place.at[0] is a row of y, and place.at[1] is a chunk of W elements in this row.
 template <class T, int W>
 struct AddBias : StoreInOrder<T, W> {
   const T* bias;

@@ -11,9 +11,10 @@
 #include "cairn/runtime/device/library.h"
 #include "cairn/runtime/support/extents.h"
 
-/// Device computations are written once, in this folder, as templates over a Machine and its Teams (core/machine/). The
-/// host runs them with teams of one thread, and cuda/ with warps and thread blocks. This folder makes no calls to CUDA.
-/// The bits of a result depend only on the arguments and on the kind of machine.
+/// The kernels in this folder are templates over a Machine, which runs them, and over Teams, which are groups of
+/// cooperating threads (core/machine/). On the host, a team is one thread. With CUDA (folder cuda/), a team is a warp
+/// or a thread block. This folder itself makes no calls to CUDA. The bits of a result depend only on the arguments and
+/// on the kind of machine.
 namespace cairn::runtime::device {
 
 /// An argument in the memory of the executing machine. Its data begins at a multiple of 16 bytes.
@@ -23,8 +24,8 @@ struct Tensor {
   Extents shape;
 };
 
-/// Gives out an op's scratch piece by piece. Without a base address, it only counts the bytes. So the same code can
-/// compute how much scratch an op needs, and use it.
+/// Divides an op's scratch among the temporary arrays that the op needs. Without a base address, it only counts their
+/// bytes. So the same code can compute how much scratch an op needs, and use it.
 class Scratch {
  public:
   Scratch() = default;
@@ -33,7 +34,8 @@ class Scratch {
   explicit Scratch(std::int64_t given) : given_(given) {}
   Scratch(void* base, std::int64_t bytes) : base_(static_cast<std::byte*>(base)), given_(bytes), counts_(false) {}
 
-  /// Returns room for `count` values within the scratch, aligned to 256 bytes. Returns nullptr while only counting.
+  /// Returns memory for `count` values within the scratch, aligned to 256 bytes. Returns nullptr if this object only
+  /// counts bytes.
   template <class T>
   T* take(std::int64_t count) {
     constexpr std::int64_t kAlignment = 256;
@@ -44,8 +46,8 @@ class Scratch {
     return reinterpret_cast<T*>(base_ + begin);
   }
   std::int64_t used() const { return used_; }
-  /// Returns the number of bytes of scratch that the op has, if it is known. With more scratch, an op can choose a
-  /// faster algorithm.
+  /// Returns the number of bytes of scratch that the op has, or nullopt if it is not known yet. With more scratch, an
+  /// op can choose a faster algorithm.
   std::optional<std::int64_t> given() const { return given_; }
   bool counts() const { return counts_; }
 
@@ -112,7 +114,8 @@ inline ConvShape conv_shape(const Call& call) {
   return s;
 }
 
-/// The part of a Machine that ops use. Executes nothing if the call's scratch only counts.
+/// The part of a Machine that ops use. Executes nothing if the call only counts how much scratch the op needs
+/// (Scratch::counts()).
 template <class Machine>
 class Launcher {
  public:

@@ -14,10 +14,11 @@
 /// Patches of a few images (a tile) at a time are gathered into scratch. A 1x1 kernel needs no patches.
 namespace cairn::runtime::device {
 
-/// Bytes that the patches of a tile should take at most.
+/// Largest number of bytes that the patches of a tile (a few images) should take.
 inline constexpr std::int64_t kConvTileBytes = std::int64_t{64} << 20;
 
-/// Tiles consist of whole images, so that each element of dx belongs to one tile only.
+/// A division of the images into tiles. Tiles consist of whole images, so that each element of dx belongs to one tile
+/// only.
 struct ConvTiles {
   std::int64_t images = 0;  ///< number of images in a tile; the last tile may have fewer
   std::int64_t count = 0;
@@ -40,9 +41,9 @@ inline ConvTiles conv_tiles(const ConvShape& s, std::int64_t limit) {
   return tiles;
 }
 
-/// Copies the patches of x, with zeros outside the image. Place::at holds the indices of image, row and column of y,
-/// row of the kernel, and chunk (W elements) of the kernel's row. The pixels of a patch that are in the same row of x
-/// are contiguous there.
+/// Copies the patches of x, with zeros outside the image. place.at[0], [1] and [2] are image, row and column of y.
+/// place.at[3] is the row of the kernel, and place.at[4] is a chunk of W elements in this row. A row of a patch is
+/// contiguous in x, too, so the copy goes chunk by chunk.
 template <class T, int W>
 struct GatherPatches : StoreInOrder<T, W> {
   const T* x;
@@ -58,8 +59,9 @@ struct GatherPatches : StoreInOrder<T, W> {
   }
 };
 
-/// Computes dx. Every element of dx is the sum of its copies in the patches, which are added in ascending order of
-/// windows. Place::at holds the indices of image, row, column, and chunk (W channels).
+/// Computes dx from the gradients of the patches. Every element of dx is the sum of its copies in the patches, in
+/// ascending order of windows. place.at[0], [1] and [2] are image, row and column of dx, and place.at[3] is a chunk of
+/// W channels.
 template <class T, int W>
 struct AddPatches : StoreInOrder<T, W> {
   const T* patches;
@@ -69,7 +71,8 @@ struct AddPatches : StoreInOrder<T, W> {
 
   CAIRN_HD Chunk<T, W> load(const Place<4>& place) const {
     constexpr int kAhead = 4;
-    // The next window begins `stride` columns later, so the same pixel is `stride` columns further left in it.
+    // The next window begins `stride` columns later. Within that window, the same pixel is therefore `stride` columns
+    // further left.
     const std::int64_t to_next = patch_chunks - cols.stride() * chunks;
     const Range y = rows.over(place.at[1]), x = cols.over(place.at[2]);
     float sums[W] = {};
@@ -96,8 +99,8 @@ struct AddPatches : StoreInOrder<T, W> {
   }
 };
 
-/// Adds `count` tensors in order. Each begins `stride` chunks (of W elements) after the one before. Place::at holds the
-/// index of the chunk.
+/// Adds `count` tensors in order. Each begins `stride` chunks (of W elements) after the one before. place.at[0] is a
+/// chunk of the sum.
 template <class T, int W>
 struct SumTensors : StoreInOrder<T, W> {
   const T* first;
@@ -140,7 +143,8 @@ class LoweredConv {
     if (call_.args.size() == 3 && !bias_) add_bias(launcher_, bias, y, s_.images * pixels_, s_.out_c);
   }
 
-  /// Computes dx by adding up patches, which are dy w. They are stored as T and added in fp32.
+  /// Computes dx from the gradients of the patches, which are the product dy w. The gradients are stored as T, and
+  /// added in fp32.
   void grad_input(const T* dy, const T* w, T* dx) {
     T* patches = take_patches();
     void* workspace = take_workspace();
@@ -182,8 +186,8 @@ class LoweredConv {
  private:
   bool pointwise() const { return s_.kernel_h == 1 && s_.kernel_w == 1 && s_.stride == 1 && s_.pad == 0; }
 
-  /// Returns the tensor at `offset`. Returns nullptr while scratch is only counted, because there are no tensors in
-  /// that case.
+  /// Returns the address `offset` elements behind `tensor`, or nullptr if `tensor` is nullptr. There are no tensors
+  /// while scratch is only counted.
   template <class U>
   static U* at(U* tensor, std::int64_t offset) {
     return tensor == nullptr ? nullptr : tensor + offset;
@@ -197,7 +201,7 @@ class LoweredConv {
   }
 
   /// Calls body(first image, images) for the first tile, for the second tile, and for the last tile if it is smaller.
-  /// Products of other tiles have the same shapes as that of the second tile.
+  /// The product of every other tile has the same shape as that of the second tile.
   template <class F>
   void for_sizes(const F& body) {
     for_tiles([&](std::int64_t first, std::int64_t images) {
@@ -296,8 +300,8 @@ void lower_conv(Launcher<Machine>& launcher, Call& call, const ConvShape& s, std
 template <class Machine>
 void conv_in_tiles(Launcher<Machine>& launcher, Call& call, std::int64_t tile_bytes) {
   const ConvShape s = conv_shape(call);
-  // An op's scratch identifies one of several algorithms. With a bias it does not, because algorithms are measured
-  // without one.
+  // Without a bias, the size of the op's scratch says which of several algorithms to use. With a bias it does not,
+  // because the algorithms are measured without one.
   const bool has_variants = call.args.size() < 3;
   const auto workspace_bytes = call.library.conv_workspace(s, has_variants ? call.scratch.given() : std::nullopt);
   with_storage(s.type, [&]<class T>(TypeTag<T>) {

@@ -7,9 +7,9 @@
 #include "cairn/core/host_device.h"
 #include "cairn/core/support/bf16.h"
 
-/// Moves several successive elements at a time between memory and registers. Elements are stored as T, which is float
-/// or core::Bf16; arithmetic is in float. Elements are moved in packs of 16 bytes, or one by one if rows do not begin
-/// at multiples of 16 bytes.
+/// Functions that move elements between memory and registers. Elements are stored as T, which is float or core::Bf16;
+/// arithmetic is in float. Elements are moved in packs of 16 bytes, or one by one if rows do not begin at multiples of
+/// 16 bytes.
 namespace cairn::runtime::device {
 
 /// The elements of one memory access of 16 bytes. T is float or core::Bf16.
@@ -165,7 +165,8 @@ CAIRN_HD inline void store_floats(core::Bf16* tensor, std::int64_t index, const 
   tensor[index] = core::Bf16(values[0]);
 }
 
-/// Stores W values to elements [W * index, W * index + W). The values can be several packs of floats.
+/// Stores W values to elements [W * index, W * index + W). W may be larger than a pack of floats (16 bytes); then
+/// several packs are stored.
 template <int W>
 CAIRN_HD void store_packs(float* tensor, std::int64_t index, const float (&values)[W]) {
   constexpr int kWidth = W < Pack<float>::kWidth ? W : Pack<float>::kWidth;
@@ -198,9 +199,9 @@ CAIRN_HD float sum_values(const float (&values)[W]) {
   return sum[0];
 }
 
-/// Calls use(i, load(i)) for i = first, first + step, ... below end. Loads are issued kUnroll at a time, before the
-/// first of their results is used. The compiler cannot reorder them in this way itself, because `use` might write to
-/// what is loaded. kWhole says that the number of calls is a multiple of kUnroll for every thread.
+/// Calls use(i, load(i)) for i = first, first + step, ... below end. Issues kUnroll loads before the first of their
+/// results is used. The compiler cannot reorder loads in this way itself, because `use` might write to what is loaded.
+/// kWhole says that the number of calls is a multiple of kUnroll for every thread.
 template <int kUnroll, bool kWhole = false, class Index, class Load, class Use>
 CAIRN_HD void load_ahead(Index first, int step, Index end, const Load& load, const Use& use) {
   for (; first < end; first += kUnroll * step) {
@@ -240,9 +241,9 @@ CAIRN_HD void walk_packs(const Team& team, const T* const (&in)[N], Index begin,
       [&](Index p, const LoadedAll<T, kWidth, N>& packs) { body(p, packs.of); });
 }
 
-/// Calls body(index, values) for the part of N tensors that team number `share` handles. values[i] holds the elements W
-/// * index + i of the N tensors. W is the number of elements in a pack (16 bytes), or 1. Every team handles `packs`
-/// packs. The first team also handles the elements behind the last whole pack of the tensor.
+/// Calls body(index, values) for all elements of N tensors that team number `share` handles. values[i] holds the
+/// elements W * index + i of the N tensors. W is the number of elements in a pack (16 bytes), or 1. Every team handles
+/// `packs` packs. The first team also handles the elements behind the last whole pack of the tensor.
 template <int kUnroll, int N, class T, class Team, class F>
 CAIRN_HD void visit_elements(const Team& team, const T* const (&in)[N], std::int64_t count, std::int64_t packs,
                              std::int64_t share, const F& body) {

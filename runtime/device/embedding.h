@@ -8,8 +8,8 @@
 
 namespace cairn::runtime::device {
 
-/// Looks up rows of the table. Place::at holds the indices of sequence in the batch, position in the sequence, and
-/// chunk (W channels).
+/// Looks up rows of the table by their ids. place.at[0] is a sequence of the batch, place.at[1] is a position in the
+/// sequence, and place.at[2] is a chunk of W channels.
 template <class T, int W>
 struct Embedding : StoreInOrder<T, W> {
   const std::int32_t* ids;
@@ -22,7 +22,7 @@ struct Embedding : StoreInOrder<T, W> {
   }
 };
 
-/// Looks up rows of the table. Adds to each the row of `positions` that belongs to its position in the sequence. The
+/// Looks up rows of the table, and adds to each of them the row of `positions` for its position in the sequence. The
 /// sum is computed in store(), so that a thread issues all of its loads before it waits for one.
 template <class T, int W>
 struct EmbeddingAtPositions {
@@ -45,10 +45,10 @@ struct EmbeddingAtPositions {
   }
 };
 
-/// The sorted ids of embedding_grad, divided into segments of a few entries. With segments, teams have about equal work
-/// however often an id occurs. A run is a sequence of equal ids. A row of the table's gradient is the sum over a run.
-/// If a run crosses segments, its pieces are summed separately and then added in order. So every sum is in ascending
-/// order of position.
+/// The sorted ids of embedding_grad, divided into segments of kSegment entries. With segments, teams have about equal
+/// work however often an id occurs. A run is a sequence of equal ids. A row of the table's gradient is the sum of the
+/// rows of dy that belong to a run. If a run crosses segments, its parts are summed separately and then added in order.
+/// So every sum is in ascending order of position.
 template <class T, int W>
 struct SortedIds {
   static constexpr int kThreads = 32;
@@ -56,16 +56,17 @@ struct SortedIds {
 
   const std::int32_t* ids;     ///< sorted ids, ascending
   const std::int32_t* places;  ///< row of dy for each sorted id, ascending among equal ids
-  /// For each segment, the sum over the part in it of a run (sequence of equal ids) that began in an earlier segment.
+  /// For each segment that begins within a run (sequence of equal ids): the sum over this run's part in the segment.
   /// The shape is [segments, channels].
   float* heads;
-  /// For each segment, the sum over the part in it of a run (sequence of equal ids) that begins in this segment and
-  /// continues in the next one. The shape is [segments, channels].
+  /// For each segment in which a run begins that continues in the next segment: the sum over this run's part in the
+  /// segment. The shape is [segments, channels].
   float* tails;
   T* table;
   std::int64_t count, chunks;
-  /// Has one place per team. The axes are segment and block of channels. A block has as many chunks of W channels as a
-  /// team has threads. There are fewer than 2^31 places, because a launch has fewer teams than that.
+  /// A grid with one place per team. Its axes are the segment and the block of channels that the team handles. A block
+  /// has as many chunks of W channels as a team has threads. There are fewer than 2^31 places, because a launch has
+  /// fewer teams than that.
   Grid<2> teams;
 
   static Grid<2> teams_of(std::int64_t count, std::int64_t chunks) {
@@ -79,7 +80,7 @@ struct SortedIds {
   }
   CAIRN_HD bool begins_run(std::int64_t i) const { return i == 0 || ids[i - 1] != ids[i]; }
 
-  /// Calls body(segment, chunk) for every chunk (W channels of a segment) that a team handles.
+  /// Calls body(segment, chunk) for every chunk of W channels that a team handles.
   template <class Team, class F>
   CAIRN_HD void for_chunks(const Team& team, std::int64_t index, const F& body) const {
     const Place<2> place = teams.place(static_cast<std::uint32_t>(index));
@@ -94,7 +95,7 @@ struct SortedIds {
   }
 };
 
-/// Sums the rows of dy in each run (sequence of equal ids) of each segment.
+/// Sums the rows of dy for each run (sequence of equal ids) of each segment.
 template <class T, int W>
 struct SumSegments {
   static constexpr int kThreads = SortedIds<T, W>::kThreads;
@@ -140,8 +141,8 @@ struct SumSegments {
   }
 };
 
-/// Adds the parts of every run (sequence of equal ids) that crosses segments. The team of the segment in which the run
-/// begins does this.
+/// Adds the parts of every run (sequence of equal ids) that crosses segments. The addition is done by the team of the
+/// segment in which the run begins.
 template <class T, int W>
 struct JoinPieces {
   static constexpr int kThreads = SortedIds<T, W>::kThreads;

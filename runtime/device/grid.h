@@ -40,8 +40,8 @@ CAIRN_HD Chunk<T, W> to_chunk(const float (&values)[W]) {
 }
 
 /// Adds the `count` chunks at index, index + stride, ... to `total`, in this order. Each chunk is loaded kAhead
-/// additions before it is added, so that kAhead loads are in flight. It would not help to issue kAhead loads together:
-/// the device's compiler would move each load down to where its result is added.
+/// additions before it is added, so that kAhead loads are in flight. Issuing kAhead loads together would not have this
+/// effect: the device's compiler would move each load down to where its result is added.
 template <int kAhead, int W, class T>
 CAIRN_HD void add_chunks(const T* tensor, std::int64_t index, std::int64_t stride, std::int64_t count,
                          Chunk<float, W>& total) {
@@ -88,12 +88,12 @@ struct Place {
   std::int64_t at[N];
 };
 
-/// Largest number of places of a Grid on which place() may be called. place() divides by extents, and a Divisor must be
-/// at most 2^31.
+/// Largest number of places of a Grid on which Grid::place() may be called. That function divides by extents, and a
+/// Divisor must be at most 2^31.
 inline constexpr std::int64_t kMostPlaces = INT32_MAX;
 
-/// The places of a dense tensor with N axes, in row-major order. A place has one index per axis, and each place holds a
-/// chunk. All extents are at least 1.
+/// The places of a dense tensor with N axes, in row-major order. A place has one index per axis and stands for one
+/// chunk of elements. All extents are at least 1.
 template <int N>
 class Grid {
  public:
@@ -126,8 +126,8 @@ class Grid {
   std::int64_t count_ = 1;
 };
 
-/// A part of a larger grid: the places from `first` on, and the index of the first one in the larger grid. The places
-/// of a part have consecutive indices.
+/// A part of a larger grid. The part begins at the place `first` of the larger grid, which has the index `first_index`
+/// there. In the larger grid, the places of a part have consecutive indices.
 template <int N>
 struct GridPart {
   Grid<N> grid;
@@ -147,8 +147,8 @@ struct GridPart {
 template <int N>
 std::vector<GridPart<N>> parts_of(const Grid<N>& grid, std::int64_t most) {
   if (grid.count() <= most) return {{grid, {}, 0, true}};
-  // The grid is divided along the first axis whose slices have at most `most` places. Each place on the axes before it
-  // is handled separately.
+  // The grid is divided along `axis`, the first axis whose slices have at most `most` places. (A slice has one index on
+  // this axis and on the axes before it.) Every combination of indices on the axes before it gets parts of its own.
   int axis = 0;
   std::int64_t outer = 1, slice = grid.count() / grid.extent(0);
   while (slice > most && axis + 1 < N) {
@@ -177,8 +177,8 @@ std::vector<GridPart<N>> parts_of(const Grid<N>& grid, std::int64_t most) {
   return parts;
 }
 
-/// Calls body.store(place, index, body.load(place)) for every place of a part of a grid. Each thread handles kUnroll
-/// places at once: it starts all their loads before it uses a result (load_ahead).
+/// A kernel that calls body.store(place, index, body.load(place)) for every place of a part of a grid. Each thread
+/// handles kUnroll places at once: it starts all their loads before it uses a result (load_ahead).
 template <int kUnroll, int N, class Body>
 struct ForPlaces {
   static constexpr int kThreads = 256;
@@ -202,8 +202,8 @@ struct ForPlaces {
     Place<N> place;
     decltype(std::declval<const Body&>().load(Place<N>())) value;
   };
-  /// Computes what is at the places [begin, end) of the part. kWhole says that the part is the whole grid, and that
-  /// every thread gets exactly kUnroll places.
+  /// Loads and stores the places [begin, end) of the part. kWhole says that the part is the whole grid, and that every
+  /// thread gets exactly kUnroll places.
   template <bool kWhole, class Team>
   CAIRN_HD void run(const Team& team, std::int64_t begin, std::int64_t end) const {
     const auto load = [&](std::int64_t index) {
@@ -246,8 +246,8 @@ void for_places(Launcher<Machine>& launcher, const Grid<N>& grid, const Body& bo
   }
 }
 
-/// The unit in which an op copies elements without computing with them: W words of type T, which hold `elements`
-/// elements. T is an integer type, so that element types of the same size share a kernel.
+/// The unit in which an op copies elements that it does not compute with. A unit consists of W words of type T, which
+/// hold `elements` elements. T is an integer type, so that element types of the same size share a kernel.
 template <class T, int W>
 struct Move {
   int elements;
@@ -294,12 +294,11 @@ class Slide {
     const std::int64_t begin = origin(window), end = begin + kernel_;
     return {static_cast<std::int32_t>(begin > 0 ? begin : 0), static_cast<std::int32_t>(end < extent_ ? end : extent_)};
   }
-  /// Returns the range of windows that cover a position of the image.
+  /// Returns the range of windows that contain a position of the image.
   CAIRN_HD Range over(std::int64_t position) const {
     const std::int64_t padded = position + pad_;
     const std::int64_t last = by_stride_.quotient(static_cast<std::uint32_t>(padded));
-    // `first` is the first window that does not end before the position. Its origin is the first one above padded -
-    // kernel.
+    // `first` is the first window that ends behind the position, i.e. with window * stride + kernel > padded.
     const std::int64_t before = padded - kernel_;
     const std::int64_t first = before < 0 ? 0 : by_stride_.quotient(static_cast<std::uint32_t>(before)) + 1;
     return {static_cast<std::int32_t>(first < windows_ ? first : windows_),

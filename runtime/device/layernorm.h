@@ -7,7 +7,8 @@
 #include "cairn/runtime/device/reductions.h"
 #include "cairn/runtime/support/element.h"
 
-/// Layer norm. x is [rows, C]. stats [rows, 2] (mean, rstd) and params [2, C] (gamma, beta) are fp32.
+/// Kernels of layer norm. x is a tensor [rows, C]. stats [rows, 2] (mean, rstd = 1 / standard deviation) and params [2,
+/// C] (gamma, beta) are fp32.
 namespace cairn::runtime::device {
 
 struct alignas(8) RowStats {
@@ -19,8 +20,8 @@ struct TwoSums {
   CAIRN_HD TwoSums operator+(const TwoSums& other) const { return {first + other.first, second + other.second}; }
 };
 
-/// Computes the mean of a row. Then computes two sums: that of the differences from the mean, and that of their
-/// squares. Without rounding errors, the first sum would be 0. It is used to correct the mean and the variance.
+/// Computes the mean of a row. Then sums up the differences from the mean, and their squares. Without rounding errors,
+/// the sum of the differences would be 0. With this sum, the mean and the variance are corrected.
 template <class T>
 struct LayernormStatsRow {
   static constexpr bool kReadsTwice = true;
@@ -119,7 +120,8 @@ struct LayernormGradSums : SumFormula {
   }
 };
 
-/// Computes dx by normalize_grad(), with the means of g = dy gamma and of g xhat over the row.
+/// Computes dx by normalize_grad(). Takes the means of g = dy gamma and of g xhat over the row, where xhat = (x - mean)
+/// rstd.
 template <class T>
 struct LayernormGradRow {
   static constexpr bool kReadsTwice = true;

@@ -12,9 +12,9 @@
 namespace cairn::runtime::device {
 
 /// A product C = alpha op(A) op(B) (+ bias) (+ C). Matrices are row-major, with contiguous rows and batches. op(A) is m
-/// x k; A is stored k x m with trans_a. op(B) is k x n; B is stored n x k with trans_b. The bias has n elements and is
-/// added to every row. All tensors are of one type, f32 or bf16; sums are fp32. A library is free to round a bf16
-/// product before it adds the bias or C.
+/// x k; with trans_a, A is stored as k x m. op(B) is k x n; with trans_b, B is stored as n x k. The bias has n elements
+/// and is added to every row. All tensors are of one type, f32 or bf16; sums are fp32. A library is free to round a
+/// bf16 product before it adds the bias or C.
 struct GemmShape {
   bool trans_a = false, trans_b = false;
   bool bias = false;
@@ -91,10 +91,10 @@ class Library {
   /// matrix products over patches (conv.h). `scratch` is the number of bytes of scratch that the op has; a library can
   /// have faster algorithms that need more workspace. If `scratch` is not given, the library chooses.
   virtual std::optional<std::int64_t> conv_workspace(const ConvShape& shape, std::optional<std::int64_t> scratch) = 0;
-  /// Computes a convolution. `workspace_bytes` is what conv_workspace() returned; it identifies the algorithm.
+  /// Computes a convolution. `workspace_bytes` is what conv_workspace() returned; this number identifies the algorithm.
   virtual void conv(const ConvShape& shape, const ConvOperands& operands, void* workspace,
                     std::int64_t workspace_bytes) = 0;
-  /// Returns the ways to compute a convolution that differ in scratch and time.
+  /// Returns the ways in which the library can compute a convolution. They differ in scratch and time.
   virtual std::vector<ScratchVariant> conv_variants(const ConvShape& shape) = 0;
 };
 

@@ -10,7 +10,7 @@
 
 namespace cairn::runtime::device {
 
-/// Computes -log(softmax) at the label of each row.
+/// Computes the loss of each row of logits: -log(softmax) at the row's label.
 template <class T>
 struct CrossEntropyRow {
   static constexpr bool kReadsTwice = false;
@@ -86,8 +86,8 @@ struct SumElements {
   }
 };
 
-/// Sets out = factor * sum of term(elements of N tensors). Each team sums up its part. Afterwards, one team adds these
-/// sums.
+/// Sets out = factor * sum of term(elements of N tensors). Every team of a first launch sums up a part of the elements.
+/// A second launch of one team adds these sums.
 template <class T, int N, class Machine, class Term>
 void sum_elements(Launcher<Machine>& launcher, Scratch& scratch, const Term& term, const T* const (&in)[N], float* out,
                   std::int64_t count, double factor) {

@@ -9,15 +9,15 @@
 #include "cairn/runtime/device/bias.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Matrix products, which the library computes. Libraries are slow if rows do not begin at multiples of 16 bytes, for
-/// example with a vocabulary of odd size. Such a product is computed in tiles of rows of op(A) and C; these rows are
-/// padded in scratch.
+/// Matrix products. A library computes them, but is slow if rows do not begin at multiples of 16 bytes, for example
+/// with a vocabulary of odd size. A product with such rows is computed in tiles of rows of op(A) and C; copies of these
+/// rows in scratch are padded.
 namespace cairn::runtime::device {
 
-/// Bytes that the padded rows of a tile should take at most.
+/// Largest number of bytes that the padded rows of a tile should take.
 inline constexpr std::int64_t kGemmTileBytes = std::int64_t{32} << 20;
-/// The number of rows of a tile is a multiple of this number. Libraries use tiles of 128 rows themselves. With such a
-/// multiple, every tile begins at an aligned address.
+/// The number of rows of a tile is a multiple of this number. Libraries divide a product into tiles of 128 rows
+/// themselves. With such a multiple, every tile begins at an aligned address.
 inline constexpr std::int64_t kGemmTileRows = 128;
 
 /// How a product is divided into tiles.
@@ -33,7 +33,8 @@ inline std::int64_t padded_row(const GemmShape& s, std::int64_t elements) {
 }
 
 /// Divides a product into tiles. Returns nullopt in these cases:
-/// - tiles do not help, because all rows begin at multiples of 16 bytes, or because the rows of B do not;
+/// - tiles do not help, because all rows begin at multiples of 16 bytes, or because the rows of B, which are never
+///   padded, do not;
 /// - tiles are not possible, because there are several batches, or because the product is added to C.
 inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limit) {
   const auto aligned = [&](std::int64_t row) { return padded_row(s, row) == row; };
@@ -45,8 +46,8 @@ inline std::optional<GemmTiles> gemm_tiles(const GemmShape& s, std::int64_t limi
   return tiles;
 }
 
-/// Copies rows of x, which are `stride` elements apart, and pads them to a multiple of W elements. Place::at holds the
-/// indices of row and chunk (W elements).
+/// Copies rows of x, which are `stride` elements apart, and pads them with zeros to a multiple of W elements.
+/// place.at[0] is a row, and place.at[1] is a chunk of W elements in this row.
 template <class T, int W>
 struct PadRows : StoreInOrder<T, W> {
   const T* x;
@@ -65,7 +66,8 @@ struct PadRows : StoreInOrder<T, W> {
   }
 };
 
-/// Copies padded rows to the contiguous rows of `out`. Place::at holds the indices of row and chunk (W elements).
+/// Copies padded rows to the contiguous rows of `out`, without the padding. place.at[0] is a row, and place.at[1] is a
+/// chunk of W elements in this row.
 template <class T, int W>
 struct UnpadRows {
   T* out;
@@ -85,7 +87,7 @@ struct UnpadRows {
   }
 };
 
-/// Computes a product in tiles. T is the type in which its elements are stored.
+/// Computes a product in tiles. T is the type in which elements of the matrices are stored.
 template <class T, class Machine>
 class TiledGemm {
  public:
@@ -181,7 +183,7 @@ inline GemmOperands gemm_operands(const Call& call) {
   return operands;
 }
 
-/// Computes matmul() with the given tiles, or at once if there are none.
+/// Computes matmul() with the given tiles, or by one call of the library if `tiles` is empty.
 template <class Machine>
 void matmul_in_tiles(Launcher<Machine>& launcher, Call& call, GemmShape shape, const std::optional<GemmTiles>& tiles) {
   with_storage(shape.type, [&]<class T>(TypeTag<T>) {

@@ -13,7 +13,7 @@
 #include "cairn/core/precision.h"
 #include "cairn/runtime/device/call.h"
 
-/// Families of ops. Each family is defined in a header of its own.
+/// Families of ops. A family is a function that executes several kinds of ops. Each is defined in a header of its own.
 namespace cairn::runtime::device {
 
 template <class Machine>
@@ -73,7 +73,7 @@ void run_op(Machine& machine, Call& call) {
   kFamilies[static_cast<std::size_t>(call.op.kind)](launcher, call);
 }
 
-/// The op of a node, without memory for its tensors.
+/// The op of a node and the shapes of its arguments, without memory for tensors. This suffices to count scratch.
 class BareOp {
  public:
   BareOp(const core::Graph& graph, core::NodeId v) : op_(*graph.op(v)), shapes_(core::arg_shapes(graph, v)) {
@@ -94,7 +94,7 @@ class BareOp {
 };
 
 /// Returns the bytes of scratch that the op of node v takes on this machine, including workspaces of libraries. `given`
-/// is the number of bytes that the op will have. If it is missing, the op takes what it usually takes.
+/// is the number of bytes of scratch that the op will have. If `given` is missing, returns the op's usual scratch.
 template <class Machine>
 std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph& graph, core::NodeId v, bool tf32,
                            std::optional<std::int64_t> given = std::nullopt) {
@@ -104,9 +104,9 @@ std::int64_t scratch_bytes(Machine& machine, Library& library, const core::Graph
   return call.scratch.used();
 }
 
-/// Returns the ways to execute the op of node v that differ in scratch and time, with ascending scratch. If the op is
-/// given exactly the scratch of one of them, it is executed in that way. Only convolutions without bias have more than
-/// one way.
+/// Returns the ways to execute the op of node v, which differ in scratch and time, with ascending scratch. If the op
+/// gets exactly the scratch of one of these ways, it is executed in that way. Only convolutions without bias have more
+/// than one way.
 template <class Machine>
 std::vector<ScratchVariant> scratch_variants(Machine& machine, Library& library, const core::Graph& graph,
                                              core::NodeId v, bool tf32) {
@@ -125,8 +125,8 @@ std::vector<ScratchVariant> scratch_variants(Machine& machine, Library& library,
   return variants;
 }
 
-/// Returns the graph with scratch_bytes() as the scratch of every node that has an op. If a node has negative scratch,
-/// because it takes over the storage of an input, its scratch stays as it is.
+/// Returns the graph with scratch_bytes() as the scratch of every node that has an op. Negative scratch stays as it is;
+/// it means that an output takes over the storage of an input.
 template <class Machine>
 core::Graph with_scratch(Machine& machine, Library& library, const core::Graph& graph, bool tf32) {
   std::vector<std::int64_t> scratch;

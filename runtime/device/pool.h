@@ -6,11 +6,12 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Pooling and resizing of images, N,H,W,C. A thread handles W successive channels of one pixel (a chunk).
+/// Kernels for pooling and resizing images, which are stored as [images, height, width, channels]. A thread handles W
+/// successive channels of one pixel (a chunk).
 namespace cairn::runtime::device {
 
-/// The windows of a maxpool over x. Place::at holds the indices of the output's image, row, column, and chunk (W
-/// channels).
+/// The windows of a maxpool over x. A window is given by a place: place.at[0], [1] and [2] are image, row and column of
+/// the output's pixel, and place.at[3] is a chunk of W channels.
 template <class T, int W>
 struct MaxWindows {
   const T* x;
@@ -22,8 +23,8 @@ struct MaxWindows {
     std::int32_t at[W];  ///< index of each maximum among the window's positions, in row-major order
   };
 
-  /// Finds the first maximum of each channel. As on the host, a maximum is NaN only if the window's first element is
-  /// NaN. Indices are right if they fit into int32.
+  /// Finds the maximum of each channel in a window; of equal maxima, the first. As on the host, a maximum is NaN only
+  /// if the window's first element is NaN. Indices are right if they fit into int32.
   CAIRN_HD Maxima find(const Place<4>& place) const {
     const Range y = rows.inside(place.at[1]), x_range = cols.inside(place.at[2]);
     const std::int64_t y0 = rows.origin(place.at[1]), x0 = cols.origin(place.at[2]);
@@ -71,7 +72,7 @@ struct MaxPool : StoreInOrder<T, W> {
   CAIRN_HD Chunk<T, W> load(const Place<4>& place) const { return windows.find(place).value; }
 };
 
-/// Writes the index of the maximum in each window, which must be below 256.
+/// Writes the index of the maximum within each window as one byte. All indices must be below 256.
 template <class T, int W>
 struct Winners : StoreInOrder<std::uint8_t, W> {
   MaxWindows<T, W> windows;
@@ -84,7 +85,7 @@ struct Winners : StoreInOrder<std::uint8_t, W> {
   }
 };
 
-/// Writes the maxima, unless `out` is nullptr, and their indices.
+/// Writes the index of the maximum within each window and, unless `out` is nullptr, the maxima themselves.
 template <class T, int W>
 struct MaxPoolWithIndices {
   using Maxima = typename MaxWindows<T, W>::Maxima;
@@ -101,8 +102,8 @@ struct MaxPoolWithIndices {
   }
 };
 
-/// Computes dx. Every element of dx is the sum of dy over the windows whose maximum the element is, in ascending order
-/// of windows.
+/// Computes dx. Every element of dx is the sum of dy over the windows whose maximum is at this element, in ascending
+/// order of windows. `winners` holds the index of the maximum within each window.
 template <class T, int W, class At>
 struct MaxPoolGrad : StoreInOrder<T, W> {
   const T* dy;
@@ -143,10 +144,11 @@ struct MaxPoolGrad : StoreInOrder<T, W> {
   static constexpr int kAhead = 2;  // with stride 2 and a kernel of at most 3, no position is in more windows than this
 };
 
-/// Computes sums over the pixels of an image, for each channel. The tensor x is regarded as [images, middle, channels].
-/// Its middle axis stands for all axes between the first and the last one, which together number the pixels (rows) of
-/// an image. The middle axis is divided into parts. A team handles one part, for a block of channels of one image. The
-/// team's threads are arranged in two dimensions: across the channels of the block (W per thread), and along the part.
+/// Computes sums over the pixels of an image, for each channel, and with only one part also the means. The tensor x is
+/// regarded as [images, middle, channels]: the middle axis counts the pixels (rows) of an image, and stands for all
+/// axes between the first and the last one. The middle axis is divided into parts. A team handles one part, for a block
+/// of channels of one image. The team's threads are arranged in two dimensions: across the channels of the block (W per
+/// thread), and along the part.
 template <class T, int W>
 struct MiddleSums {
   static constexpr int kThreads = 256;
@@ -161,9 +163,8 @@ struct MiddleSums {
   /// - length: number of rows of each part, except that the last part can have fewer.
   std::int64_t parts, length;
   std::int32_t across;  ///< number of chunks in a block
-  /// Grid of teams with three axes: the image, the part of the middle axis, and the block of channels. The place of a
-  /// team in this grid says what the team sums up. There are fewer than 2^31 places, because a launch has fewer than
-  /// 2^31 teams.
+  /// A grid with one place per team. Its axes are the image, the part of the middle axis, and the block of channels
+  /// that the team sums up. There are fewer than 2^31 places, because a launch has fewer than 2^31 teams.
   Grid<3> teams;
 
   static std::int32_t across_of(std::int64_t chunks) {
@@ -221,8 +222,8 @@ struct MiddleSums {
   }
 };
 
-/// Adds the sums of the parts (MiddleSums::partials) in order, and turns them into means. Place::at holds the indices
-/// of image and chunk (W channels).
+/// Adds the sums of the parts (MiddleSums::partials) in order, and turns them into means. place.at[0] is an image, and
+/// place.at[1] is a chunk of W channels.
 template <class T, int W>
 struct MeansOfParts : StoreInOrder<T, W> {
   MiddleSums<T, W> sums;
@@ -234,8 +235,8 @@ struct MeansOfParts : StoreInOrder<T, W> {
   }
 };
 
-/// Spreads dy evenly over the rows of an image, i.e. over the middle axis (see MiddleSums). Place::at holds the indices
-/// of image, row, and chunk (W channels).
+/// Computes dx of a mean over the rows (pixels) of an image: every row is dy times `factor`, which is 1 / number of
+/// rows. place.at[0] is an image, place.at[1] is a row, and place.at[2] is a chunk of W channels.
 template <class T, int W>
 struct MeanPoolGrad : StoreInOrder<T, W> {
   const T* dy;
@@ -249,10 +250,10 @@ struct MeanPoolGrad : StoreInOrder<T, W> {
   }
 };
 
-/// The four pixels of the larger image that correspond to a pixel of the smaller one. Place::at holds the indices of
-/// row, column, and chunk (W channels). Rows are counted through all images, which are stored one below the other.
-/// Since the larger images have twice as many rows, row r of the smaller images corresponds to rows 2 r and 2 r + 1 of
-/// the larger ones.
+/// The four pixels of a larger image that correspond to one pixel of the smaller image. place.at[0] and [1] are row and
+/// column of the smaller image's pixel, and place.at[2] is a chunk of W channels. Rows are counted through all images,
+/// which are stored one below the other. Since the larger images have twice as many rows, row r of the smaller images
+/// corresponds to rows 2 r and 2 r + 1 of the larger ones.
 struct FourPixels {
   std::int64_t width;  ///< width of the smaller image
   std::int64_t chunks;
@@ -294,8 +295,8 @@ struct UpsampleGrad : StoreInOrder<T, W> {
   }
 };
 
-/// Calls body(storage, width) with the type in which the call's tensors are stored, and with the width of accesses that
-/// the number of channels permits.
+/// Calls body(TypeTag<T>, Width<W>). T is the type in which the call's tensors are stored. W is the number of elements
+/// per access: those of 16 bytes if the number of channels permits that, else 1.
 template <class F>
 void with_channels(const Call& call, std::int64_t channels, const F& body) {
   with_storage(call.op.type, [&]<class T>(TypeTag<T> tag) {

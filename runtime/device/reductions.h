@@ -13,15 +13,15 @@
 /// sums over the rows of every column, and map_columns for elementwise ops that need parameters of columns.
 namespace cairn::runtime::device {
 
-// Loops of a team over rows of tensors. A loop reads N rows at the same time, and can write one row. It accesses 16
-// bytes (a pack) at a time, except for the elements of a row before the first and after the last 16-byte boundary. If
-// these rows do not all begin equally far from such a boundary, the loop accesses single elements instead. In two loops
-// over rows of the same length that begin equally far from a boundary, a thread gets the same columns. Rows have less
-// than 2^32 elements.
+// With the following functions, a team loops over rows of tensors. A loop reads N rows at the same time, and can write
+// one row. It accesses 16 bytes (a pack) at a time, except for the elements of a row before the first and after the
+// last 16-byte boundary. If these rows do not all begin equally far from such a boundary, the loop accesses single
+// elements instead. In two loops over rows of the same length that begin equally far from a boundary, a thread gets the
+// same columns. Rows have less than 2^32 elements.
 
-/// N rows of the same length. If the rows are staged, the first loop over them also copies them to memory from which
-/// later loops read faster. A copy begins as far from a 16-byte boundary as its row. A thread can read the parts that
-/// it copied itself without a call of sync().
+/// N rows of the same length. If the rows are staged, the first loop over them also copies them to shared memory, from
+/// which later loops read faster. A copy begins as far from a 16-byte boundary as its row. A thread can read the parts
+/// that it copied itself without a call of sync().
 template <class T, int N, bool kStaged = false>
 struct Rows {
   const T* row[N];
@@ -65,16 +65,16 @@ struct RowCut {
   }
 };
 
-/// Position of W elements in a row. The row is divided into groups of W elements, counted from column `origin`. This is
-/// group `index`, which begins at `column`.
+/// Position of W successive elements in a row. From column `origin` on, the row is divided into groups of W elements.
+/// The elements are those of group `index`, which begins at `column`.
 struct RowPlace {
   std::int64_t column;
   int origin;
   std::int64_t index;
 };
 
-/// Loops over N rows. Calls body(place, loaded) with W elements of each row, which are at `place`. W is the number of
-/// elements in 16 bytes, or 1.
+/// Loops over N rows. Calls body(place, loaded), where `loaded` has the W elements of each row that are at `place`. W
+/// is the number of elements in 16 bytes, or 1.
 template <int N, class T, class Team, class F>
 CAIRN_HD void walk_rows(const Team& team, const T* const (&rows)[N], const RowCut<T>& cut, const F& body) {
   constexpr int kUnroll = N == 1 ? 4 : 2;
@@ -148,7 +148,8 @@ CAIRN_HD void fill_row(const Team& team, T* out, std::int64_t cols, float value)
 template <int W>
 CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
 #ifdef CAIRN_DEVICE_PASS
-  // Only for the device: GCC 12 would merge both branches and assume the alignment of the first.
+  // This branch is only compiled for the device, because GCC 12 would merge it with the loop below and assume its
+  // alignment there, too.
   if (W % Pack<float>::kWidth == 0 && elements_past_boundary(from) == 0) {
     load_floats(from, 0, values);
     return;
@@ -158,10 +159,10 @@ CAIRN_HD void load_floats_anywhere(const float* from, float (&values)[W]) {
   for (int i = 0; i < W; ++i) values[i] = from[i];
 }
 
-// A long row is handled by a block, a shorter one by a warp or by a part of a warp. Rows that are read twice are staged
-// in shared memory if they fit.
+// The following types distribute rows to teams. A long row is handled by a thread block, a shorter one by a warp or by
+// a part of a warp. Rows that are read twice are staged (copied to shared memory) if they fit.
 
-/// A part of a warp: neighbouring threads that handle a row of their own. This is a Team without shared memory. All
+/// A Team that is a part of a warp: neighbouring threads that handle a row of their own. It has no shared memory. All
 /// parts of a warp must make the same sequence of calls of sync() and reduce(). A part without a row therefore makes
 /// these calls too. The ranks of its threads are so high that its loops run zero times.
 template <class Warp>
@@ -203,8 +204,8 @@ class WarpPart {
 
 /// Describes how rows are distributed to teams of `threads` threads. Everything except `staged` and `shared_bytes`
 /// depends only on the number of threads and on the rows' length and type. Rows that are read twice are staged, i.e.
-/// copied to shared memory. Only rows of teams of kLongRows threads can be too long for a device's shared memory; these
-/// rows are not staged then.
+/// copied to shared memory. Only rows of teams of kLongRows threads can be too long for a device's shared memory; in
+/// that case, they are not staged.
 struct RowLayout {
   int part = 0;            ///< number of threads per row
   int of_team = 0;         ///< number of rows per team
@@ -220,7 +221,8 @@ struct RowLayout {
   RowLayout(int threads, std::int64_t cols, std::int64_t width, std::int64_t inputs, std::int64_t shared_limit)
       : part(threads), packs(cols % width == 0 ? cols / width : blocks_of(cols + width - 1, width)) {
     if (threads == kWarp) {
-      // A thread gets several accesses of 16 bytes (packs), because otherwise the fixed work per row would dominate.
+      // Each thread should make several accesses of 16 bytes (packs) per row, because otherwise the fixed work per row
+      // would dominate.
       constexpr std::int64_t kPacksOfThread = 4;
       while (part > 1 && part / 2 * kPacksOfThread * width >= cols) part /= 2;
     }
@@ -305,11 +307,11 @@ void launch_row_teams(Launcher<Machine>& launcher, const Op& op, const T* const 
 template <class T, int N, class Machine, class Op>
 void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)[N], T* out, std::int64_t rows,
                  std::int64_t cols) {
-  // Largest number of bytes of one row of each argument that a warp handles. With this limit, the staged rows of
-  // several warps fit into a block's shared memory.
+  // A warp handles a row if the row takes at most this number of bytes, summed over all arguments. With this limit, the
+  // staged rows of several warps fit into a block's shared memory.
   constexpr std::int64_t kWarpBytes = 8192;
-  // The same limit for a block of 256 threads. With it, the staged rows of a block fit into the shared memory of every
-  // device, and on most devices those of several blocks fit.
+  // Limit of the same kind for a block of 256 threads. With this limit, the staged rows of a block fit into the shared
+  // memory of every device, and on most devices those of several blocks fit.
   constexpr std::int64_t kBlockBytes = 65536;
   const std::int64_t bytes = cols * static_cast<std::int64_t>(sizeof(T)) * N;
   if (bytes <= kWarpBytes) return launch_row_teams<RowLayout::kWarp>(launcher, op, in, out, rows, cols);
@@ -319,9 +321,9 @@ void launch_rows(Launcher<Machine>& launcher, const Op& op, const T* const (&in)
   launch_row_teams<256>(launcher, op, in, out, rows, cols);
 }
 
-// Loops over columns. A thread goes down the rows and always handles the same columns, which are called a piece. A
-// piece is as wide as a pack (16 bytes), so that a thread accesses it at once. If rows do not begin at multiples of 16
-// bytes, a piece is one element wide.
+// With the following functions, a team loops over columns of a tensor. A thread goes down the rows and always handles
+// the same columns, which are called a piece. A piece is as wide as a pack (16 bytes), so that a thread accesses it at
+// once. If rows do not begin at multiples of 16 bytes, a piece is one element wide.
 
 /// Describes how a tensor [rows, cols] is divided into tiles, one per team. A tile is a block of columns times a chunk
 /// of rows. The tiles depend only on the extents.
@@ -338,7 +340,8 @@ struct ColumnTiles {
 };
 
 /// Returns tiles for about `teams` teams. A thread gets at least 4 and at most `most` rows, if there are enough rows. A
-/// tile is at most `across` pieces wide. If there are few rows, a tile can be wider, so that no thread is idle.
+/// tile is at most `across` pieces (groups of columns) wide. If there are few rows, a tile can be wider, so that no
+/// thread is idle.
 inline ColumnTiles column_tiles(std::int64_t rows, std::int64_t pieces, std::int64_t across, std::int64_t teams,
                                 std::int64_t most) {
   constexpr std::int64_t kFewest = 4;
@@ -388,8 +391,8 @@ struct TileThread {
 };
 
 /// Base class of formulas on columns, with defaults. A formula defines two types. Column is the data that the formula
-/// needs of a column. Column::begin() loads it for W neighbouring columns, once for many rows. Row is the data that the
-/// formula needs of a row.
+/// needs of a column; begin() loads these data for W neighbouring columns, once for many rows. Row is the data that the
+/// formula needs of a row; row() loads them.
 struct PlainFormula {
   struct Column {};
   struct Row {};
@@ -558,7 +561,8 @@ struct ReduceColumns {
   }
 };
 
-/// For every column, joins the sums over the chunks of rows, which ReduceColumns has written, to sums over all rows.
+/// A formula for ReduceColumns that joins sums over chunks of rows, which an earlier launch has written, to sums over
+/// all rows. One of its rows is one chunk.
 template <class Formula>
 struct JoinChunks : Formula {
   struct Column {};
@@ -578,7 +582,7 @@ struct JoinChunks : Formula {
   }
 };
 
-/// Width of a tile in accesses (pieces) of up to 16 bytes. With 32 of them, a warp reads up to 512 consecutive bytes.
+/// Width of a tile in pieces (accesses of up to 16 bytes). With 32 pieces, a warp reads up to 512 consecutive bytes.
 inline constexpr std::int64_t kPiecesAcross = 32;
 inline constexpr std::int64_t kAnyRows = std::int64_t{1} << 50;
 

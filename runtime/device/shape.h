@@ -7,10 +7,11 @@
 #include "cairn/core/host_device.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Ops that move elements without arithmetic, W successive elements (a chunk) at a time.
+/// Kernels of ops that move elements without arithmetic. They move W successive elements (a chunk) at a time.
 namespace cairn::runtime::device {
 
-/// Concatenates rows. Place::at holds the indices of row and chunk (W elements) of the concatenated row.
+/// Concatenates each row of a with the same row of b. place.at[0] is the row, and place.at[1] is a chunk of W elements
+/// in the concatenated row.
 template <class T, int W>
 struct Concat : StoreInOrder<T, W> {
   const T *a, *b;
@@ -39,8 +40,8 @@ struct Gather : StoreInOrder<T, W> {
 
 inline constexpr int kMaxAxes = 8;  ///< largest number of axes of permute
 
-/// A permutation as seen from the output. Axes of extent 1 are left out. Axes that are neighbours, in the same order,
-/// both in x and in the output are merged.
+/// A permutation of the axes of x. `axes` has the output's axes in their order, without those of extent 1. Axes that
+/// are neighbours in the same order both in x and in the output are merged.
 struct Permutation {
   struct Axis {
     std::int64_t extent;
@@ -89,9 +90,9 @@ struct Permutation {
 };
 
 /// Transposes one tile per team in shared memory, so that both x and the output are accessed along their last axes. A
-/// tile has 2^log_wide elements along x's last axis and 2^log_high elements along the output's last axis, in all kTile.
-/// One access reads or writes one value of type Side, which holds kSide neighbouring elements. A thread transposes
-/// squares of kSide x kSide elements in its registers.
+/// tile has 2^log_wide elements along x's last axis and 2^log_high elements along the output's last axis, which makes
+/// kTile elements. One access reads or writes one value of type Side, which holds kSide neighbouring elements. A thread
+/// transposes squares of kSide x kSide elements in its registers.
 template <class T, int kSide>
 struct Transpose {
   static constexpr int kThreads = 256;
@@ -109,8 +110,8 @@ struct Transpose {
   std::int64_t high_from;   ///< stride in x of the output's last axis
   std::int64_t wide_to;     ///< stride in the output of x's last axis
   Permutation::Axis other[kMaxAxes - 2];
-  /// Has one place per team. The axes are those of `other`, then the tiles along `high`, then the tiles along `wide`.
-  /// There are fewer than 2^31 places, because a launch has fewer teams than that.
+  /// A grid with one place per team. Its axes are those of `other`, then the tiles along `high`, then the tiles along
+  /// `wide`. There are fewer than 2^31 places, because a launch has fewer teams than that.
   Grid<kMaxAxes> tiles;
 
   /// Returns the bytes of shared memory for tiles of 2^log_wide columns.
@@ -161,7 +162,7 @@ struct Transpose {
   CAIRN_HD void turn(const Team& team, const T* in, T* to, int width, int height) const {
     constexpr int kSquares = kTile / (kSide * kSide) / kThreads, kColumns = kTile / kSide / kThreads;
     Side* tile = team.template shared<Side>();
-    const int pitch = (1 << (log_high - kLogSide)) + kPadding;  // from one column to the next, in Sides
+    const int pitch = (1 << (log_high - kLogSide)) + kPadding;  // number of Sides from one column to the next
     for (int thread = team.rank(); thread < kThreads; thread += team.size()) {
       Side held[kSquares][kSide];
       CAIRN_UNROLL
@@ -262,8 +263,8 @@ void permute(Launcher<Machine>& launcher, Call& call) {
   const core::ElementType type = call.op.type;
   const bool runs = p.last().from == 1;
   const TileFit fit = best_tiles(p.last_of_x().extent, p.last().extent);
-  // If the last axis of the input and that of the output are so short that tiles would be nearly empty, a direct copy
-  // is as good: a few cache lines hold both axes.
+  // If the last axes of the input and of the output are so short that tiles would be nearly empty, a direct copy is as
+  // fast: a few cache lines hold all elements along both axes.
   constexpr double kWorthTiles = 1.0 / 8;
   if (!runs && fit.used >= kWorthTiles) {
     return with_storage(type, [&]<class T>(TypeTag<T>) {

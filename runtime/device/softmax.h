@@ -10,9 +10,9 @@
 /// Softmax and softmax_grad on tensors [rows, cols]. loss.h uses the sums of exponentials for cross entropy.
 namespace cairn::runtime::device {
 
-/// Returns 2^x as a GPU instruction computes it, with an error of up to 2 units in the last place. Returns 0 if 2^x is
-/// below the least normal number. std::exp2 would return such small numbers, but on a GPU it would double the work of a
-/// softmax.
+/// Returns 2^x. On a GPU, one instruction computes it, with an error of up to 2 units in the last place, and with the
+/// result 0 if 2^x is below the least normal number. std::exp2 would return such small numbers, too, but would double
+/// the work of a softmax.
 CAIRN_HD inline float power_of_two(float x) {
 #ifdef CAIRN_DEVICE_PASS
   float power;
@@ -56,7 +56,7 @@ struct JoinExponentials {
   }
 };
 
-/// Returns the Exponentials of a row's first `cols` elements. `source` is Rows of one row, staged or not.
+/// Returns the Exponentials of a row's first `cols` elements. `source` is a Rows object with one row, staged or not.
 template <class Team, class Source>
 CAIRN_HD Exponentials exponentials_of_row(const Team& team, const Source& source, std::int64_t cols) {
   Exponentials own;

@@ -110,9 +110,9 @@ class Step {
     if (guards > 0) machine.fill(memory_.broken_guards, 0, guards);
   }
 
-  /// Issues one instruction. With `dirty_scratch`, the scratch of ops is also overwritten before they run. This has two
-  /// effects: all scratch counts as touched, and a kernel that reads scratch before writing it gives a wrong result,
-  /// which is noticed.
+  /// Issues one instruction. With `dirty_scratch`, the scratch of an op is overwritten before the op runs. This has two
+  /// effects: all scratch counts as written, and a kernel that reads scratch before writing it gives a wrong result,
+  /// which checks can notice.
   template <class Machine>
   void issue(Machine& machine, const Instruction& instruction, bool dirty_scratch = false) {
     const bool synthetic = program_.graph.op(instruction.node) == nullptr;

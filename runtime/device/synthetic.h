@@ -10,8 +10,8 @@
 #include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/support/element.h"
 
-/// The synthetic kernel (runtime/host/synthetic.h) for devices. It gives the same bits as on the host: every digest is
-/// a sum of 64-bit words, so the order of additions does not matter.
+/// The synthetic kernel for devices. It executes nodes without an op (runtime/host/synthetic.h), and gives the same
+/// bits as on the host: every digest is a sum of 64-bit words, so the order of additions does not matter.
 namespace cairn::runtime::device {
 
 struct Bytes {
@@ -116,8 +116,8 @@ struct DigestParts {
   }
 };
 
-/// Adds up the digests of the parts. If `digest` is given, stores the sum in `*digest`. Otherwise joins the sum to
-/// memory.hash, which begins as the node's seed.
+/// Adds up the digests of the parts, which is the digest of the whole tensor. If `digest` is given, stores the sum in
+/// `*digest`. Otherwise combines the sum with memory.hash, which begins as the node's seed.
 struct JoinParts {
   static constexpr int kThreads = 256;
   std::int32_t node;

@@ -37,15 +37,16 @@ struct Conv {
   std::int64_t tile_rows() const { return core::conv_tile_rows(pixels(), patch()); }
 };
 
-/// The part [begin, end) of a window that is inside [0, extent). Positions are relative to `origin`, where the window
-/// begins.
+/// The part [begin, end) of a window that is inside the image, which spans [0, extent). `begin` and `end` are relative
+/// to `origin`, where the window begins.
 struct Range {
   std::int64_t begin, end;
   Range(std::int64_t origin, std::int64_t kernel, std::int64_t extent)
       : begin(std::clamp<std::int64_t>(-origin, 0, kernel)), end(std::clamp(extent - origin, begin, kernel)) {}
 };
 
-/// Sets columns[p - first] to the patch of pixel p, with zeros outside the image.
+/// Copies the patches of the output pixels [first, last) to `columns`, one after another. Positions outside the image
+/// become zeros.
 template <class T>
 void gather_patches(const Conv& conv, const T* x, std::int64_t first, std::int64_t last, T* columns) {
   const std::int64_t patch = conv.patch();
@@ -103,7 +104,8 @@ void scatter_patches(const Conv& conv, const T* columns, std::int64_t first, std
   });
 }
 
-/// Calls body(first, last, patches) for every tile of pixels, in order. The patches are gathered from x.
+/// Calls body(first, last, patches) for every tile of output pixels [first, last), in order. The patches are gathered
+/// from x.
 template <class T, class F>
 void for_gathered_tiles(const Conv& conv, const T* x, T* scratch, const F& body) {
   if (conv.pointwise()) return body(std::int64_t{0}, conv.pixels(), x);

@@ -26,8 +26,8 @@ void embedding(const Call<T>& call) {
   });
 }
 
-// Each thread computes some columns of the result. So every element is summed by one thread, in ascending order of
-// position.
+// Each thread computes some columns of the table's gradient. So every element is summed by one thread, in ascending
+// order of the position of its tokens.
 template <class T>
 void embedding_grad(const Call<T>& call) {
   const T* dy = call.arg(0);

@@ -169,7 +169,7 @@ class HostExecutor final : public Executor {
 
   void run_synthetic_kernel(const Instruction& instruction) {
     // Overwrites the scratch before the inputs are read. So if the scratch overlaps a live buffer by mistake, the
-    // outputs change, which is noticed.
+    // outputs change, and a comparison of outputs notices the mistake.
     if (instruction.scratch.kind == Location::Kind::arena) {
       std::memset(address(instruction.scratch), kDirtyScratch, static_cast<std::size_t>(instruction.scratch.bytes));
     }
@@ -270,7 +270,7 @@ std::int64_t kept_bytes(const core::Graph& graph) {
 
 void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes,
                          std::int64_t least_bytes) {
-  // Includes copies of the kept outputs, because a caller that compares outputs makes them.
+  // The need includes copies of the kept outputs, because a caller that compares outputs makes such copies.
   MemoryNeed need{.arena = arena_bytes,
                   .beside = Residents::bytes_needed(graph.residents()) + kept_bytes(graph) + reserved_bytes};
   need.slack = host_slack(need.arena + need.beside);

@@ -80,8 +80,9 @@ void large_product(const Gemm<double>& g) {
                g.alpha, g.a, extent(g.lda), g.b, extent(g.ldb), g.beta, g.c, extent(g.ldc));
 }
 
-// Returns the number of rows in a block of C, which has `split` rows of `other` elements. Columns are divided in the
-// same way. There are at most 16 blocks. Each has at least 32 rows, and at least about a million multiplications.
+// Returns the number of rows in a block, if C is divided into blocks of rows. C has `split` rows of `other` elements.
+// (If C is divided into blocks of columns, `split` is the number of columns, and `other` that of rows.) There are at
+// most 16 blocks. Each has at least 32 rows, and at least about a million multiplications.
 std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k) {
   constexpr std::int64_t kMaxBlocks = 16;
   constexpr std::int64_t kMinExtent = 32;
@@ -132,7 +133,7 @@ template void parallel_gemm(const Gemm<double>&);
 namespace cairn::runtime {
 
 void warm_up_kernels() {
-  // So large that BLAS computes the product, because it is no small product (is_small).
+  // Side of a square matrix. The product of two such matrices is too large for small_product(), so BLAS computes it.
   constexpr std::int64_t kSide = 104;
   static const std::array<float, kSide * kSide> zeros{};
   require_blas_buffers(core::thread_count());

@@ -22,7 +22,7 @@ struct TensorRef {
 /// room for element_count(op.shape) elements. `scratch` has room for at least op_work(op, shapes).scratch / 4 elements.
 /// `more` are the outputs beyond the first, with elements of type T, or int32 for indices. `out` may be the storage of
 /// argument i if can_overwrite(op.kind, i). The bits of the result depend only on the arguments, not on the number of
-/// threads. Allocates nothing. Throws core::Error, which names the value, on an id or label out of range.
+/// threads. Allocates nothing. Throws core::Error, which names the value, if an id or label is out of range.
 template <class T>
 void run_op(const core::Op& op, std::span<const TensorRef<T>> args, T* out, T* scratch,
             std::span<void* const> more = {});

@@ -113,8 +113,8 @@ void batchnorm_grad_params(const Call<T>& call) {
   norm_grad_params(call, [=](std::int64_t r, std::int64_t c) { return (x[r * cols + c] - mean[c]) * rstd[c]; });
 }
 
-// For each channel, dparams holds dgamma, the sum of dy xhat, and dbeta, the sum of dy. Let g = dy gamma. Then the mean
-// of g xhat is gamma dgamma / rows, and the mean of g is gamma dbeta / rows.
+// The last argument of this op has dgamma (the sum of dy xhat) and dbeta (the sum of dy) of each channel. Let g = dy
+// gamma. Then the mean of g xhat is gamma dgamma / rows, and the mean of g is gamma dbeta / rows.
 template <class T>
 void batchnorm_grad_input(const Call<T>& call) {
   const std::int64_t cols = last_extent(call.shape(0));

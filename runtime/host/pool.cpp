@@ -17,7 +17,7 @@ void for_image_channels(std::int64_t images, std::int64_t channels, const F& bod
   });
 }
 
-/// The maxima of one window for a block of channels, and where they are.
+/// The maxima in one window of a max pooling, and where they are, for each channel of a block.
 template <class T>
 struct Maxima {
   std::array<T, kColumnBlock> value;
@@ -55,8 +55,8 @@ Maxima<T> find_maxima(const T* x, Extents shape, std::int64_t image, const Windo
   return best;
 }
 
-/// Calls body(output pixel, maxima) for the windows of one image and a block of its channels, in the order of the
-/// output pixels.
+/// Calls body(output pixel, maxima) for each window of one image, in the order of the output pixels. The maxima are
+/// those of the channels [begin, end).
 template <class T, class F>
 void for_windows(const T* x, Extents in, Extents out, const core::OpAttrs& attrs, std::int64_t image,
                  std::int64_t begin, std::int64_t end, const F& body) {
@@ -118,8 +118,9 @@ void maxpool_with_indices(const Call<T>& call) {
   });
 }
 
-/// Computes dx as the device's kernel does: every element of dx is the sum of dy over the windows whose maximum the
-/// element is, in the order of the windows. An index that is outside its window is ignored.
+/// Computes dx with the same order of additions as the device's kernel. Every element of dx is the sum of dy over the
+/// windows whose maximum is at this element, in the order of the windows. An index that is outside its window is
+/// ignored.
 template <class T>
 void maxpool_with_indices_grad(const Call<T>& call) {
   const Extents in(call.op.shape), out = call.shape(0);

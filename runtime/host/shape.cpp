@@ -26,7 +26,7 @@ void slice(const Call<T>& call) {
   });
 }
 
-// Here, a row is the elements along the output's last axis.
+// Moves elements row by row. A row consists of the elements along the output's last axis.
 template <class T>
 void permute(const Call<T>& call) {
   constexpr std::size_t kMaxRank = 8;  // check_op refuses more

@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <span>
 
-/// The kernel of nodes without an op. It reads every byte of its inputs. It fills each output with a hash of these
-/// bytes, of the node's id and of the output's number. So if a buffer is overwritten too early, the outputs change.
+/// The synthetic kernel, which executes nodes without an op. It reads every byte of its inputs, and fills each output
+/// with a hash of these bytes, of the node's id and of the output's number. So if a buffer is overwritten too early,
+/// the outputs change.
 namespace cairn::runtime {
 
 /// Returns the sum mod 2^64 of mix(word, index) over the 8-byte words (little-endian) of `bytes`; the last word is

@@ -23,9 +23,9 @@ void require_memory(const MemoryNeed& need, std::int64_t free, std::string_view 
 /// tables for all this memory.
 std::int64_t host_slack(std::int64_t bytes);
 
-/// One allocation that holds every tensor of a program. An Arena can be moved, and frees its memory when it is
-/// destroyed. A new arena is filled with a pattern (painted), so that the memory that was really written can be
-/// measured and compared with the plan. Painting also makes the system map the arena's pages before the first step.
+/// One allocation that holds many tensors. An Arena can be moved, and frees its memory when it is destroyed. A new
+/// arena is filled with a pattern (painted), so that the memory that was really written can be measured and compared
+/// with the plan. Painting also makes the system map the arena's pages before the first step.
 class Arena {
  public:
   /// Allocates the memory, which can be 0 bytes. Throws MemoryError if there is too little free memory. The message

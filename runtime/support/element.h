@@ -73,17 +73,20 @@ CAIRN_HD T normalize(T x, T mean, T rstd, T gamma, T beta) {
   return (x - mean) * rstd * gamma + beta;
 }
 
-/// Returns the gradient of a normalised element: rstd (g - mean(g) - xhat mean(g xhat)), where g = dy gamma.
+/// Returns the gradient of an element x before its normalization: rstd (g - mean(g) - xhat mean(g xhat)). Here, g = dy
+/// gamma, and xhat = (x - mean) rstd.
 template <class T>
 CAIRN_HD T normalize_grad(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
   return rstd * (g - mean_g - xhat * mean_g_xhat);
 }
 
-/// Returns the hash with which the synthetic kernel of a node starts.
+/// Returns the hash with which a node's synthetic kernel starts. This kernel runs if the node has no op
+/// (runtime/host/synthetic.h).
 CAIRN_HD inline std::uint64_t synthetic_seed(std::int32_t node) { return mix(static_cast<std::uint64_t>(node), 0); }
 /// Returns the synthetic kernel's hash after one more input, whose digest is `digest`.
 CAIRN_HD inline std::uint64_t synthetic_join(std::uint64_t hash, std::uint64_t digest) { return mix(hash ^ digest, 1); }
-/// Returns the hash h of one output. `hash` is the hash after all inputs. Word j of the output is mix(h, j).
+/// Returns the hash h with which the synthetic kernel fills one output: word j of the output is mix(h, j). `hash` is
+/// the kernel's hash after all inputs.
 CAIRN_HD inline std::uint64_t synthetic_output(std::uint64_t hash, std::int64_t output) {
   return output == 0 ? hash : synthetic_join(hash, static_cast<std::uint64_t>(output));
 }

@@ -15,8 +15,8 @@ namespace cairn::runtime {
 inline constexpr int kArenaPaint = 0xA5;  ///< for a new arena, so that bytes that were written can be found
 inline constexpr int kPoison = 0xFF;      ///< for freed memory; every fp32 and bf16 value of such bytes is NaN
 inline constexpr int kSentinel = 0xC5;    ///< for the gaps behind buffers
-/// For the scratch of nodes without an op. Differs from kSentinel, so that the check of a guard notices scratch that
-/// overlaps the guard.
+/// The byte for the scratch of nodes without an op. Differs from kSentinel, so that the check of a guard notices
+/// scratch that overlaps the guard.
 inline constexpr int kDirtyScratch = 0x5A;
 
 /// The gap of program.guard_bytes bytes behind a live buffer.
@@ -26,7 +26,8 @@ struct Guard {
   bool operator==(const Guard&) const = default;
 };
 
-/// Lifetimes of a program's buffers, as executors need them. There are guards only if program.guard_bytes > 0.
+/// What executors need to know about the lifetimes of a program's buffers. There are guards only if program.guard_bytes
+/// > 0.
 struct Liveness {
   std::int64_t live_peak_bytes = 0;   ///< largest number of bytes in live buffers at one step
   std::int64_t high_water_bytes = 0;  ///< end of the highest bytes that are written, including guards

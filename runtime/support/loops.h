@@ -7,8 +7,8 @@
 
 #include "cairn/core/machine/support/thread_pool.h"
 
-/// Parallel loops on the threads of the pool. Results do not depend on the number of threads, because the division into
-/// blocks depends only on sizes, and partial sums are added in the order of the blocks.
+/// Parallel loops on the threads of core's thread pool. Results do not depend on the number of threads, because the
+/// division into blocks depends only on sizes, and partial sums are added in the order of the blocks.
 namespace cairn::runtime {
 
 /// Calls body(begin, end) for [0, block), [block, 2 block), ... up to n.

@@ -13,12 +13,12 @@
 namespace cairn::runtime {
 
 /// Fills one resident tensor with its initial values. Every element depends only on the seed, on the resident's index
-/// and on the element's own index. It is rounded if it is stored as bf16. `bytes` must be as long as the tensor. Throws
+/// and on the element's own index. Elements of bf16 tensors are rounded. `bytes` must be as long as the tensor. Throws
 /// InputError if the initialisation does not suit the tensor's type or scale.
 void fill_resident(const core::Resident& resident, std::int32_t index, std::uint64_t seed, std::span<std::byte> bytes);
 
-/// Returns whether an execution needs the tensor's values. It does not need optimizer state, which only counts as
-/// memory.
+/// Returns whether an execution needs the tensor's values. Optimizer state only counts as memory; its values are not
+/// needed.
 inline bool is_executed(const core::Resident& resident) { return resident.role != core::Resident::Role::optimizer; }
 
 /// Returns the number of valid ids or labels for the op of v: the valid ones are below this number. The op must read

@@ -29,8 +29,8 @@ from table_rows import need, print_head, print_row, run  # noqa: E402
 
 GIB = 2.0**30
 FFN = ["ffn", "--batch", "4096"]
-# Hyperparameters of the official implementation: sequences of 256 tokens, 2048 tokens per batch for the base model and
-# 4096 for the big one, a vocabulary of 33708 tokens, and three kinds of dropout.
+# Hyperparameters of the transformer's official implementation: sequences of 256 tokens, 2048 tokens per batch for the
+# base model and 4096 for the big one, a vocabulary of 33708 tokens, and three kinds of dropout.
 OFFICIAL = ["--seq", "256", "--vocab", "33708", "--attention-dropout", "10", "--relu-dropout", "10"]
 TRANSFORMERS = {
     "Transformer Base": ["transformer", "--batch", "8", *OFFICIAL],
@@ -41,12 +41,12 @@ TABLE1 = {
     "FFN (100 layers)": ([*FFN, "--layers", "100"], 3217, 4447, 6),
     "Transformer Base": (TRANSFORMERS["Transformer Base"], 15842, 21771, 18),
 }
-# Published numbers: NoRemat's GiB; GreedyRemat's GiB and relative length; TWRemat's GiB, reduction and relative length.
-# The paper prints GreedyRemat's lengths in NoRemat's column by mistake.
+# Published numbers of Table 2, for each model: NoRemat's GiB; GreedyRemat's GiB and relative length; TWRemat's GiB,
+# reduction and relative length. The paper prints GreedyRemat's lengths in NoRemat's column by mistake.
 TABLE2 = {"Transformer Base": (3.97, 2.92, 1.21, 1.14, 3.48, 10.61),
           "Transformer Big": (13.25, 10.12, 1.27, 2.89, 4.59, 10.64)}
-# The models by their number of convolutions and linear layers. Those with more than 200 repeat the blocks of
-# ResNet-200.
+# ResNets, by their number of convolutions and linear layers. Models with more than 200 of these layers repeat the
+# blocks of ResNet-200.
 RESNETS = {18: ["resnet18"], 34: ["resnet34"], 50: ["resnet50"], 101: ["resnet101"], 152: ["resnet152"],
            200: ["resnet200"], 398: ["resnet200", "--depth-multiplier", "2"],
            794: ["resnet200", "--depth-multiplier", "4"]}

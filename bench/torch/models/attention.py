@@ -14,8 +14,8 @@ def later_positions(tokens, device):
 
 
 class Attention(nn.Module):
-    """`fused`: one product computes queries, keys and values. `sdpa`: torch's fused kernel replaces matmul, softmax and
-    matmul."""
+    """Multi-head attention. With `fused`, one product computes queries, keys and values. With `sdpa`, torch's fused
+    kernel replaces matmul, softmax and matmul."""
 
     def __init__(self, width, heads, causal=False, dropout=0.0, fused=True, sdpa=True):
         super().__init__()
@@ -54,7 +54,7 @@ class FeedForward(nn.Sequential):
 
 
 class Block(nn.Module):
-    """A block with norms before attention and before the feed-forward network, as in GPT-2 and ViT."""
+    """A transformer block with norms before attention and before the feed-forward network, as in GPT-2 and ViT."""
 
     def __init__(self, width, mixing, feed_forward, dropout=0.0):
         super().__init__()
@@ -67,7 +67,7 @@ class Block(nn.Module):
 
 
 class SumFirst(nn.Module):
-    """A block with norms after the residual sums, as in BERT and the first transformer."""
+    """A transformer block with norms after the residual sums, as in BERT and the first transformer."""
 
     def __init__(self, width, attention, feed_forward, dropout):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Class Case: a model, the inputs of a training step, and the blocks that can be checkpointed."""
+"""Defines Case: a model, the inputs of a training step, and the blocks that can be checkpointed."""
 
 import dataclasses
 

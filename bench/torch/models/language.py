@@ -75,7 +75,7 @@ class BertBlock(SumFirst):
 
 
 class Bert(Model):
-    """An encoder with norms after its sums and a mask of padding, trained on masked tokens."""
+    """BERT: an encoder with norms after the residual sums and a mask for padding. It is trained on masked tokens."""
 
     def __init__(self, layers, width, heads, vocabulary, length, dropout):
         super().__init__(dropout)
@@ -178,8 +178,8 @@ def sinusoid(tokens, width):
 
 
 class Transformer(Model):
-    """Encoder and decoder of Vaswani et al. 2017. Both embeddings and the output layer share one weight, which is
-    scaled for the output."""
+    """The transformer of Vaswani et al. 2017, with encoder and decoder. Both embeddings and the output layer share one
+    weight, which is scaled for the output."""
 
     def __init__(self, layers, width, heads, hidden, vocabulary, length, dropout, sdpa):
         super().__init__(dropout)
@@ -206,8 +206,8 @@ class Transformer(Model):
 
 
 class LstmSegment(nn.Module):
-    """Some time steps of an LSTM with several layers, in single operations, because torch.compile does not compile
-    nn.LSTM."""
+    """Some time steps of an LSTM with several layers. It consists of single operations, because torch.compile does not
+    compile nn.LSTM."""
 
     def __init__(self, cells, drop):
         super().__init__()

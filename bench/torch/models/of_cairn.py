@@ -1,4 +1,4 @@
-"""Cairn's own models (models/*.cpp) for PyTorch, with the same layers, widths, initial distributions and losses."""
+"""PyTorch versions of Cairn's models (models/*.cpp), with the same layers, widths, initial distributions and losses."""
 
 import math
 

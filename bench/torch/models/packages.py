@@ -11,7 +11,7 @@ from .vision import images
 
 
 class LossOf(nn.Module):
-    """A model of `transformers` with its loss: that of the next token, or that of masked tokens."""
+    """A model of `transformers` followed by its loss: the cross entropy of the next token, or of masked tokens."""
 
     def __init__(self, model):
         super().__init__()
@@ -55,6 +55,6 @@ def of_timm(name, blocks, batch=4, image=96, classes=100, **options):
 
 
 def listed(model, containers):
-    """Returns the names of the containers' submodules. `containers` are names joined by commas."""
+    """Returns the names of all children of some submodules of `model`, whose names `containers` joins by commas."""
     return [f"{name}.{child}" for name in containers.split(",")
             for child, _ in model.get_submodule(name).named_children()]

@@ -1,4 +1,4 @@
-"""The models of the tables, small to medium. A seed makes them the same in every run."""
+"""The models of the tables, which are small to medium. Their seeds make them the same in every run."""
 
 import torch
 

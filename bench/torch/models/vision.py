@@ -180,6 +180,6 @@ class CairnUNet(Model):
         self.head = nn.Conv2d(width, classes, 1)
 
     def end(self, targets, x):
-        # Makes the tensor dense if images are channels-last.
+        # If images are channels-last, the permuted tensor is dense, so that flatten() copies nothing.
         logits = self.head(x).permute(0, 2, 3, 1)
         return F.cross_entropy(logits.flatten(0, 2), targets.flatten())
