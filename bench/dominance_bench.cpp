@@ -35,7 +35,7 @@ double percent(std::int64_t part, std::int64_t whole) {
 constexpr std::int64_t kMany = 4096;
 constexpr std::int64_t kOnes = 64;
 
-/// Calls compare(one, other) for each of the first 64 profiles with each profile.
+/// Calls compare(i, j) for the index i of each of the first 64 profiles, and the index j of every profile.
 template <class Compare>
 void compare_pairs(benchmark::State& state, const Compare& compare) {
   std::int64_t dominated = 0;

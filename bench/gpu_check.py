@@ -134,7 +134,7 @@ class Check:
         self.machine = {}
         self.repeat_option = "--repeats"
 
-    # Time.
+    # Functions for the time that is left.
 
     def begin_timed(self):
         self.end = time.monotonic() + self.given.seconds
@@ -142,7 +142,7 @@ class Check:
     def left(self):
         return self.end - time.monotonic()
 
-    # Steps.
+    # Functions for the steps of the check.
 
     def step(self, name, work):
         """Runs a step and stores its result. `work` returns (result, detail). If it raises an exception, the step has
@@ -273,7 +273,7 @@ class Check:
             detail = "; ".join(filter(None, [detail, f"{missing} {NOT_RUN}"]))
         return ("ok" if worst else NOT_RUN), detail
 
-    # Budgeted runs.
+    # Functions for the runs under budgets.
 
     def jobs(self, solvers):
         """Returns (model, precision, budget, solver) of all runs, the most important first, because time may run
@@ -343,7 +343,7 @@ class Check:
                       flush=True)
         return summarise_runs(self.runs)
 
-    # Benchmarks.
+    # Functions for the benchmarks, and for the comparison with PyTorch.
 
     def bench(self):
         program = self.given.build / "bench" / "cairn_cuda_bench"
@@ -386,7 +386,7 @@ class Check:
         words = {True: "yes", False: "no", None: "not measured"}
         return "ok", "verdicts: " + ", ".join(words[v["answer"]] for v in self.comparisons[-1]["verdicts"])
 
-    # The whole check.
+    # Functions for the whole check.
 
     def main(self):
         start = time.monotonic()

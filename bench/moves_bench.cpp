@@ -23,7 +23,7 @@ struct Instance {
   core::Schedule schedule;
 };
 
-/// Returns a schedule with a recomputation before one step in twenty.
+/// Returns a random layered graph, and a schedule of it with a recomputation before one step in twenty.
 Instance instance(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   const double width = nodes > 1000 ? 0.19 : 0.31;

@@ -152,7 +152,8 @@ void out_tree_growth(benchmark::State& state) {
   solve(state, models::generate_out_tree(nodes, 4, {}, 1), solvers::out_tree, one_thread());
   state.SetComplexityN(nodes);
 }
-/// Runs the solver `order` on graphs that its reductions turn into a path, so that no search is needed.
+/// Runs the solver `order` on series-parallel graphs. The solver's reductions turn them into a path, so that no search
+/// is needed.
 void order_growth(benchmark::State& state) {
   const auto nodes = static_cast<core::NodeId>(state.range(0));
   solve(state, models::generate_series_parallel(nodes, 3, {}, 1), solvers::order, one_thread());

@@ -134,7 +134,7 @@ def option_words(options):
     return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
 
-# Cairn.
+# Functions that run Cairn.
 
 
 class Cairn:
@@ -264,7 +264,7 @@ def cairn_rows(given, cairn, torch_rows, started):
     return rows
 
 
-# PyTorch.
+# Functions that run PyTorch.
 
 
 def import_torch():
@@ -417,7 +417,7 @@ class TorchBench:
         )
 
 
-# What is printed.
+# Functions for the printed table.
 
 
 def mib(count):

@@ -16,7 +16,8 @@ if(CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
   endif()
-  # A device without machine code for its architecture compiles the PTX at first use, which takes 16 s on a Blackwell.
+  # If the build has no machine code for a device, the driver compiles the PTX at first use, which takes 16 s on a
+  # Blackwell GPU.
   if(own_architectures AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90 100-real 120)
   endif()

@@ -1,4 +1,4 @@
-# Writes the files of the reports' page as string literals (report/html/internal/page.h):
+# Writes a C++ file with the files of the reports' HTML page as string literals (report/html/internal/page.h). Usage:
 # cmake -D OUTPUT=<file.cpp> -D SOURCE=<folder> -P embed.cmake
 set(script_files format tracks chart timeline details sections main)
 list(TRANSFORM script_files PREPEND "${SOURCE}/")

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt.
+// Computes matrix products with cuBLASLt.
 #include <cublasLt.h>
 
 #include <algorithm>

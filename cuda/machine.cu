@@ -1,4 +1,4 @@
-// The functions of Machine that use CUB, and those that launch kernels.
+// Defines the functions of Machine that use CUB, and those that launch kernels.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <cub/device/device_radix_sort.cuh>

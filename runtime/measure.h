@@ -28,13 +28,13 @@ core::Graph sample_graph(const core::Graph& graph, core::NodeId v, std::int64_t 
 /// 1, and at most 32 even if more are needed.
 std::int64_t sample_copies(const core::Graph& graph, core::NodeId v, std::int64_t cache_bytes);
 
-/// The duration of one execution.
+/// The measured duration of one execution, and how long other work on the machine delayed it.
 struct Timing {
   double seconds = 0;
   Delays delays = {};
 
-  /// Returns the approximate time without the delays. While one of several threads waits for a core, the others do its
-  /// work, so the sum of all delays is divided by the number of threads.
+  /// Returns an estimate of the seconds without the delays. While one of several threads waits for a core, the others
+  /// do its work, so the sum of all delays is divided by the number of threads.
   double undelayed_seconds() const { return seconds - delays.seconds / std::max(delays.threads, 1); }
 };
 

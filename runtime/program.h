@@ -52,7 +52,7 @@ struct KeptOutput {
   Location location;
 };
 
-/// A schedule and its plan as instructions with addresses. Every backend executes programs of this form.
+/// A schedule and its plan, compiled to instructions with addresses. Every backend executes programs of this form.
 struct Program {
   core::Graph graph;
   std::vector<Instruction> instructions;

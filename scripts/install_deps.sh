@@ -11,7 +11,8 @@ browser=
 case ${1:-} in
   '')
     packages="$packages git python3 python3-dev python3-venv clang-format catch2 libbenchmark-dev libopenmpi-dev openmpi-bin"
-    # For tests/browser/. On Ubuntu, Chromium is a snap, which apt-get does not install, so the tests are skipped.
+    # The tests in tests/browser/ need Chromium. On Ubuntu, it is a snap, which apt-get does not install, so the tests
+    # are skipped.
     distribution=$(. "${OS_RELEASE:-/etc/os-release}" && echo "$ID") 2>/dev/null || distribution=
     [ "$distribution" != debian ] || browser='chromium chromium-driver python3-selenium'
     ;;

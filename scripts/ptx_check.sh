@@ -39,7 +39,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Runs the test cases $4 with the environment variable $5, and writes the result as a line.
+# The following script runs the test cases $4 with the environment variable $5, and prints the result as a line.
 cat >"$work/one" <<'END'
 work=$1 program=$2 number=$3 cases=$4 variable=$5 name=$6
 begin=$(date +%s)

@@ -13,8 +13,8 @@ MAX_LINES = 60  # printed lines of a failed test's output
 
 
 def outcome(case):
-    # The status is run, fail, disabled, or notrun. Skipped tests, and tests whose program is missing, have the status
-    # notrun.
+    # ctest writes the status run, fail, disabled or notrun. Both skipped tests and tests whose program is missing have
+    # the status notrun.
     status = case.get("status")
     if status == "run":
         return "passed"

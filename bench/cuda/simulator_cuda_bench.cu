@@ -126,8 +126,8 @@ void device_draw(benchmark::State& state) {
   report(state, setting, 2.0 * static_cast<double>(state.range(0) + state.range(1)));
 }
 
-/// Runs a whole sweep: draws and evaluates candidates, selects results on the device, and copies what the tally needs
-/// to the host.
+/// Runs a whole sweep: draws and evaluates candidates, selects results on the device, and copies to the host what
+/// sim::Tally needs for its statistics.
 void device_sweep(benchmark::State& state) {
   Setting setting(state);
   sim::Tally tally(sim::tally_options(setting.graph));

@@ -57,7 +57,7 @@ def modes(given):
     return [row for row in rows if given.modes is None or row in given.modes or row in REFERENCES]
 
 
-# --- What runs in a separate process
+# --- Functions that run in a child process
 
 
 class Way:
@@ -257,7 +257,7 @@ def child(job, errors):
     write(folder / job["answer"], result)
 
 
-# --- The table
+# --- Functions that make the table
 
 
 def processes():

@@ -1,4 +1,4 @@
-// Convolutions by cuDNN, if it is installed and the build had its headers (CAIRN_HAS_CUDNN).
+// Computes convolutions with cuDNN, if it is installed and the build had its headers (CAIRN_HAS_CUDNN).
 #include <algorithm>
 #include <array>
 #include <initializer_list>
@@ -115,7 +115,8 @@ class Engines final : public ConvTrials {
 
   ConvVariant lowered() override { return gemms_ ? lowered_conv(*gemms_, shape_) : ConvVariant{}; }
 
-  /// Throws CudnnFailure. The engine must have been planned, which workspace() does.
+  /// Enqueues the convolution on the stream. The engine must have been planned, which workspace() does. Throws
+  /// CudnnFailure.
   void run(std::size_t engine, const ConvOperands& operands, void* workspace, cudaStream_t stream) const {
     check(cudnn().set_stream(handle_, stream));
     execute(*engines_[engine].plan, operands, workspace, handle_);

@@ -26,7 +26,7 @@ struct Cudnn {
   decltype(cudnnBackendExecute)* execute = library.find("cudnnBackendExecute");
 };
 
-/// Loads the library in the first call, for the whole process.
+/// Returns cuDNN's functions. The first call in a process loads the library.
 const Cudnn& cudnn();
 
 struct CudnnFailure {

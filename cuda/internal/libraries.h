@@ -183,7 +183,7 @@ struct Libraries {
   Convolutions convolutions;
 };
 
-/// The interface through which ops compute matrix products, for one stream.
+/// The part of the interface Library that computes matrix products, for one stream.
 class StreamProducts : public runtime::device::Library {
  public:
   StreamProducts(Gemms& gemms, cudaStream_t stream) : gemms_(gemms), stream_(stream) {}
@@ -200,7 +200,7 @@ class StreamProducts : public runtime::device::Library {
   cudaStream_t stream_;
 };
 
-/// The interface through which ops use all libraries of a device, for one stream.
+/// The whole interface Library, for one stream: cuBLASLt computes products, and cuDNN convolutions.
 class StreamLibrary final : public StreamProducts {
  public:
   StreamLibrary(Libraries& libraries, cudaStream_t stream)

@@ -11,7 +11,7 @@
 #include "cairn/core/machine/team.h"
 #include "cairn/cuda/internal/machine.h"
 
-/// The Teams of core/machine/team.h on a GPU, and their launch by a Machine.
+/// Defines Teams (groups of cooperating threads, core/machine/team.h) for GPUs, and how a Machine launches them.
 namespace cairn::cuda {
 
 inline constexpr int kWarp = 32;

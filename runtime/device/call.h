@@ -17,7 +17,7 @@
 /// on the kind of machine.
 namespace cairn::runtime::device {
 
-/// An argument in the memory of the executing machine. Its data begins at a multiple of 16 bytes.
+/// An argument of an op, in the memory of the machine that executes the op. The data begins at a multiple of 16 bytes.
 struct Tensor {
   const void* data = nullptr;
   core::ElementType type = core::ElementType::f32;
@@ -30,7 +30,7 @@ class Scratch {
  public:
   Scratch() = default;
   /// Makes an object that only counts the bytes that an op takes. `given` is the number of bytes of scratch that the op
-  /// will have, so that the op can choose an algorithm. The count may exceed it.
+  /// will have, so that the op can choose an algorithm. The count may exceed `given`.
   explicit Scratch(std::int64_t given) : given_(given) {}
   Scratch(void* base, std::int64_t bytes) : base_(static_cast<std::byte*>(base)), given_(bytes), counts_(false) {}
 

@@ -9,9 +9,9 @@
 #include "cairn/runtime/device/bias.h"
 #include "cairn/runtime/device/grid.h"
 
-/// Convolutions. The library computes the shapes that it supports. All others are computed as matrix products over
-/// patches. The patch of an output pixel consists of the kernel_h x kernel_w x in_channels inputs that it depends on.
-/// Patches of a few images (a tile) at a time are gathered into scratch. A 1x1 kernel needs no patches.
+/// Convolutions. A library (cuDNN on a GPU) computes the shapes that it supports. All others are computed as matrix
+/// products over patches. The patch of an output pixel consists of the kernel_h x kernel_w x in_channels inputs that it
+/// depends on. Patches of a few images (a tile) at a time are gathered into scratch. A 1x1 kernel needs no patches.
 namespace cairn::runtime::device {
 
 /// Largest number of bytes that the patches of a tile (a few images) should take.
@@ -239,8 +239,8 @@ class LoweredConv {
 
   T* take_patches() { return pointwise() ? nullptr : call_.scratch.template take<T>(tiles_.images * pixels_ * patch_); }
 
-  /// Takes one workspace that suffices for the products of all tiles. Their shapes differ in the number of images, and
-  /// in whether they add to the result of the tile before.
+  /// Takes one workspace that suffices for the products of all tiles. The products differ in the number of images, and
+  /// in whether the result is added to that of the tiles before.
   void* take_workspace() {
     std::int64_t bytes = 0;
     for_sizes([&](std::int64_t first, std::int64_t images) {

@@ -48,8 +48,8 @@ void with_width(bool packed, const F& body) {
 }
 
 /// W elements as they are stored in memory. They are converted to float only when they are used, so that Bf16 elements
-/// take no more bytes in registers than in memory. A new object is uninitialised. The type may alias the type of the
-/// elements.
+/// take no more bytes in registers than in memory. A new object is uninitialised. Memory that holds elements may be
+/// accessed as objects of this type.
 template <class T, int W>
 struct Loaded;
 template <int W>

@@ -8,7 +8,7 @@
 #include "cairn/runtime/device/elements.h"
 #include "cairn/runtime/support/element.h"
 
-/// Elementwise ops. Every thread has four accesses of 16 bytes in flight per argument.
+/// Kernels of elementwise ops. Every thread keeps four accesses of 16 bytes in flight per argument.
 namespace cairn::runtime::device {
 
 namespace formulas {

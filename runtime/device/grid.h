@@ -13,8 +13,8 @@
 /// index per axis. Every chunk is computed from its place alone, independently of other chunks.
 namespace cairn::runtime::device {
 
-/// W successive elements. They are loaded or stored by one access, or by several accesses of 16 bytes. May alias
-/// elements of another type.
+/// W successive elements. They are loaded or stored by one access, or by several accesses of 16 bytes. Memory that
+/// holds elements of another type may be accessed as chunks.
 template <class T, int W>
 struct [[gnu::may_alias]] alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Chunk {
   T value[W];

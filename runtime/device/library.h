@@ -8,7 +8,8 @@
 #include "cairn/core/op.h"
 #include "cairn/runtime/scratch.h"
 
-/// Matrix products and convolutions. On a GPU, a vendor's library computes them if there is one.
+/// The interface to a library that computes matrix products and convolutions. On a GPU, this is the vendor's library if
+/// there is one.
 namespace cairn::runtime::device {
 
 /// A product C = alpha op(A) op(B) (+ bias) (+ C). Matrices are row-major, with contiguous rows and batches. op(A) is m

@@ -9,7 +9,7 @@
 #include "cairn/runtime/device/call.h"
 #include "cairn/runtime/device/elements.h"
 
-/// Parts that kernels on [rows, cols] tensors share. launch_rows is for ops on independent rows, reduce_columns for
+/// Functions that kernels on tensors [rows, cols] share. launch_rows is for ops on independent rows, reduce_columns for
 /// sums over the rows of every column, and map_columns for elementwise ops that need parameters of columns.
 namespace cairn::runtime::device {
 
@@ -380,8 +380,8 @@ struct TileThread {
   }
 
   /// Calls body(piece, has) for the pieces (columns of one access) of the tile that fall to this thread. There are
-  /// several calls if the team has fewer threads than a row of the tile has pieces. All threads make every call. `has`
-  /// is false in a call in which no piece falls to the thread.
+  /// several calls if the team has fewer threads than a row of the tile has pieces. All threads make every call,
+  /// because `body` may synchronise the team. `has` is false in a call in which no piece falls to the thread.
   template <class F>
   CAIRN_HD void for_pieces(const ColumnTiles& tiles, const F& body) const {
     const std::int64_t begin = block * tiles.across;

@@ -62,7 +62,7 @@ struct Permutation {
   }
 
   const Axis& last() const { return axes[rank - 1]; }
-  /// Returns the axis of the permutation that is x's last axis.
+  /// Returns the one of `axes` that is x's last axis.
   const Axis& last_of_x() const {
     int axis = 0;
     while (axes[axis].from != 1) ++axis;

@@ -19,8 +19,8 @@ void find(void* library, const char* name, Function& function) {
 }
 
 Blas open_blas() {
-  // The callers divide products among threads, so BLAS must not start threads. OpenBLAS starts a thread per core when
-  // it is loaded. If there is no memory for the threads' stacks, it retries for ever.
+  // The callers divide products among threads, so BLAS must not start threads. By default, OpenBLAS starts a thread per
+  // core when it is loaded. If there is no memory for the threads' stacks, it retries for ever.
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
   std::string why;
   for (const char* name : {"libopenblas.so.0", CAIRN_BLAS_LIBRARY, "libblas.so.3", "libcblas.so.3"}) {

@@ -70,7 +70,7 @@ void batchnorm(const Call<T>& call) {
   });
 }
 
-/// Computes y and the statistics by calling the kernel for the statistics and the kernel for y.
+/// Computes the statistics and y, by calling the kernel for the statistics, then the kernel that computes y from them.
 template <class T, class Kernel>
 void norm_with_stats(const Call<T>& call, const Kernel& make_stats, const Kernel& normalize_by) {
   T* stats = static_cast<T*>(call.more[0]);

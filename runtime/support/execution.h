@@ -19,7 +19,8 @@ inline constexpr int kSentinel = 0xC5;    ///< for the gaps behind buffers
 /// scratch that overlaps the guard.
 inline constexpr int kDirtyScratch = 0x5A;
 
-/// The gap of program.guard_bytes bytes behind a live buffer.
+/// The gap of program.guard_bytes bytes behind a live buffer. A kernel that writes beyond the buffer changes these
+/// bytes.
 struct Guard {
   core::NodeId node = core::kNoNode;  ///< node of the buffer before the gap
   std::int64_t offset = 0;            ///< offset of the gap in the arena

@@ -25,8 +25,8 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 from table_rows import print_head, print_row, run  # noqa: E402
 
-# Table 4(c) of the paper. For each model: options of `cairn model`; the paper's memory and predicted time in percent of
-# the baseline's; its minutes of solving.
+# Table 4(c) of the paper. The entry of a model has options of `cairn model`, the paper's memory and predicted time in
+# percent of the baseline's, and the paper's minutes of solving.
 TABLE4 = {
     "gpt2-24": (["gpt2", "--layers", "24"], 36.6, 122.3, 7.9),
     "gpt2-96": (["gpt2", "--layers", "96"], 47.2, 119.6, 15),
@@ -38,7 +38,7 @@ TABLE4 = {
 }
 SOLVERS4 = {"H-ILP": ["hiremate", "--option", "others=0"], "hiremate": ["hiremate"], "rotor": ["rotor"],
             "auto": ["auto"]}
-# The models of Table 3, so small that the integer program of the whole graph can be solved.
+# The models for Table 3. They are so small that the integer program of the whole graph can be solved.
 TABLE3 = {
     "ffn": ["ffn"],
     "resnet18": ["resnet18", "--batch", "8", "--image", "64"],

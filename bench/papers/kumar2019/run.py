@@ -234,7 +234,7 @@ def table2(bench, args):
                        length(graph.cleaned_up(limit))])
 
 
-# --- Figures.
+# --- Functions that draw the figures
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 480, 300, 62, 14, 44, 44
 STYLE = ("text { fill: #68707b; font: 11.5px system-ui, sans-serif; } .grid { stroke: #ecedea; } "
