@@ -1,4 +1,4 @@
-"""The functions of the package, with the names and defaults of the command's options."""
+"""The functions of the package. Their arguments have the names and defaults of the command's options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._cairn import (Answer, Curve, CurvePoint, FoundPlan, Graph, Info, LargestB
 from ._errors import InputError
 
 Steps = Union[Schedule, Sequence[int]]
-# An Answer, LeastBudget or CurvePoint also brings its plan.
+# A schedule. An Answer, LeastBudget or CurvePoint stands for its schedule and also gives the plan.
 Planned = Union[Steps, Answer, LeastBudget, CurvePoint]
 Bytes = Union[int, str]
 Seconds = Union[float, str]

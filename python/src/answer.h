@@ -18,13 +18,13 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-/// Python's LeastBudget.
+/// The Python class LeastBudget.
 struct LeastBudget {
   fit::LeastBudget of;
-  std::int64_t baseline_cost = 0;  ///< cost of the graph's input order
+  std::int64_t baseline_cost = 0;  ///< cost of a schedule in the graph's input order
 };
 
-/// Python's Answer.
+/// The Python class Answer.
 struct Answer {
   fit::Task task;
   std::string solver;
@@ -61,7 +61,7 @@ std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, c
                                                 const core::Graph& graph, nb::handle given);
 
 /// Searches for an answer to the task. `start` is the schedule to start from, or None. Throws InputError for a bad
-/// argument. Raises Python's InfeasibleError if the task is unaffordable().
+/// argument. Raises Python's InfeasibleError if max_cost is below the baseline's cost (unaffordable()).
 Answer search_answer(fit::Task task, const SearchArguments& search, nb::handle start, Call& call);
 /// Raises a Python exception if the search has not given an answer:
 /// - the exception that a Python callback raised during the search;

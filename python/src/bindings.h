@@ -62,12 +62,12 @@ View<T> array_of(std::vector<T> values) {
 /// columns for numpy.dtype(). The structs must be trivially copyable.
 nb::object records(const void* rows, std::size_t bytes, const nb::object& dtype);
 
-/// Reads whole numbers from a sequence or an array of any type. Throws InputError, which calls the argument `what`, for
-/// anything else.
+/// Reads whole numbers from a sequence or an array of any type. Throws InputError for anything else; the message calls
+/// the argument `what`.
 std::vector<std::int64_t> integers(nb::handle values, std::string_view what);
 /// Reads node ids in the same way as integers().
 std::vector<core::NodeId> node_ids(nb::handle values, std::string_view what);
-/// Reads a whole number. Throws InputError, which calls the argument `what`, for anything else.
+/// Reads a whole number. Throws InputError for anything else; the message calls the argument `what`.
 std::int64_t integer(nb::handle value, std::string_view what);
 /// Reads a node id, which stands for the node's first output, or a pair (node id, output index), or None.
 core::OutputRef output_ref(nb::handle value, std::string_view what);
@@ -76,7 +76,7 @@ core::Schedule schedule_of(nb::handle value);
 /// A schedule that the caller passed.
 struct GivenSchedule {
   core::Schedule schedule;
-  std::vector<std::int64_t> offsets;  ///< core::offsets_of() its plan; empty if it has no plan
+  std::vector<std::int64_t> offsets;  ///< offsets_of() the plan of the schedule; empty if it has none
 };
 /// Converts a Schedule, a sequence of node ids, or an object with attributes `schedule` and `plan`, such as an Answer.
 GivenSchedule given_schedule(nb::handle value);
@@ -86,22 +86,23 @@ inline auto in_module(const char* module, const char* function) {
 }
 /// Reads a path: text or os.PathLike.
 std::string path_of(nb::handle path);
-/// Throws InputError, which names `v`, if `v` is not a node of the graph.
+/// Throws InputError, whose message contains `v`, if `v` is not a node of the graph.
 void require_node(const core::Graph& graph, std::int64_t v);
 
-/// Python's Evaluation.
+/// The Python class Evaluation.
 struct Evaluation {
   core::Evaluation of;
   std::string defect;  ///< what is wrong with the schedule; empty if it is valid
 };
 Evaluation evaluation_of(const core::Graph& graph, const core::Evaluation& evaluation);
 
-/// Raises the class `class_name` of cairn._errors.
+/// Raises an exception of the class `class_name` of cairn._errors.
 [[noreturn]] void raise(const char* class_name, const std::string& message, const nb::dict& attributes = {});
 /// Raises Interrupted. `best` is the best result so far.
 [[noreturn]] void raise_interrupted(const std::string& message, const nb::object& best);
 
-/// Returns a method that writes the text that page(self) returns to a file. kReport and kTrace are its signatures.
+/// Returns a Python method that writes a text to a file: the result of page(self). kReport and kTrace are signatures of
+/// such methods.
 template <class T, class Page>
 auto file_of(const Page& page) {
   return [page](const T& self, nb::handle path) { core::write_file(path_of(path), page(self)); };

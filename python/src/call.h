@@ -35,7 +35,8 @@ class Call {
   /// Returns a SolveOptions::progress that calls tell(); empty if there is no callback.
   std::function<void(const solvers::Progress&)> progress();
 
-  /// Runs `question` on the calling thread, with the GIL, and throws what it throws. For work that needs Python.
+  /// Runs `question` with the GIL on the thread that called run(), and throws what it throws. The work calls this
+  /// function when it needs Python.
   void ask_python(const std::function<void()>& question);
 
   /// Runs the work and throws what it throws. raise_pending() raises what a callback or a signal handler has raised
@@ -50,7 +51,7 @@ class Call {
  private:
   /// Reports progress and handles signals. Needs the GIL.
   void look_around();
-  /// Runs the question of ask_python(); there must be one. Needs the GIL.
+  /// Runs the function that ask_python() has received; there must be one. Needs the GIL.
   void answer();
   /// Keeps the exception of a callback or signal handler, and stops the work.
   void keep(nb::python_error&& error);
@@ -66,9 +67,9 @@ class Call {
     std::int64_t first, second;
     double seconds;
   };
-  std::optional<Told> latest_;                       ///< latest progress that the callback has not got
-  const std::function<void()>* question_ = nullptr;  ///< question of ask_python() that was not run yet
-  std::exception_ptr refusal_;                       ///< exception that the last question threw
+  std::optional<Told> latest_;                       ///< latest progress that the callback has not received yet
+  const std::function<void()>* question_ = nullptr;  ///< function of ask_python() that has not run yet
+  std::exception_ptr refusal_;                       ///< exception that the latest such function threw
   bool done_ = false;
 };
 

@@ -20,7 +20,7 @@
 namespace cairn::python {
 namespace {
 
-/// Python's Curve.
+/// The Python class Curve.
 struct Curve {
   fit::Problem problem;
   std::string solver;
@@ -29,7 +29,7 @@ struct Curve {
   bool interrupted = false;
 };
 
-/// Python's CurvePoint.
+/// The Python class CurvePoint.
 struct CurvePoint {
   fit::CurvePoint of;
   std::int64_t baseline_cost = 0;

@@ -120,7 +120,7 @@ std::string_view kind_of(core::Resident::Role role) {
   return "constant";
 }
 
-/// Builds a graph from arrays, each with one property of all nodes.
+/// Builds a graph from arrays. Each array has one property of all nodes, such as their sizes.
 core::Graph from_arrays(std::string name, nb::handle sizes, nb::handle costs, nb::handle input_begin, nb::handle inputs,
                         nb::handle scratch, nb::handle keep, nb::handle backward, nb::handle pinned, nb::handle names,
                         nb::handle order, std::int64_t resident_bytes, std::string cost_unit, std::string cost_source) {
@@ -225,7 +225,7 @@ void bind_builder(nb::module_& module) {
           [](core::GraphBuilder& builder, std::string name, std::int64_t bytes, std::string_view kind) {
             if (bytes < 0)
               throw core::InputError(fmt::format("resident '{}' has {} bytes; give 0 or more", name, bytes));
-            // A resident is a tensor of 4-byte elements. The remaining 1 to 3 bytes have no tensor.
+            // A resident tensor has elements of 4 bytes. The remaining 1 to 3 bytes are counted without a tensor.
             const bool even = bytes % 4 == 0;
             builder.add_resident({.name = std::move(name), .shape = {bytes / 4}, .role = role_of(kind)});
             if (!even) builder.add_resident_bytes(bytes % 4);
@@ -379,7 +379,7 @@ void bind_texts(GraphClass& graph) {
            "Returns the graph without edge directions as PACE .gr. Node i is vertex i + 1.");
 }
 
-/// Reads a number for each node.
+/// Reads one number for each node of the graph.
 std::vector<std::int64_t> one_each(const core::Graph& graph, nb::handle given, const char* what) {
   std::vector<std::int64_t> numbers = integers(given, what);
   if (numbers.size() != static_cast<std::size_t>(graph.node_count()))

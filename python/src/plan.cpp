@@ -43,7 +43,7 @@ nb::object buffers_of(const core::Plan& plan) {
   return records(rows.data(), rows.size() * sizeof(BufferRow), dtype);
 }
 
-/// Python's FoundPlan.
+/// The Python class FoundPlan.
 struct FoundPlan : core::Plan {
   FoundPlan(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found)
       : core::Plan(found.solution.plan),

@@ -24,13 +24,13 @@
 namespace cairn::python {
 namespace {
 
-/// The baseline or the schedule of a run.
+/// The baseline or the schedule of a run, with its execution.
 struct Executed {
   fit::Decision decision;
   std::optional<pipeline::Execution> execution;  ///< none: memory did not suffice
 };
 
-/// Python's RunResult.
+/// The Python class RunResult.
 struct RunResult {
   std::shared_ptr<pipeline::Backend> backend;
   fit::Task task;
@@ -50,7 +50,7 @@ struct RunResult {
   }
 };
 
-/// Plans a given schedule. Throws if the plan is above the budget.
+/// Plans a given schedule. Raises NotFoundError if the plan is above the budget.
 fit::Decision decide_on_given(const fit::Problem& problem, nb::handle schedule, const solvers::PlanOptions& plan) {
   GivenSchedule given = given_schedule(schedule);
   fit::Decision decision = fit::decide_on_given(problem, "given", std::move(given.schedule), given.offsets, plan);

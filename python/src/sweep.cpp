@@ -22,7 +22,7 @@
 namespace cairn::python {
 namespace {
 
-/// Python's Sweep.
+/// The Python class Sweep.
 struct Sweep {
   fit::Problem problem;
   pipeline::SweepOrigin origin;
@@ -98,13 +98,13 @@ Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std
   return sweep;
 }
 
-/// Returns a property that is None if no candidate is valid.
+/// Returns a Python property with the value get(sweep), or None if no candidate is valid.
 template <class Get>
 auto if_any(const Get& get) {
   return [get](const Sweep& s) { return s.any() ? std::optional(get(s)) : std::nullopt; };
 }
 
-/// Returns a property that is a column of the outcomes of given schedules; None if schedules were random.
+/// Returns a Python property with one value for each given schedule; None if schedules were random.
 auto column(std::vector<std::int64_t> sim::Outcomes::*values) {
   return [values](nb::pointer_and_handle<Sweep> s) -> nb::object {
     if (!s.p->outcomes) return nb::none();

@@ -132,7 +132,7 @@ class BesideTheCommand(unittest.TestCase):
         device = arena(50_000, batch=8)
         text = f"--batch auto --context-memory 0 --work-limit {2 * WORK} --device-memory {device['device_memory']}"
         run = subprocess.run([COMMAND, "info", *MODEL, *text.split()], capture_output=True, text=True, check=True)
-        # The command keeps half of its limit for what it does with that batch.
+        # The command uses only half of its work limit to search for the batch.
         self.assertIn(f"--batch auto: {cairn.largest_batch(build, work_limit=WORK, **device)}\n", run.stderr)
 
 

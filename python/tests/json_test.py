@@ -94,7 +94,7 @@ class BesideTheCommand(unittest.TestCase):
         rows = [order, order[::-1], order + order[:2]]
         (self.folder / "lines").write_text("".join(f"{row}\n" for row in rows))
         sweep = cairn.simulate(graph, rows, backend="host")
-        # The command numbers candidates by lines, the package from 0.
+        # The command numbers candidates by their lines in the file, and the package counts from 0.
         numbered = ("best", "top", "pareto", "invalid_candidates")
         theirs = self.check(sweep, "simulate", self.file_of(graph), "--schedules", self.folder / "lines", "--backend",
                             "host", but=("source", *numbered))

@@ -1,4 +1,4 @@
-// The choice between ways to compute a convolution, with invented engines and times.
+// Tests the choice between ways to compute a convolution. Engines and their times are invented, so no device is needed.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -18,8 +18,8 @@ using namespace cuda;
 namespace {
 
 struct Engine {
-  std::optional<std::int64_t> workspace;  ///< none: the engine must not be used
-  std::optional<double> ms;               ///< none: the engine fails to run
+  std::optional<std::int64_t> workspace;  ///< bytes; none: the engine must not be used
+  std::optional<double> ms;               ///< milliseconds; none: the engine fails to run
 };
 
 class InventedTrials final : public ConvTrials {
@@ -68,13 +68,13 @@ TEST_CASE("the first engine is taken alone if it is near what can be reached") {
 }
 
 TEST_CASE("a slow engine is compared with others, with im2col, and with engines of a large workspace") {
-  // The engine of 300 bytes is above every limit, and that without a workspace must not be used.
+  // The engine with 300 bytes of workspace is above both limits. The engine without a workspace must not be used.
   InventedTrials trials({{200, 2.0}, {300, 0.1}, {16, 9.0}, {std::nullopt, 0.1}, {32, 8.0}}, {std::nullopt, 64, 5});
   const ConvVariants found = find_variants(trials, kLimits);
   CHECK(scratches(found) == std::vector<std::int64_t>{16, 64, 200});
   CHECK(trials.timed == std::vector<std::size_t>{2, 4, 0});
   CHECK(trials.lowered_tried == 1);
-  REQUIRE(found.usual == 1);  // im2col
+  REQUIRE(found.usual == 1);  // variant 1 is im2col
   CHECK_FALSE(found.all[1].engine.has_value());
   CHECK(found.all[2].engine == 0);
   CHECK(found.workspace(std::nullopt) == std::nullopt);
@@ -82,7 +82,7 @@ TEST_CASE("a slow engine is compared with others, with im2col, and with engines 
   CHECK(found.workspace(64) == std::nullopt);
   CHECK(found.workspace(199) == std::nullopt);
   CHECK(found.workspace(1000) == 200);
-  CHECK(found.workspace(0) == 16);  // none fits; the caller sees that it needs more
+  CHECK(found.workspace(0) == 16);  // no variant fits; the caller sees that the least one needs more
 }
 
 TEST_CASE("what needs more scratch than the small limit is not the usual way, except for im2col") {
@@ -90,7 +90,7 @@ TEST_CASE("what needs more scratch than the small limit is not the usual way, ex
   CHECK(find_variants(large_only, kLimits).all.empty());
   InventedTrials beside_lowered({{200, 2.0}}, {std::nullopt, 500, 8});
   const ConvVariants found = find_variants(beside_lowered, kLimits);
-  // The engine needs less scratch than im2col, so that it may stand in its place.
+  // The engine is faster than im2col with less scratch, so it is the usual way despite its large workspace.
   CHECK(scratches(found) == std::vector<std::int64_t>{200});
   CHECK(found.usual == 0);
 }
@@ -104,7 +104,7 @@ TEST_CASE("engines that refuse to run, and those that cannot be timed, are no va
   InventedTrials untimed({{100, 0.0}, {8, 0.0}, {4, 0.0}}, kNoLowered);
   const ConvVariants first = find_variants(untimed, kLimits);
   REQUIRE(first.all.size() == 1);
-  CHECK(first.all[0].engine == 1);  // the first with a small workspace, as nothing can be compared
+  CHECK(first.all[0].engine == 1);  // the first one with a small workspace, because no times are known
 
   InventedTrials only_lowered({{8, std::nullopt}}, {std::nullopt, 5, 1});
   CHECK(find_variants(only_lowered, kLimits).all.empty());
@@ -126,7 +126,7 @@ TEST_CASE("variants are a front: more scratch is worth it, and nothing that was 
     limits.most_trials = 100;
     const ConvVariants found = find_variants(trials, limits);
 
-    // All that could be used, by its definition.
+    // All variants that could be used, directly by the definition.
     std::vector<ConvVariant> possible;
     for (std::size_t i = 0; i < engines.size(); ++i)
       if (engines[i].workspace && engines[i].ms && *engines[i].workspace <= limits.large_workspace)
@@ -146,7 +146,8 @@ TEST_CASE("variants are a front: more scratch is worth it, and nothing that was 
     std::int64_t scratch_of_small = 0;
     double fastest_small = std::numeric_limits<double>::infinity();
     for (const ConvVariant& other : possible) {
-      // Two steps of a factor that is not worth it can lie between: one by the order of trials, one by scratch.
+      // A variant can be left out for one with less scratch that is up to kWorthIt times as slow, first in the order of
+      // trials and then in the order of scratch. So the factor can be lost twice.
       const ConvVariant& instead = found.all[found.within(other.scratch)];
       REQUIRE(instead.scratch <= other.scratch);
       REQUIRE(instead.ms <= other.ms * kWorthIt * kWorthIt);

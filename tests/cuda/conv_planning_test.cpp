@@ -1,5 +1,5 @@
-// cuDNN's planning, on devices that need not be there: which engines it proposes for the convolutions of the models,
-// and which of them are used.
+// Tests cuDNN's planning for cards that need not be in this machine: which engines cuDNN proposes for the convolutions
+// of the models, and which of these are used.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ std::string properties_of(const std::string& card) {
   return read_file(std::string(CAIRN_SOURCE_DIR) + "/cuda/cards/" + card + ".json");
 }
 
-/// Prints the line by which the test counts as skipped.
+/// Returns whether cuDNN cannot plan. If so, prints a line that makes ctest count the test as skipped.
 bool cannot_plan() {
   const std::string reason = CardPlanner::why_not();
   if (reason.empty()) return false;
@@ -62,7 +62,7 @@ bool left_out(const std::string& card) {
   return true;
 }
 
-/// The distinct convolutions of a model's forward pass, in fp32.
+/// Returns the distinct convolutions of a model's forward pass, in fp32.
 std::set<ConvShape> forward_shapes(const Graph& graph) {
   std::set<ConvShape> shapes;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -89,7 +89,7 @@ std::set<ConvShape> resnet50_shapes() {
   return forward_shapes(models::build_model("resnet50", {.values = {{"batch", 128}, {"image", 224}}}));
 }
 
-/// The convolutions of all models with their default options.
+/// Returns the distinct convolutions of all models with their default options.
 std::set<ConvShape> zoo_shapes() {
   std::set<ConvShape> shapes;
   for (const models::ModelInfo& model : models::registry())
@@ -104,14 +104,14 @@ ConvShape with(ConvShape shape, ConvKind kind, const Precision& precision) {
   return shape;
 }
 
-/// What is taken for a shape with a limit of workspace: the first engine that may be used.
+/// The first proposed engine for a shape that may be used and keeps to a limit on its workspace.
 struct Taken {
-  std::int64_t place = 0;  ///< number of proposals before it that belong to the shape's precision
+  std::int64_t place = 0;  ///< number of proposals before this engine, without those that round to TF32
   std::int64_t workspace = 0;
 };
 
-/// Proposals that round factors to TF32 do not count in fp32: cuDNN proposes the same list without them if it is
-/// started with NVIDIA_TF32_OVERRIDE=0.
+/// Returns the first engine that may be used within the limit, in bytes. Proposals that are refused because they round
+/// factors to TF32 do not count in `place`: with NVIDIA_TF32_OVERRIDE=0, cuDNN proposes the same list without them.
 std::optional<Taken> take(const std::vector<ConvProposal>& proposals, std::int64_t limit) {
   std::int64_t place = 0;
   for (const ConvProposal& proposal : proposals) {
@@ -121,7 +121,7 @@ std::optional<Taken> take(const std::vector<ConvProposal>& proposals, std::int64
   return std::nullopt;
 }
 
-/// Places of what is taken for several shapes.
+/// Statistics of Taken::place over several shapes. `none`: number of shapes without an engine.
 struct Places {
   std::int64_t count = 0, sum = 0, worst = 0, none = 0;
 
@@ -189,7 +189,7 @@ TEST_CASE("no card is planned for that is newer than a visible device, because c
   CHECK(card_refusal("{}", kHopper).empty());
 }
 
-// Where there is no engine, im2col computes the convolution. That is slow, and should be so for no model.
+// Without an engine, a convolution is computed by im2col, which is slow.
 TEST_CASE("every convolution of every model has an engine on every card") {
   if (cannot_plan()) return;
   const std::string card = GENERATE(from_range(kCards));

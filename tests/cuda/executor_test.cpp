@@ -1,4 +1,4 @@
-// The executor on a device. The same things, and every failure, are tested without one in tests/fake_cuda/.
+// Tests the executor on a device. tests/fake_cuda/ tests the same, and every failure, without a device.
 #include "cairn/cuda/support/executor.h"
 
 #include <cuda_runtime_api.h>

@@ -38,8 +38,8 @@ struct Precision {
 };
 constexpr Precision kPrecisions[] = {{ElementType::f32, false}, {ElementType::f32, true}, {ElementType::bf16, false}};
 
-/// A tensor on the device that begins at a multiple of 16 bytes and of no higher power of two, as the libraries are
-/// promised; `values` are its elements as they were stored, that is rounded.
+/// A tensor on the device. Its address is a multiple of 16 bytes, which the libraries are promised, but of no higher
+/// power of two. `values` has its elements as they were first stored, rounded to its type.
 class Tensor {
  public:
   Tensor(ElementType type, std::int64_t count, std::uint64_t seed)
@@ -55,7 +55,7 @@ class Tensor {
   const std::vector<double>& values() const { return values_; }
   void* data() const { return memory_.get() + kOffset; }
 
-  /// Writes `values` again.
+  /// Stores `values` in the tensor again.
   void restore() {
     std::vector<std::byte> stored(static_cast<std::size_t>(bytes()));
     for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -70,7 +70,7 @@ class Tensor {
     check(cudaMemcpy(data(), stored.data(), stored.size(), cudaMemcpyHostToDevice), "copy to the device");
   }
 
-  /// Every element becomes a NaN.
+  /// Sets every element to NaN.
   void poison() { check(cudaMemset(data(), 0xFF, static_cast<std::size_t>(bytes())), "fill on the device"); }
 
   std::vector<std::byte> read() const {
@@ -91,8 +91,9 @@ class Tensor {
   DeviceMemory memory_;
 };
 
-/// Results in double, and for each the sum of its terms' magnitudes, to which rounding errors are in proportion, and
-/// the magnitude of what is rounded to the type that is stored.
+/// Results computed in double, with what bounds their rounding errors. `magnitudes` has the sum of the absolute values
+/// of each result's terms. `rounded` has the absolute value of what is rounded to the stored type before the result is
+/// complete.
 struct Expected {
   explicit Expected(std::size_t count) : values(count), magnitudes(count), rounded(count) {}
   void add(std::size_t i, double term) {
@@ -102,9 +103,9 @@ struct Expected {
   std::vector<double> values, magnitudes, rounded;
 };
 
-/// The greatest error, as a multiple of what the precision excuses. NaN where a NaN was not expected.
+/// Returns the largest ratio of an error to the error that the precision permits. Returns NaN if a result is NaN.
 double worst_error(const std::vector<double>& got, const Expected& expected, Precision precision) {
-  const double factors = precision.tf32 ? 0x1p-9 : 0;  // each of two factors loses at most 2^-10 of itself
+  const double factors = precision.tf32 ? 0x1p-9 : 0;  // rounding to TF32 loses at most 2^-10 of each of two factors
   const double stored = precision.type == ElementType::bf16 ? 0x1p-8 : 0x1p-23, sums = 1e-5;
   double worst = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -124,7 +125,7 @@ std::string describe(const GemmShape& shape) {
          std::string(to_string(shape.type));
 }
 
-/// One product with its operands on the device.
+/// A matrix product with its operands on the device.
 struct ProductCase {
   explicit ProductCase(const GemmShape& product)
       : shape(product),
@@ -159,7 +160,7 @@ struct ProductCase {
             const std::size_t in_b = batch * k * n + (shape.trans_b ? column * k + i : i * n + column);
             result.add(out, double{alpha} * a.values()[in_a] * b.values()[in_b]);
           }
-          // Some of cuBLASLt's kernels store the product as bf16 before they add to it.
+          // Some kernels of cuBLASLt round the product to bf16 before they add the bias or the old result.
           result.rounded[out] = std::abs(result.values[out]);
           if (shape.bias) result.add(out, bias.values()[column]);
           if (shape.accumulate) result.add(out, c.values()[out]);
@@ -207,7 +208,8 @@ ConvShape conv_shape(const ConvCase& c, ConvKind kind, Precision precision) {
           .pad = c.pad};
 }
 
-/// One convolution; x, w and y are on the device, and the one that the kind computes is overwritten.
+/// A convolution with its input x, weight w and output y on the device. The kind says which of these tensors is
+/// computed; its old values are overwritten.
 struct Convolution {
   Convolution(const ConvCase& c, ConvKind kind, Precision precision)
       : extents(c),
@@ -255,7 +257,8 @@ struct Convolution {
           break;
       }
     });
-    // A fast algorithm mixes neighbours, so that errors are in proportion to the greatest magnitude.
+    // Fast algorithms (such as Winograd's) combine neighbouring elements, so each error can be in proportion to the
+    // largest magnitude.
     const double greatest = *std::max_element(result.magnitudes.begin(), result.magnitudes.end());
     std::fill(result.magnitudes.begin(), result.magnitudes.end(), greatest);
     return result;
@@ -275,7 +278,7 @@ const ConvCase kGeometries[] = {
     {1, 9, 8, 3, 2, 7, 7, 1, 0},   {2, 14, 14, 32, 64, 3, 3, 1, 1}, {2, 11, 6, 3, 4, 3, 1, 1, 1},
 };
 
-/// Prints the line by which the test counts as skipped.
+/// Returns whether cuDNN is missing. If so, prints a line that makes ctest count the test as skipped.
 bool no_cudnn(const Convolutions& convolutions) {
   if (convolutions.available()) return false;
   std::printf("skipped: %s\n", convolutions.why_not().c_str());
@@ -309,7 +312,7 @@ TEST_CASE("a CUDA failure is one line that begins with what failed") {
   CHECK(one_line(text));
 }
 
-// Run by ctest with CUDA_VISIBLE_DEVICES=-1, on machines with and without a GPU.
+// ctest runs this test with CUDA_VISIBLE_DEVICES=-1, so that no device is visible even on a machine with a GPU.
 TEST_CASE("without a device, handles and libraries say so in one line", "[.][no_device]") {
   const auto throws_one_line = [](auto&& make) {
     const std::string text = error_of<DeviceError>(make);
@@ -362,7 +365,7 @@ TEST_CASE("matrix products by cuBLAS are those of a loop in double") {
 TEST_CASE("rows of a product may lie apart") {
   if (no_device()) return;
   Gemms gemms(kWorkspaceLimit);
-  constexpr std::int64_t kM = 200, kN = 45, kK = 33, kApart = 48;  // elements from row to row
+  constexpr std::int64_t kM = 200, kN = 45, kK = 33, kApart = 48;  // kApart: elements from one row to the next
   const Stream stream = make_stream();
   for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
     const GemmShape shape{
@@ -377,7 +380,7 @@ TEST_CASE("rows of a product may lie apart") {
       for (std::int64_t j = 0; j < kApart; ++j) {
         const double value = got[static_cast<std::size_t>(i * kApart + j)];
         if (j >= kN) {
-          REQUIRE(std::isnan(value));  // nothing is written between rows
+          REQUIRE(std::isnan(value));  // the gap after a row is not written
           continue;
         }
         double expected = 0, magnitude = 0;
@@ -397,7 +400,7 @@ TEST_CASE("rows of a product may lie apart") {
 TEST_CASE("TF32 is used only where it is allowed") {
   if (no_device()) return;
   Gemms gemms(kWorkspaceLimit);
-  // With k = 8, few roundings hide what the factors lose.
+  // A sum of only k = 8 terms has few other rounding errors, so the rounding of factors to TF32 would show.
   const GemmShape shape{.m = 256, .n = 256, .k = 8};
   ProductCase product(shape);
   product.run(gemms, 1);
@@ -412,7 +415,8 @@ TEST_CASE("TF32 is used only where it is allowed") {
 TEST_CASE("a product has the same bits whenever it is computed") {
   if (no_device()) return;
   for (const Precision precision : kPrecisions) {
-    // A small result of long sums, of which parts are summed side by side; and a large one.
+    // The first result is small, but its sums are long, so parts of a sum are computed in parallel. The second result
+    // is large.
     for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{48, 64, 32768}, {768, 512, 640}}) {
       const GemmShape shape{.tf32 = precision.tf32, .type = precision.type, .m = m, .n = n, .k = k};
       INFO(describe(shape));
@@ -453,7 +457,7 @@ TEST_CASE("convolutions by cuDNN are those of a loop in double") {
         const ConvShape shape = conv_shape(geometry, kind, precision);
         INFO(describe(shape));
         const ConvVariants& variants = convolutions.variants(shape);
-        if (variants.all.empty()) continue;  // the caller then does without cuDNN
+        if (variants.all.empty()) continue;  // in this case, the caller uses im2col
         Convolution convolution(geometry, kind, precision);
         const Expected expected = convolution.expected();
         for (const ConvVariant& variant : variants.all) {

@@ -8,8 +8,8 @@
 
 namespace cairn::tests {
 
-/// First line of a test case that needs a device: `if (no_device()) return;`. Prints a message that ctest counts as a
-/// skip. Where a device is required (CAIRN_REQUIRE_DEVICE is set), its absence is a failure.
+/// Returns whether there is no device. If so, prints a message that makes ctest count the test as skipped, or fails if
+/// CAIRN_REQUIRE_DEVICE is set. A test that needs a device begins with `if (no_device()) return;`.
 inline bool no_device() {
   const cuda::Probe probe = cuda::probe();
   if (probe.available) return false;

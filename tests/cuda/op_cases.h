@@ -8,10 +8,11 @@
 #include "cairn/tests/runtime/window_cases.h"
 #include "cairn/tests/support/op_case.h"
 
-/// Ops of every kind on shapes that take every path of their kernels.
+/// Ops of every kind, with shapes that together reach every path of the ops' kernels.
 namespace cairn::tests {
 
-/// `large` adds shapes that fill a device; the small ones are fast enough for a memory checker.
+/// Returns ops on common shapes. `large` adds shapes that fill a device. The others are fast enough for a memory
+/// checker.
 inline std::vector<OpCase> op_cases(bool large) {
   using core::OpKind;
   using core::Shape;
@@ -95,9 +96,9 @@ inline std::vector<OpCase> op_cases(bool large) {
   return cases;
 }
 
-/// Ops on small shapes that take paths which only few shapes take: long rows, every shape of a transposed tile, many
-/// axes, large windows, sums in parts and padded products. `large` adds windows of more than 2^16 elements, and
-/// tiles of patches.
+/// Returns ops on shapes that reach rare paths: long rows, every shape of a tile in a transposition, many axes, large
+/// pooling windows, sums in parts, and products with padded rows. `large` adds pooling windows of more than 2^16
+/// elements, and convolutions whose patches are gathered in several tiles.
 inline std::vector<OpCase> rare_op_cases(bool large) {
   using core::OpKind;
   using core::Shape;
@@ -106,7 +107,7 @@ inline std::vector<OpCase> rare_op_cases(bool large) {
                        std::int64_t limit = 1) {
     cases.push_back({{.kind = kind, .shape = std::move(out), .attrs = std::move(attrs)}, std::move(args), limit});
   };
-  // Rows of at most 8 KiB are a warp's, rows of more than 64 KiB that of a block of 1024 threads.
+  // A warp computes a row of at most 8 KiB, and a block of 1024 threads a row of more than 64 KiB.
   for (const std::int64_t cols : {5000, 40'000}) {
     const Shape x{2, cols}, params{2, cols}, stats{2, 2};
     add(OpKind::softmax, x, {x});
@@ -126,11 +127,11 @@ inline std::vector<OpCase> rare_op_cases(bool large) {
   for (const std::int64_t cols : {3, 8})
     add(OpKind::permute, {3, 2, 3, 2, cols}, {{2, 3, 2, 3, cols}}, {.perm = {3, 2, 1, 0, 4}});
   add(OpKind::permute, {3, 2, 5, 16}, {{2, 3, 5, 16}}, {.perm = {1, 0, 2, 3}});
-  add(OpKind::embedding_grad, {50, 8}, {{100, 100, 8}, {100, 100}}, {}, 50);  // a sort of several blocks
+  add(OpKind::embedding_grad, {50, 8}, {{100, 100, 8}, {100, 100}}, {}, 50);  // several blocks sort the ids
   add(OpKind::concat, {5, 24}, {{5, 16}, {5, 8}});
   add(OpKind::slice, {5, 16}, {{5, 32}}, {.offset = 16});
   for (const std::int64_t c : {3, 8}) {
-    for (const std::int64_t kernel : {17, 257}) {  // places in windows take two bytes, or eight
+    for (const std::int64_t kernel : {17, 257}) {  // a position in a window takes 2 bytes, or 8
       if (kernel > 256 && !large) continue;
       const core::OpAttrs attrs{.kernel = kernel, .stride = 1, .pad = 0};
       const Shape x{1, kernel + 1, kernel + 1, c}, y{1, 2, 2, c};
@@ -143,7 +144,7 @@ inline std::vector<OpCase> rare_op_cases(bool large) {
     const Shape x{2, 384, 384, c}, weight{4, 3, 3, c}, y{2, 384, 384, 4};
     add(OpKind::conv2d_grad_weight, weight, {y, x}, {.stride = 1, .pad = 1});
   }
-  for (const std::int64_t n : {9, 64})  // rows of A, or of A and C, that do not begin at multiples of 16 bytes
+  for (const std::int64_t n : {9, 64})  // rows of A, or of both A and C, are not aligned to 16 bytes
     add(OpKind::matmul, {1, 33, n}, {{1, 33 * 41}, {1, 41 * n}}, {.m = 33, .n = n, .k = 41});
   return cases;
 }

@@ -1,4 +1,4 @@
-// Every op on the device beside the host's kernels.
+// Compares every op on the device with the host's kernels.
 #include <fmt/ranges.h>
 
 #include <map>
@@ -17,7 +17,7 @@ namespace {
 using core::ElementType;
 using core::Graph;
 
-/// One packed and one odd case of every kind: what a memory checker gets through in a minute.
+/// Returns at most two small cases of each kind of op, which take a memory checker about a minute.
 std::vector<OpCase> few_cases() {
   std::map<core::OpKind, int> seen;
   std::vector<OpCase> few;
@@ -28,7 +28,7 @@ std::vector<OpCase> few_cases() {
   return few;
 }
 
-/// The sums over the pixels of each image's channels.
+/// Returns, for each channel of each image, the sum over its pixels.
 std::vector<double> of_planes(const std::vector<double>& values, const core::Shape& shape) {
   const auto pixels = static_cast<std::size_t>(shape[1] * shape[2]), channels = static_cast<std::size_t>(shape[3]);
   std::vector<double> sums(values.size() / pixels);
@@ -57,14 +57,15 @@ void check_ops(const std::vector<OpCase>& cases) {
       REQUIRE(outputs.size() == expected.size());
       for (std::size_t k = 0; k < outputs.size(); ++k) {
         const ElementType stored = core::output_type(*way.graph.op(0), static_cast<std::int32_t>(k));
-        if (stored == ElementType::i32) {  // rounding to bf16 makes ties
+        if (stored == ElementType::i32) {  // indices are compared only in fp32, because rounding to bf16 makes ties
           if (type == ElementType::f32) CHECK(outputs[k] == expected[k]);
           continue;
         }
         const std::vector<double> actual = stored_values(outputs[k].second, stored);
         const std::vector<double> wanted = stored_values(expected[k].second, ElementType::f32);
         REQUIRE(actual.size() == wanted.size());
-        if (one.op.kind == core::OpKind::maxpool_grad && type == ElementType::bf16) {  // where a tie is another input's
+        // In bf16, a tie can move a gradient to another pixel, so sums over pixels are compared.
+        if (one.op.kind == core::OpKind::maxpool_grad && type == ElementType::bf16) {
           CHECK(relative_error(of_planes(actual, one.op.shape), of_planes(wanted, one.op.shape)) <= way.tolerance);
         } else {
           CHECK(relative_error(actual, wanted) <= way.tolerance);

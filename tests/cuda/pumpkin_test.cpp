@@ -30,7 +30,7 @@ TEST_CASE("pumpkin on a device: the host's answer for up to 18 branches of 16 no
   }
 }
 
-/// Full of ties and equal branches.
+/// Compares answers on random small pumpkins, which have many ties and equal branches, with those of the host.
 void check_small(int pumpkins) {
   const auto device = cuda::make_accelerator();
   Random random(2);

@@ -20,7 +20,8 @@ core::Graph graph_of(Random& random, bool large) {
   return random_graph(random, any_graph(random, {.min_nodes = 1, .max_nodes = large ? 600 : 60}));
 }
 
-/// Every tenth graph is large, but where they are few.
+/// Compares the device's outcomes with the host's on random graphs. Every tenth graph is large, unless `few` asks for a
+/// short test.
 void check_outcomes(int rounds, bool few) {
   Random random(81);
   for (int round = 0; round < rounds; ++round) {
@@ -81,7 +82,8 @@ TEST_CASE("the device draws and tallies the host's candidates") {
   check_tallies(100, false);
 }
 
-/// A graph whose nodes read one of the few nodes before them. Each output has `bytes` bytes or a little more.
+/// Returns a graph in which each node reads one of the three nodes before it. Each output has `bytes` bytes or a little
+/// more.
 core::Graph narrow_graph(core::NodeId nodes, std::int64_t bytes) {
   core::GraphBuilder builder("narrow");
   for (core::NodeId v = 0; v < nodes; ++v) {
@@ -91,7 +93,7 @@ core::Graph narrow_graph(core::NodeId nodes, std::int64_t bytes) {
   }
   return builder.build();
 }
-constexpr core::NodeId kWide = 66'000;  // nodes of a graph whose ids need more than 16 bits
+constexpr core::NodeId kWide = 66'000;  // number of nodes; their ids need more than 16 bits
 
 TEST_CASE("the device simulator gives the host's outcomes where ids need more than 16 bits", "[sanitize]") {
   if (no_device()) return;
@@ -105,7 +107,7 @@ TEST_CASE("the device simulator gives the host's outcomes where ids need more th
   for (std::int64_t c = 0; c < 3; ++c) CHECK(drawn.schedule(c) == batch.schedule(c));
 }
 
-/// Sums of sizes need more than 31 bits.
+/// Compares device and host on a graph whose sums of sizes need more than 31 bits.
 void check_large_sizes(core::NodeId nodes) {
   const core::Graph graph = narrow_graph(nodes, std::int64_t{1} << 40);
   const auto host = sim::host_simulator(graph);

@@ -1,5 +1,5 @@
-// The command with --backend cuda, on the fake device: its answers when all goes well, and for each way in which a
-// device can fail.
+// Tests the command with --backend cuda on the fake device: its output on success, and its message for each way in
+// which a device can fail.
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ void check_refused(const Device& device, const Words& words, const Words& parts)
   INFO(outcome.err);
   CHECK(outcome.code == 5);
   CHECK(outcome.out.empty());
-  // What memory lacks for the baseline is said before.
+  // If memory does not suffice for the baseline, a line before the error says so.
   const std::string before = "cairn: the baseline will not be executed";
   CHECK(is_error(outcome.err.starts_with(before) ? outcome.err.substr(outcome.err.find('\n') + 1) : outcome.err));
   check_says(outcome.err, parts);
@@ -64,7 +64,7 @@ TEST_CASE("command: convolutions take memory that is free under the budget, and 
       CHECK(json[part]["measured_peak_bytes"] == json[part]["planned_bytes"]);
     CHECK(json["scheduled"]["planned_bytes"] <= json["budget_bytes"]);
   }
-  // Without cuDNN there is nothing to choose.
+  // Without cuDNN, convolutions have only one implementation, so free memory is of no use to them.
   const Json without = json_on({}, Words{"run"} + kConv + Words{"--budget", "100%", "--backend", "cuda", "--quiet"});
   CHECK(without["nodes_in_free_memory"] == 0);
 }
@@ -75,7 +75,7 @@ TEST_CASE("command: auto takes the device, and debug modes work on it") {
                                     Words{"--budget", "100%", "--poison", "--sentinels", "--trace",
                                           folder / "trace.json", "-o", folder / "s.json"});
   check_fields(json, {{"backend", "cuda"}, {"identical", true}});
-  // The schedule is for the graph as given, so both machines take it.
+  // The file's schedule belongs to the graph as it was given, so both backends accept it.
   for (const std::string backend : {"cuda", "host"}) {
     const auto again =
         run_on({}, Words{"run"} + kTiny + Words{"--schedule", folder / "s.json", "--backend", backend, "--quiet"});
@@ -116,7 +116,7 @@ TEST_CASE("command: out of memory says what was asked, what is free, and a budge
   const Device small = {{"FAKE_CUDA_BYTES", "40000"}};
   check_refused(small, kRun, {"arena", "are free on fake device", "a budget of ", " would fit"});
   const std::string budget = std::to_string(number_behind(run_on(small, kRun).err, "a budget of "));
-  // What would fit is no promise that a schedule exists; but memory is then not what stops it.
+  // No schedule need meet this budget, but a failure must not be for lack of device memory (exit code 5).
   CHECK(run_on(small, Words{"run"} + kTiny + Words{"--budget", budget, "--backend", "cuda"}).code != 5);
   check_refused({{"FAKE_CUDA_BYTES", "2000"}}, kRun, {"besides the arena does not fit, even without an arena"});
   check_refused(failing("cudaMalloc", cudaErrorMemoryAllocation), kRun, {"device memory", "out of memory"});

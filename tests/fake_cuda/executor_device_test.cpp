@@ -1,4 +1,4 @@
-// Executors and their devices: moves, several devices, devices that are not there.
+// Tests executors that are moved, use one of several devices, or name a device that does not exist.
 #include <optional>
 #include <set>
 #include <string>
@@ -73,7 +73,7 @@ TEST_CASE("an executor leaves the caller's current device as it was, after a fai
     CHECK_FALSE(error_of<core::DeviceError>([&] { executor->enqueue(); }).empty());
     CHECK(current() == 2);
     fake::fail_call(function, 0);
-    executor->enqueue();  // still to be done when the executor goes
+    executor->enqueue();  // this work is still pending when the executor is destroyed
     executor.reset();
     f.reset();
     CHECK(current() == 2);

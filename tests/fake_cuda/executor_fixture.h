@@ -17,7 +17,8 @@ namespace cairn::tests {
 inline constexpr std::int64_t kGuard = 64;
 inline const std::vector<cuda::Launch> kLaunches = {cuda::Launch::graph, cuda::Launch::stream};
 
-/// A fresh device; at the end nothing may be left on it, and nothing forbidden may have happened.
+/// Resets the fake device. The destructor checks that no object is left on it and that the fake runtime has found no
+/// fault.
 struct Gpu {
   explicit Gpu(std::int64_t bytes = fake::kDeviceBytes) { fake::reset(bytes); }
   ~Gpu() {
@@ -35,7 +36,7 @@ inline Results run_on_device(cuda::Device& device, runtime::Program program,
   return results_of(executor);
 }
 
-/// A perceptron on this device, with recomputation.
+/// A perceptron on a device, and a schedule for it that recomputes.
 struct Fixture {
   explicit Fixture(int ordinal = 0) : device({.ordinal = ordinal}) {}
 

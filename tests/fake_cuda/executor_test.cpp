@@ -1,4 +1,4 @@
-// cuda::Executor as it is, on the fake runtime, beside the host's executor.
+// Tests the unchanged cuda::Executor on the fake runtime, and compares it with the host's executor.
 #include "cairn/cuda/support/executor.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ using cuda::Executor;
 using cuda::Launch;
 using runtime::Program;
 
-/// How often each function was called within `body`.
+/// Returns how often each function of the runtime was called within `body`.
 template <class F>
 std::map<std::string, std::int64_t> calls_of(const F& body) {
   const auto before = fake::calls();
@@ -163,8 +163,7 @@ TEST_CASE("a convolution runs in the way for which its node has scratch") {
     scratch[static_cast<std::size_t>(v)] = variants.back().scratch;
   }
   CHECK(several > 5);
-  // The fake convolutions overwrite all of the workspace that they are given, so that the measured peak shows which one
-  // ran.
+  // A fake convolution overwrites all of its workspace, so the measured peak shows which variant ran.
   const auto measured_peak = [&](const Graph& graph) {
     const Program program = device_program(device, graph);
     Executor executor(device, program);
@@ -193,7 +192,7 @@ TEST_CASE("with_scratch gives what the kernels take, again and again, and leaves
           CHECK(once.scratch(v) == (in_place ? graph.scratch(v) : device.scratch_bytes(graph, v, false)));
           if (in_place) CHECK(device.scratch_bytes(graph, v, false) == 0);
         }
-        // Compiling asks the device once more.
+        // Compiling checks the scratch of each node with the device again.
         CHECK_NOTHROW(device_program(device, once));
       }
     }
@@ -206,7 +205,7 @@ TEST_CASE("graph and stream, run and enqueue, and every further run give the sam
   const Results expected = run_on_device(f.device, device_program(f.device, f.graph));
   for (const Launch launch : kLaunches) {
     Executor executor(f.device, f.program(), {.launch = launch});
-    CHECK(results_of(executor) == expected);  // of the step that the constructor ran
+    CHECK(results_of(executor) == expected);  // the results are of the step that the constructor ran
     for (int i = 0; i < 3; ++i) {
       executor.run(i == 1);
       CHECK(results_of(executor) == expected);
@@ -247,7 +246,7 @@ TEST_CASE("within a step nothing is allocated, freed or waited for") {
     CHECK((function == "kernel" || function == "cudaMemsetAsync" || function == "cudaEventRecordWithFlags" ||
            function == "cudaGetDevice"));
   }
-  // With times, too, once the second graph is there.
+  // The same holds for steps with times, once the first one has made the graph that measures times.
   for (Executor* executor : {&replayed, &launched}) {
     executor->run(true);
     for (const auto& [function, count] : calls_of([&] { executor->run(true); })) {
@@ -275,7 +274,7 @@ TEST_CASE("the caller's stream and the caller's arena are used, and left to the 
     executor.run();
     CHECK(executor.measured_peak_bytes() == program.arena_bytes);
     CHECK(results_of(executor) == expected);
-    executor.enqueue();  // still to be done when the executor goes
+    executor.enqueue();  // this work is still pending when the executor is destroyed
   }
   CHECK(fake::alive() == "1 allocations, 1 streams");
   const auto is_garbage = [](std::byte byte) { return byte == std::byte{0xCB}; };
@@ -350,7 +349,7 @@ TEST_CASE("any call may fail: an error says so, and nothing is left behind") {
         kernels_of_no_step += function == "kernel" && !contains(error, "step ");
       }
     }
-    CHECK(kernels_of_no_step == 1);  // that which looks at what was touched
+    CHECK(kernels_of_no_step == 1);  // the kernel that finds which memory was written (FindTouched)
   }
 }
 
@@ -409,7 +408,7 @@ TEST_CASE("a kernel that fails later is named by the first step") {
     const bool again = std::count(f.schedule.steps.begin(), f.schedule.steps.begin() + step, node) > 0;
     CHECK(contains(error, " again: ") == again);
   }
-  const Gpu gpu;  // a new one: the sticky error would not go away
+  const Gpu gpu;  // a new device, because the error of the old one is permanent
   CHECK(last_step + 1 == Fixture().schedule.length());
 }
 
@@ -428,7 +427,8 @@ TEST_CASE("a kernel that fails in a later step ends in an error from whoever wai
         if (how == 2) executor.outputs();
         if (how == 3) executor.sink_digests();
       });
-      // A kernel that runs early fails before the rest of the step is launched.
+      // If kernels run early, the kernel fails before the rest of the step is launched, so the message is that of the
+      // launch.
       const std::string who = fake::order() == fake::Order::late ? "a kernel of the step failed: " : "";
       CHECK(contains(error, who + "an illegal memory access"));
       CHECK_FALSE(error_of<core::DeviceError>([&] { executor.run(); }).empty());
@@ -449,7 +449,7 @@ TEST_CASE("sentinels: buffers laid over each other, and writes behind a buffer, 
       return error_of<core::Error>([&] { Executor(device, program, options); });
     };
     CHECK(error(sound).empty());
-    Program overlaid = sound;  // b over a, which the sink still reads
+    Program overlaid = sound;  // places b over a, which the sink still reads
     output_of(overlaid, 2).offset = output_of(sound, 1).offset;
     CHECK(contains(error(overlaid), "step 2, node 'b', wrote beyond the end of the buffer of node 'a'"));
     for (const std::size_t step : {0, 1, 3}) {
@@ -473,7 +473,7 @@ TEST_CASE("sentinels: a guard that is overwritten in a later step is noticed by 
     CHECK_NOTHROW(executor.run());
     const runtime::Location& hidden = output_of(program, 0);
     std::byte* guard = arena.get() + hidden.offset + hidden.reserved;
-    fake::before_kernel(2, [=] { *guard = std::byte{0}; });  // the second kernel looks at the guards of step 0
+    fake::before_kernel(2, [=] { *guard = std::byte{0}; });  // the second kernel checks the guards of step 0
     CHECK(contains(error_of<core::Error>([&] { executor.run(); }),
                    "step 0, node 'hidden', wrote beyond the end of the buffer of node 'hidden'"));
   }
@@ -521,7 +521,7 @@ TEST_CASE("programs that are not made for this device are refused") {
 
   const Graph bare = tiny_model("unet"), graph = device.with_scratch(bare, false);
   CHECK_THROWS_AS(device_program(device, graph, 0, 8), core::InputError);
-  // Workspaces of libraries need more than kernels do.
+  // Libraries need a higher alignment for their workspaces than kernels do for tensors.
   CHECK_THROWS_AS(Executor(device, device_program(device, graph, 0, 16)), core::InputError);
   CHECK_THROWS_AS(device_program(device, bare), core::InputError);
   const std::string error = error_of<core::InputError>([&] { Executor(device, compiled(bare)); });

@@ -6,7 +6,7 @@
 
 #include "cairn/tests/cli/command.h"
 
-/// The command on a fake device.
+/// Runs the command on a fake device.
 namespace cairn::tests {
 
 /// Describes a device by variables of the environment (tests/fake_cuda/command/environment.cpp).

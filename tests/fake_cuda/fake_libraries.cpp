@@ -1,5 +1,5 @@
-// What cuda/ has the vendor's libraries do, done by the host when the fake runtime comes to it; fake_products.cpp has
-// the products.
+// Replaces the vendor's libraries that cuda/ calls. The host does their work when the fake runtime runs it.
+// fake_products.cpp computes the matrix products.
 #include <cstddef>
 #include <functional>
 #include <memory>

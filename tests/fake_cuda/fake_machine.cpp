@@ -1,4 +1,4 @@
-// What cuda/ has CUB do, done by the host when the fake runtime comes to it.
+// Replaces the functions of CUB that cuda/ calls. The host does their work when the fake runtime runs it.
 #include <functional>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Matrix products that the host computes when the fake runtime comes to them.
+// Replaces cuBLASLt: the host computes matrix products when the fake runtime runs them.
 #include "cairn/tests/fake_cuda/fake_products.h"
 
 #include "cairn/cuda/internal/libraries.h"

@@ -1,4 +1,4 @@
-// Launches of ops of random sizes, and of the simulator on graphs of random sizes. They must be valid on every card.
+// Tests that launches of ops and of the simulator are valid on every card, for random sizes.
 #include "cairn/cuda/internal/launch_shape.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ using core::ElementType;
 using core::OpKind;
 using core::Shape;
 
-/// What a card permits, in bytes and numbers a block.
+/// A card and its limits.
 struct Card {
   const char* name;
   std::int64_t shared;  ///< bytes of shared memory that a block may opt in to
@@ -55,7 +55,7 @@ void check_launch(const Card& card, int threads, std::int64_t teams, std::int64_
   CHECK(shape.shared_of_block + cuda::kStaticShared <= card.shared);
 }
 
-/// A Machine that only looks at launches.
+/// A Machine that checks launches and runs nothing.
 class LaunchChecker {
  public:
   explicit LaunchChecker(const Card& card) : shared_limit_(cuda::dynamic_shared_limit(card.shared)), card_(card) {}
@@ -79,7 +79,7 @@ class LaunchChecker {
   std::int64_t launches_ = 0;
 };
 
-/// A library without convolutions and biases that wants every product in tiles.
+/// A library that has no convolutions, adds no biases, and computes every product in tiles.
 class NoLibrary : public runtime::device::Library {
  public:
   std::int64_t gemm_workspace(const runtime::device::GemmShape&) override { return 0; }
@@ -93,7 +93,7 @@ class NoLibrary : public runtime::device::Library {
   std::vector<runtime::ScratchVariant> conv_variants(const runtime::device::ConvShape&) override { return {}; }
 };
 
-/// Sizes whose logarithms are evenly distributed.
+/// Draws random sizes whose logarithms are about evenly distributed.
 class Sizes {
  public:
   std::int64_t below(std::int64_t limit) {
@@ -120,7 +120,7 @@ class Sizes {
   std::mt19937_64 random_{1};
 };
 
-/// Launches the op on arguments of these shapes.
+/// Passes the launches of an op with arguments of these shapes to the checker.
 void launch(LaunchChecker& checker, const core::Op& op, const std::vector<Shape>& args) {
   std::vector<runtime::device::Tensor> tensors;
   for (const Shape& shape : args) tensors.push_back({nullptr, op.type, shape});
@@ -171,7 +171,7 @@ void launch_random_ops(LaunchChecker& checker, const Card& card, Sizes& sizes) {
   }
   run(OpKind::permute, any, {any});
 
-  // mean_pool has a block for every image, so that 2^31 images are too many.
+  // mean_pool launches one block for each image, so there must be fewer than 2^31 images.
   const std::int64_t images = sizes.up_to(std::int64_t{1} << 24);
   Shape x = sizes.shape(3, most / 4 / images);
   x.insert(x.begin(), images);
@@ -190,7 +190,7 @@ void launch_random_ops(LaunchChecker& checker, const Card& card, Sizes& sizes) {
   run(OpKind::upsample_grad, x, {{x[0], 2 * x[1], 2 * x[2], x[3]}});
 }
 
-/// The host with the limits of a card. Checks each launch before it runs.
+/// A machine that runs kernels on the host, but with a card's limits. Checks each launch before it runs.
 class CardOnHost : public core::HostMachine {
  public:
   explicit CardOnHost(const Card& card) : core::HostMachine(1), card_(card) {}
@@ -212,7 +212,7 @@ class CardOnHost : public core::HostMachine {
   mutable std::int64_t shared_launches_ = 0, other_launches_ = 0;
 };
 
-/// Lets the simulator evaluate, list and tally candidates of the graph.
+/// Makes the simulator generate, evaluate and tally `count` random schedules of the graph.
 template <class Id>
 void simulate(CardOnHost& machine, const core::Graph& graph, std::int64_t count) {
   OnMachine<CardOnHost, Id> simulator(machine, graph);
@@ -232,7 +232,7 @@ TEST_CASE("no card refuses a launch of the simulator, whatever the size of the g
   for (const Card& card : kCards) {
     INFO(card.name);
     CardOnHost machine(card);
-    // The arrays of a team lie in shared memory for the small graphs, and not for the large ones.
+    // A team's arrays are in shared memory only for the small graphs.
     for (const core::NodeId nodes : {3, 60, 500, 2'000, 6'000, 20'000}) {
       const core::Graph graph = models::generate_layered({.nodes = nodes, .edge_density = 0.01, .seed = 1});
       simulate<std::uint16_t>(machine, graph, nodes <= 60 ? 700 : nodes <= 2'000 ? 40 : 3);

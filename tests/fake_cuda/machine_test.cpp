@@ -1,4 +1,4 @@
-// How a Machine launches: the shared memory that its kernels are allowed.
+// Tests how much shared memory a Machine allows the kernels that it launches.
 #include "cairn/tests/fake_cuda/include/cairn/cuda/internal/machine.cuh"
 
 #include "cairn/core/error.h"
@@ -9,9 +9,9 @@ namespace cairn::tests::machine_test {
 namespace {
 
 constexpr std::int64_t kKiB = 1024;
-constexpr std::int64_t kFree = 44 * kKiB;  // 48 KiB, less what kernels declare themselves
+constexpr std::int64_t kFree = 44 * kKiB;  // 48 KiB, minus 4 KiB for variables that kernels declare in shared memory
 
-/// A kernel of its own for every Id.
+/// A functor that does nothing. Each Id gives a separate kernel.
 template <int Threads, int Id>
 struct Idle {
   static constexpr int kThreads = Threads;
@@ -19,7 +19,8 @@ struct Idle {
   CAIRN_HD void operator()(const Team&, std::int64_t) const {}
 };
 
-/// What the kernel of F was allowed beyond what every kernel has; 0: nothing.
+/// Returns the bytes of shared memory that the kernel of F was allowed; 0 if it never asked for more than every kernel
+/// has.
 template <class F>
 std::int64_t allowed() {
   const auto all = fake::allowed_shared();
@@ -41,17 +42,17 @@ TEST_CASE("a kernel is allowed the device's shared memory once, before it first 
     machine.launch(Block(), 1, kFree);
     CHECK(requests() == 0);
     for (const std::int64_t bytes : {kFree + 1, 96 * kKiB, 50 * kKiB, 16 * kKiB}) {
-      machine.launch(Block(), 1, bytes);  // captured, too, a launch may wait while another needs less
+      machine.launch(Block(), 1, bytes);  // the limit must never fall, because an earlier launch may not have run
       CHECK(allowed<Block>() == machine.shared_limit());
       CHECK(requests() == 1);
     }
-    CHECK(allowed<Warp>() == 0);  // each kernel asks for itself
+    CHECK(allowed<Warp>() == 0);  // each kernel asks separately
     machine.launch(Warp(), 1, kFree / core::kWarpsOfBlock);
     CHECK(requests() == 1);
-    machine.launch(Warp(), 1, kFree / core::kWarpsOfBlock + 1);  // all warps of a block together
+    machine.launch(Warp(), 1, kFree / core::kWarpsOfBlock + 1);  // together, all warps of a block need more than kFree
     CHECK(allowed<Warp>() == machine.shared_limit());
     CHECK(requests() == 2);
-    machine.resident_teams<Counted>(64 * kKiB);  // asks how many fit with as much
+    machine.resident_teams<Counted>(64 * kKiB);  // asks how many teams fit, each with this much memory
     CHECK(allowed<Counted>() == machine.shared_limit());
 
     cuda::Machine another;

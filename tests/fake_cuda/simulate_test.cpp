@@ -1,11 +1,11 @@
-// `cairn simulate --backend cuda`: the device path, on a fake device here, gives the host's answer.
+// Tests that `cairn simulate --backend cuda`, on a fake device, gives the same answer as on the host.
 #include "cairn/tests/catch.h"
 #include "cairn/tests/fake_cuda/fake_command.h"
 
 namespace cairn::tests::simulate_test {
 namespace {
 
-/// What does not depend on who computed it.
+/// Returns the answer without the keys that depend on the backend or on time.
 Json answer(Json json) {
   for (const char* key : {"backend", "device", "seconds", "candidates_per_second"}) json.erase(key);
   return json;

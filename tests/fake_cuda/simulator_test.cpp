@@ -1,5 +1,5 @@
-// What cuda/ computes on Machines as they are, on the fake runtime: it finds memory that is freed while a kernel may
-// still use it, and calls for a device that is not the current one.
+// Tests what cuda/ computes on Machines. The fake runtime finds memory that is freed while a kernel may still use it,
+// and calls for a device that is not the current one.
 #include "cairn/cuda/support/simulator.h"
 
 #include <array>
@@ -21,7 +21,8 @@
 namespace cairn::tests::simulator_test {
 namespace {
 
-/// Three devices, of which the caller uses the last; at the end it still does, and nothing is left on any.
+/// Makes three devices, and makes the last one current. The destructor checks that it is still current, and that no
+/// object is left on any device.
 struct ThirdOfThree {
   ThirdOfThree() {
     fake::reset();
@@ -118,14 +119,14 @@ TEST_CASE("a library's plan is timed on memory that is freed again") {
   CHECK(kernels > 1);
   CHECK(fake::alive() == "");
   CHECK_FALSE(cuda::trial_ms(bytes, [](auto, cudaStream_t) { return false; }));
-  // What refuses may leave an error behind instead.
+  // A library that refuses to run may also leave a CUDA error instead of returning false.
   fake::fail_call("kernel", 1, cudaErrorInvalidConfiguration);
   CHECK_FALSE(cuda::trial_ms(bytes, [&](auto buffers, cudaStream_t stream) {
     accepts(buffers, stream);
     return true;
   }));
   CHECK(fake::last_error() == cudaSuccess);
-  // Too large to try: nothing speaks against it.
+  // If memory does not suffice for a trial, the plan counts as usable, with an unknown time (0).
   const std::array<std::int64_t, 1> huge = {2 * fake::kDeviceBytes};
   CHECK(cuda::trial_ms(huge, [](auto, cudaStream_t) { return false; }) == 0);
   CHECK(fake::alive() == "");

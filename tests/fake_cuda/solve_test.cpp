@@ -1,4 +1,5 @@
-// `cairn solve --backend`: tables filled on a device, a fake one here, give the host's schedules.
+// Tests that `cairn solve --backend cuda`, which fills tables on a fake device, finds the same schedules as on the
+// host.
 #include "cairn/tests/catch.h"
 #include "cairn/tests/fake_cuda/fake_command.h"
 
@@ -27,7 +28,7 @@ TEST_CASE("command: solve fills a large table on the device as the host does") {
   const auto on_host = steps(large, "host");
   CHECK(steps(large, "cuda") == on_host);
   CHECK(steps(large, "auto") == on_host);
-  CHECK(steps(small, "cuda") == on_host);  // no room for it there
+  CHECK(steps(small, "cuda") == on_host);  // the table does not fit on the small device, so the host fills it
 }
 
 TEST_CASE("command: solve without a device or with a wrong backend") {

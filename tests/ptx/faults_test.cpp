@@ -34,14 +34,14 @@ int faults(Kernel& kernel, const std::function<std::vector<std::uint64_t>(Memory
 
 std::vector<std::uint64_t> nothing(Memory&) { return {}; }
 std::vector<std::uint64_t> hundred(Memory& memory) { return {address(memory.numbers(100))}; }
-/// A number, and a flag that is 0.
+/// Returns the address of a number that is followed by a flag, which is 0.
 std::vector<std::uint64_t> flagged(Memory& memory) {
   std::uint64_t* const numbers = memory.numbers(2);
   numbers[1] = 0;
   return {address(numbers)};
 }
 
-/// The text with each name, which it has once, replaced by the part that it stands for.
+/// Returns the text with each name replaced by its part. The text must contain each name once.
 std::string with(std::string text, const std::vector<std::pair<std::string, std::string>>& parts) {
   for (const auto& [name, part] : parts) text.replace(text.find(name), name.size(), part);
   return text;
@@ -107,7 +107,7 @@ ld.shared.u64 %x4, [%w5];
   CHECK(faults(racing, nothing, {2}, {128}, "") == 20);  // either a race or a read of unwritten memory
   Kernel twice(0, write + "bar.sync 0;" + read_next + "st.shared.u64 [%w3], %x3;", kShared);
   CHECK(faults(twice, nothing, {1}, {128}, "a race") == 20);  // no barrier between the read and the second write
-  // Lanes that did not wait are not waited for.
+  // Lanes 0 to 15 wait for each other. Then lane 15 reads what lane 16 writes, which has not waited.
   Kernel in_part(0, write + R"(
 setp.ge.s32 %p1, %w0, 16;
 @%p1 bra $END;
@@ -218,11 +218,11 @@ $END:
   };
   CHECK(faults_of(kernel(thread, narrow + narrow_flag, narrow_seen, narrow), {1}, {40}, "") == 0);
   CHECK(faults_of(kernel(block, wide + flag, seen, wide), {3}, {1}, "") == 0);
-  // The writer's fence, the reader's, and the flag are too narrow.
+  // One after the other, the writer's fence, the reader's fence, and the flag have too narrow a scope.
   CHECK(faults_of(kernel(block, narrow + flag, seen, wide), {3}, {1}, "a race") == 20);
   CHECK(faults_of(kernel(block, wide + flag, seen, narrow), {3}, {1}, "a race") == 20);
   CHECK(faults_of(kernel(block, wide + narrow_flag, narrow_seen, wide), {3}, {1}, "a race") == 20);
-  // A fence of the block does not undo an earlier one of the device.
+  // A fence of the block's scope does not undo an earlier fence of the device's scope.
   CHECK(faults_of(kernel(block, wide + narrow + flag, seen, narrow + wide), {3}, {1}, "") == 0);
   const std::string release = "st.release.gpu.global.u32 [%x0+8], 1;", narrow_release = with(release, {{"gpu", "cta"}});
   const std::string acquire = "ld.acquire.gpu.global.u32 %w1, [%x0+8];";
@@ -267,7 +267,7 @@ $END:
   CHECK(faults_with("bar.sync 0;", "33", "") == 0);
   CHECK(faults_with("", "33", "a race") >= 18);  // rarely, the reader comes first of all
   CHECK(faults_with("bar.warp.sync -1;", "7", "") == 0);
-  CHECK(faults_with("bar.warp.sync -1;", "33", "a race") >= 18);  // in another warp
+  CHECK(faults_with("bar.warp.sync -1;", "33", "a race") >= 18);  // thread 33 is in another warp
 }
 
 TEST_CASE("PTX: wrong strides, bounds and counts of threads are faults") {

@@ -29,14 +29,14 @@ inline LeastTimes least_times(const Counts& counts, const Card& card) {
   constexpr double kStartsOfCycle = 4, kSectorsOfCycle = 4, kCyclesOfUs = 1e3, kBytesOfUs = 1e3, kSectorBytes = 32;
   double instructions = 0;
   for (const std::uint64_t of_class : counts.warp_instructions) instructions += static_cast<double>(of_class);
-  const double cycles = card.multiprocessors * card.clock_ghz * kCyclesOfUs;  // of all multiprocessors, in a us
+  const double cycles = card.multiprocessors * card.clock_ghz * kCyclesOfUs;  // cycles per us, of all multiprocessors
   const double dram_bytes = kSectorBytes * static_cast<double>(counts.read_sectors + counts.written_sectors);
   return {instructions / kStartsOfCycle / cycles, static_cast<double>(counts.shared_wavefronts) / cycles,
           static_cast<double>(counts.global_sectors) / kSectorsOfCycle / cycles,
           dram_bytes / (card.dram_gb_per_s * kBytesOfUs)};
 }
 
-/// The least time of several kernels one after another, and the limiter of the longest.
+/// The sum of the least times of several kernels, and what limits the kernel that takes longest.
 struct Bound {
   double us = 0, longest_us = 0;
   std::string_view limiter;

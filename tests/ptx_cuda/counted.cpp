@@ -1,5 +1,5 @@
-// What kernels do, counted by the interpreter, and the time that this takes at least on some GPUs. Not part of the
-// tests: test_ptx_cuda '[counted]' prints the tables, and so does cairn_cuda_bench --counted.
+// Prints tables of what kernels do, as the interpreter counts it, and of the least time that this takes on some GPUs.
+// This is not a test. It runs only by `test_ptx_cuda '[counted]'` or `cairn_cuda_bench --counted`.
 #include <cxxabi.h>
 #include <fmt/format.h>
 
@@ -60,7 +60,7 @@ void print_header(std::string_view first) {
 
 // --- Ops
 
-/// Returns the bytes that an op must move. Runs it once with all of its kernels counted.
+/// Runs an op once and counts all of its kernels. Returns the bytes that the op must move.
 std::int64_t count_op(cuda::Device& device, const OpCase& one, core::ElementType storage) {
   const core::Graph graph = device.with_scratch(graph_of(one, storage), false);
   reset_counts();
@@ -69,7 +69,7 @@ std::int64_t count_op(cuda::Device& device, const OpCase& one, core::ElementType
   return bench::moved_bytes(graph);
 }
 
-/// Returns the counts of Cairn's kernels. The one of plain_product.cu stands for cuBLASLt's, which are not counted.
+/// Returns the counts of Cairn's kernels. Leaves out the kernel of plain_product.cu, which replaces those of cuBLASLt.
 std::vector<Counts> own_counts() {
   std::vector<Counts> own;
   for (const auto& [kernel, counts] : counts()) {
@@ -78,8 +78,8 @@ std::vector<Counts> own_counts() {
   return own;
 }
 
-/// Prints a line: what the op's kernels did for each KiB that must be moved, the bytes that they move in relation to
-/// those, and the fraction of each card's memory bandwidth that they reach at most.
+/// Prints a line about an op's kernels: their warp instructions per KiB that must be moved, the ratio of the bytes that
+/// they move to those that must be moved, and the largest fraction of each card's memory bandwidth that they can reach.
 void print_op(const std::string& name, std::int64_t bytes) {
   constexpr double kKiB = 1024, kSectorBytes = 32, kBytesOfGbUs = 1e3;
   const std::vector<Counts> kernels = own_counts();
@@ -99,7 +99,7 @@ void print_op(const std::string& name, std::int64_t bytes) {
 
 // --- Other kernels
 
-/// Returns the functor of a kernel, without namespaces and the template around it.
+/// Returns the name of a kernel's functor, without namespaces and the name of the surrounding template.
 std::string name_of(const std::string& mangled) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
@@ -115,7 +115,8 @@ std::string name_of(const std::string& mangled) {
   return name.substr(0, name.find('<'));
 }
 
-/// Counts what `run` does, and prints a line for each of its kernels that matters, for each of `items`.
+/// Counts what `run` does for `items` items. Prints a line, with numbers per item, for each kernel that runs a notable
+/// part of the instructions.
 void print_kernels(const std::string& title, double items, const std::function<void()>& run) {
   reset_counts();
   run();
@@ -130,7 +131,7 @@ void print_kernels(const std::string& title, double items, const std::function<v
     for (const Card& card : kCards) {
       Bound bound;
       bound.add(least_times(counts, card));
-      const double millions = items / bound.us;  // a second
+      const double millions = items / bound.us;  // items, in millions per second
       constexpr double kMany = 1000;
       if (millions < kMany) fmt::print(" {:.4g} million/s, {} |", millions, bound.limiter);
       if (millions >= kMany) fmt::print(" {:.4g} billion/s, {} |", millions / kMany, bound.limiter);
@@ -198,7 +199,7 @@ void print_solvers() {
   std::int64_t relaxations = 1;
   const solvers::KeyOrderOptions options{.least_width = 1 << 13, .least_batch = 0};
   const auto search = [&] { relaxations = accelerator->key_orders(tree, options).relaxations; };
-  search();  // for the number of relaxations
+  search();  // sets the number of relaxations
   print_kernels("key orders, a relaxation of 6 readers", static_cast<double>(relaxations), search);
 }
 

@@ -61,7 +61,7 @@ std::int64_t number_of(const char* variable) {
   return text == nullptr ? -1 : std::atoll(text);
 }
 
-/// Returns 90 for a text with ".target sm_90".
+/// Returns the architecture that the directive .target names, such as 90 for sm_90; 0 if there is none.
 int target_of(std::string_view ptx) {
   constexpr std::string_view kName = ".target sm_";
   const std::size_t at = ptx.find(kName);
@@ -177,8 +177,8 @@ class Device : public fake::MemoryWatch {
     return fake::enqueue_kernel(stream, [this, work] { run(*work); });
   }
 
-  /// Writes the names of all kernels to the file that CAIRN_PTX_KERNELS in the environment names, behind the number of
-  /// their launches.
+  /// Writes the number of launches and the name of each kernel to the file that CAIRN_PTX_KERNELS in the environment
+  /// names.
   void list_kernels() const {
     if (dropped_ran) std::fprintf(stderr, "the dropped instruction was reached\n");
     const char* const path = std::getenv("CAIRN_PTX_KERNELS");
@@ -211,7 +211,7 @@ class Device : public fake::MemoryWatch {
   }
 
   /// Counts the barriers, synchronisations of warps and fences of a program that has been decoded. Removes the one
-  /// whose number CAIRN_PTX_DROP in the environment gives, and says so: a defect that tests should notice.
+  /// whose number CAIRN_PTX_DROP in the environment gives, and prints which one it is. Tests should notice this defect.
   void drop_wait(Program& program) {
     for (Instruction& instruction : program.code) {
       const bool waits = instruction.kind == Class::fence ||

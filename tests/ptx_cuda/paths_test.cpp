@@ -1,4 +1,4 @@
-// Kernels that only convolutions of a library, and large synthetic nodes, launch.
+// Tests kernels that run only for a library's convolutions with a bias and for large synthetic nodes.
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,5 +1,5 @@
-// cuBLASLt's place in the tests of the interpreter: matrix products by a plain kernel, which the interpreter runs and
-// checks like Cairn's own kernels.
+// Replaces cuBLASLt in the tests of the interpreter. A plain kernel computes matrix products, and the interpreter runs
+// and checks it like Cairn's own kernels.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ using runtime::device::GemmShape;
 
 constexpr int kThreads = 64;
 
-/// A thread computes one column of every gridDim.y-th row of product number blockIdx.z. The workspace is overwritten,
-/// as a library may do. The strides of the shape must be set.
+/// Each thread computes the elements of one column in every gridDim.y-th row of product number blockIdx.z. The
+/// workspace is overwritten, as a library may do. The strides of the shape must be set.
 template <class T>
 __global__ void plain_product(GemmShape s, GemmOperands o, std::uint8_t* workspace, std::int64_t workspace_bytes) {
   using runtime::device::to_float;
@@ -49,7 +49,7 @@ __global__ void plain_product(GemmShape s, GemmOperands o, std::uint8_t* workspa
 }  // namespace
 
 void Gemms::run(const GemmShape& shape, const GemmOperands& operands, void* workspace, cudaStream_t stream) {
-  constexpr std::int64_t kMostRows = 65'535;  // of a grid
+  constexpr std::int64_t kMostRows = 65'535;  // largest gridDim.y
   tests::fake::require_aligned(operands, workspace);
   const dim3 grid(static_cast<unsigned>((shape.n + kThreads - 1) / kThreads),
                   static_cast<unsigned>(std::min(shape.m, kMostRows)), static_cast<unsigned>(shape.batch));

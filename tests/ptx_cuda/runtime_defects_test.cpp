@@ -1,5 +1,6 @@
-// Planted defects in the use of CUDA's runtime and of memory plans. Each is caught: by the stand-in runtime, by the
-// interpreter, or by a wrong result in one of the orders in which work may run. Without the defect, nothing is found.
+// Tests that planted defects in the use of CUDA's runtime and of memory plans are caught: by the stand-in runtime, by
+// the interpreter, or by a wrong result in one of the orders in which work may run. Without the defect, nothing is
+// found.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -40,7 +41,7 @@ add.s64 %x5, %x5, %x1;
 st.global.u64 [%x0], %x5;)");
   return kernel;
 }
-/// out[i] = in[i].
+/// Copies numbers: out[i] = in[i].
 Kernel& copy_kernel() {
   static Kernel kernel(2, kOwnNumber + R"(
 ld.param.u64 %x0, [p0];
@@ -52,8 +53,8 @@ st.global.u64 [%x1], %x5;)");
   return kernel;
 }
 
-/// Two streams, events and buffers, as a program that uses CUDA has them. They are not released: each run of a defect
-/// has a fresh runtime, which forgets them.
+/// Two streams, two events and two buffers, which a piece of a CUDA program uses. They are not released: each run of a
+/// defect has a fresh runtime, which forgets them.
 class Room {
  public:
   Room() {
@@ -88,7 +89,8 @@ class Room {
   }
 };
 
-/// Does something with or without the defect. Returns what the program itself notices; empty: nothing.
+/// A piece of a program, with the defect if `planted` is set. Returns what the program itself notices, or an empty
+/// text.
 using Body = std::function<std::string(Room&, bool planted)>;
 
 std::string found_by(const Body& body, bool planted, Order order, std::uint64_t seed) {

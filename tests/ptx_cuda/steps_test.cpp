@@ -1,5 +1,5 @@
-// Whole training steps of tiny models, with the kernels as nvcc has compiled them, on the interpreter of PTX. Matrix
-// products are computed by a plain kernel (plain_product.cu).
+// Tests whole training steps of tiny models. The interpreter of PTX runs the kernels that nvcc has compiled. A plain
+// kernel (plain_product.cu) computes matrix products.
 #include <string>
 
 #include "cairn/core/precision.h"

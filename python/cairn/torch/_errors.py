@@ -8,7 +8,7 @@ from . import _private
 
 
 class _HandedOn(_private.ShortenTraceback):
-    """An error that torch.compile passes on unchanged, without its own frames and text."""
+    """An error that torch.compile passes on without adding frames or text of its own."""
 
     def __init__(self, message):
         _private.ShortenTraceback.__init__(self, message, first_useful_frame=None)

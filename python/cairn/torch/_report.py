@@ -34,7 +34,7 @@ class Item:
     source: str  # file:line
     size: int  # bytes of its outputs
     times: int = 1  # how often it runs again
-    note: str = ""  # why no schedule can free it; else empty
+    note: str = ""  # why no schedule can free the outputs; empty if one can
 
 
 @dataclasses.dataclass
@@ -137,7 +137,7 @@ class Together:
 
     promised: int = 0
     measured: Optional[int] = None  # None: not measured
-    at: str = ""  # the part of a graph (forward or backward pass) that ran then
+    at: str = ""  # the pass of a graph (forward or backward) that ran at this peak
     told: set = dataclasses.field(default_factory=set)  # reasons of earlier warnings
     _into: Optional["Together"] = None  # a larger Together into which this one was merged
 

@@ -34,7 +34,7 @@ struct Runtime {
     std::int64_t bytes;
     int device;
   };
-  std::map<const std::byte*, Allocation> allocations;  ///< by address
+  std::map<const std::byte*, Allocation> allocations;  ///< allocations by address
   std::set<int> used_devices;
   std::set<const std::byte*> pinned;  ///< addresses of page-locked host memory
   Streams streams{[this](const Work& work) { execute(work); }, [this] { return sticky != cudaSuccess; }};
@@ -56,7 +56,7 @@ struct Runtime {
     return error;
   }
 
-  /// Counts a call; the error with which it must fail at once, if any.
+  /// Counts a call. Returns the error with which the call must fail at once, or cudaSuccess.
   cudaError_t enter(const std::string& function, bool in_capture = true) {
     ++calls[function];
     if (!in_capture && streams.capturing()) {
@@ -109,7 +109,8 @@ struct Runtime {
     }
   }
 
-  /// Whether the range touches device memory, which must then hold it whole.
+  /// Returns whether the range begins in an allocation of device memory. If it does not end in the same allocation,
+  /// records a fault.
   bool on_device(const void* address, std::size_t bytes, const char* what) {
     const auto* begin = static_cast<const std::byte*>(address);
     auto after = allocations.upper_bound(begin);
@@ -131,7 +132,7 @@ std::unique_ptr<Runtime>& instance() {
 }
 Runtime& runtime() { return *instance(); }
 
-// These outlive reset(). The watch is set before the others' constructors have run.
+// reset() keeps these variables. The watch can be set before constructors of other static objects have run.
 MemoryWatch* watch = nullptr;
 std::vector<int> worthless_fills;
 std::map<std::pair<const void*, int>, std::int64_t>& shared_of_kernels() {
@@ -146,7 +147,7 @@ cudaError_t create(std::set<Handle>& alive, Handle* out, Handle created) {
   return cudaSuccess;
 }
 
-/// What lets go does so even where it must report an error.
+/// Destroys the object even if the call must return an error.
 template <class Handle>
 cudaError_t destroy(const char* function, std::set<Handle>& alive, Handle handle) {
   const cudaError_t status = runtime().enter(function);
@@ -168,7 +169,7 @@ cudaError_t record(cudaEvent_t event, cudaStream_t stream, bool external) {
     state.after = stream->last;
     return cudaSuccess;
   }
-  // Within a capture, an ordinary record is no more than a dependency: it takes no time.
+  // Within a capture, an ordinary record only creates a dependency. Only an external record takes the time.
   if (captured != external)
     runtime().fault(external ? "an external record outside a capture" : "an ordinary record in one");
   return runtime().enqueue(stream, {.event = event->state});
@@ -251,7 +252,7 @@ std::map<const void*, std::int64_t> allowed_shared() {
 }
 
 int& shared_of_block() {
-  static int bytes = 100 * 1024;  // with the 4 KiB that cuda/ spares, what tests::FiberMachine has
+  static int bytes = 100 * 1024;  // minus the 4 KiB that cuda/ leaves free, this is the limit of tests::FiberMachine
   return bytes;
 }
 
@@ -274,7 +275,7 @@ using namespace cairn::tests::fake;
 
 namespace {
 
-constexpr int kGarbage = 0xCB;  // in memory that was allocated and not yet written
+constexpr int kGarbage = 0xCB;  // fills memory that was allocated and not yet written
 
 }  // namespace
 
@@ -422,7 +423,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     runtime().fault("cudaStreamSynchronize of a stream that is captured");
     return runtime().remember(cudaErrorStreamCaptureUnsupported);
   }
-  runtime().streams.finish(stream);  // also where it is told to fail: after a real failure no work is left either
+  runtime().streams.finish(stream);  // even if the call must fail, because a real failure leaves no work either
   return status != cudaSuccess ? status : runtime().remember(runtime().sticky);
 }
 
@@ -475,7 +476,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (const cudaError_t status = runtime().enter("cudaEventQuery", false)) return status;
   const EventState& state = *event->state;
   if (state.done >= state.enqueued) return cudaSuccess;
-  runtime().streams.finish(state, state.done + 1);  // else a loop of queries would not end
+  runtime().streams.finish(state, state.done + 1);  // otherwise, a loop of queries would not end
   return cudaErrorNotReady;
 }
 

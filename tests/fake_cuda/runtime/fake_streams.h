@@ -14,14 +14,14 @@
 
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 
-/// Streams, events, captures and graphs of the fake CUDA runtime. Here it is decided which work runs when.
+/// Streams, events, captures and graphs of the fake CUDA runtime. This code decides which work runs when.
 namespace cairn::tests::fake {
 
 struct Capture;
 
 struct EventState {
   bool timed = true;
-  std::int64_t enqueued = 0, done = 0;  ///< records that were enqueued, and those of them that ran
+  std::int64_t enqueued = 0, done = 0;  ///< number of records that were enqueued, and that have run
   std::int64_t time = 0;                ///< time of the latest record that ran
   cudaStream_t stream = nullptr;        ///< stream of the latest record
   std::weak_ptr<Capture> capture;       ///< capture in which the event was recorded last, if it was in one
@@ -50,7 +50,7 @@ struct Capture {
 
 }  // namespace cairn::tests::fake
 
-// The runtime's handles point to these.
+// CUDA's handles (such as cudaStream_t) are pointers to these structs.
 struct CUstream_st {
   int device = 0;
   std::deque<cairn::tests::fake::Work> pending;
@@ -80,8 +80,8 @@ Scheduling& scheduling();
 
 class Streams {
  public:
-  /// `execute` runs a piece of work that is no wait. `failed` says whether the device has failed, so that nothing runs
-  /// any more and no wait lasts.
+  /// `execute` runs a piece of work that is not a wait. `failed` returns whether the device has failed. After a
+  /// failure, no work runs, and all waits end.
   Streams(std::function<void(const Work&)> execute, std::function<bool()> failed)
       : execute_(std::move(execute)), failed_(std::move(failed)) {}
 
@@ -91,17 +91,18 @@ class Streams {
   void push(cudaStream_t stream, Work work);
   /// Runs all work of a stream, and the work of others for which it waits.
   void finish(cudaStream_t stream);
-  /// Runs work until an event was recorded so many times.
+  /// Runs work until the event has been recorded `records` times.
   void finish(const EventState& event, std::int64_t records);
-  /// Runs work that the order lets run now. Called whenever the host comes to the runtime.
+  /// Runs the work that may run now according to the Order. Called whenever the host calls the runtime.
   void go_on();
   /// Runs the next piece of work of a stream. Returns false if there is none, or if it waits for an event.
   bool step(cudaStream_t stream);
 
   bool capturing() const;
-  /// Lets a stream wait for the event as it was recorded last. Returns why this is forbidden, or an empty text.
+  /// Makes a stream wait for the latest record of the event. Returns why this is forbidden, or an empty text.
   std::string wait(cudaStream_t stream, const std::shared_ptr<EventState>& event);
-  /// Ends the capture of a stream, and returns why it has no graph, or an empty text.
+  /// Ends the capture of a stream and sets `nodes` to the captured work. Returns why the capture is invalid, or an
+  /// empty text.
   std::string end_capture(cudaStream_t stream, std::vector<Node>& nodes);
   /// Appends captured work in one of the orders that the graph allows.
   void launch(const std::vector<Node>& nodes, cudaStream_t stream);
@@ -111,7 +112,7 @@ class Streams {
 
   std::function<void(const Work&)> execute_;
   std::function<bool()> failed_;
-  bool running_ = false;  ///< whether work runs now, which itself can come to the runtime
+  bool running_ = false;  ///< whether work is running, which can itself call the runtime
 };
 
 }  // namespace cairn::tests::fake

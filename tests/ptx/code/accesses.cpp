@@ -82,14 +82,14 @@ void require_no_race(Warp& warp, const Instruction& i, int lane, const Spot& spo
                  ": a race");
 }
 
-/// Sorts the first `count` numbers. Returns each that is among them once.
+/// Sorts the first `count` numbers and returns them without duplicates.
 template <std::size_t kSize>
 std::span<const U64> distinct(std::array<U64, kSize>& numbers, std::size_t count) {
   std::sort(numbers.begin(), numbers.begin() + count);
   return {numbers.begin(), std::unique(numbers.begin(), numbers.begin() + count)};
 }
 
-/// Counts a request of a warp (Counts). Sectors are counted in global memory, wavefronts in shared memory.
+/// Adds a request of a warp to the grid's Counts. Sectors are counted in global memory, wavefronts in shared memory.
 void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::array<U64, kLanes>& addresses,
                    Space space) {
   Grid& grid = warp.block().grid();
@@ -129,14 +129,14 @@ void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::arra
   }
 }
 
-/// Returns a number for an address that no other address in the grid has.
+/// Returns a number that identifies an address within the grid.
 U64 key_of(const Warp& warp, const Spot& spot) {
   constexpr int kBlockShift = 24;  // shared memory is smaller than 2^24 bytes
   return spot.space == Space::global ? spot.address
                                      : kSharedWindow | U64{warp.block().number()} << kBlockShift | spot.offset;
 }
 
-/// Acquires what others have published at the address, now or at the lane's next fence.
+/// Lets a lane acquire what others have published at the address: now, or at its next fence if the load is no acquire.
 void acquire(Warp& warp, const Instruction& i, const Spot& spot, int lane) {
   if (spot.space == Space::local) return;
   const U64 key = key_of(warp, spot);
@@ -158,7 +158,7 @@ void release(Warp& warp, const Instruction& i, const Spot& spot, int lane) {
   }
 }
 
-/// Copies the elements of a load from memory to a lane's registers. The sign of a narrow signed element is extended.
+/// Copies the elements of a load from memory to a lane's registers. Narrow signed elements are sign-extended.
 void take_elements(Warp& warp, const Instruction& i, int lane, const std::byte* from) {
   for (int k = 0; k < i.count; ++k, from += i.bytes) {
     const Place& to = i.elements[static_cast<std::size_t>(k)];
@@ -287,7 +287,7 @@ Space space_named(const Statement& s) {
   return s.has("param") ? Space::param : Space::generic;
 }
 
-/// Sets what the modifiers of every access say.
+/// Decodes the modifiers that every access can have.
 void decode_modifiers(const Statement& s, Instruction& into) {
   into.space = space_named(s);
   into.bytes = static_cast<std::uint8_t>(bits_of(type_of(s)) / 8);

@@ -26,7 +26,7 @@ using Wide =
                        std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, S64, U64>,
                                           std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
 
-/// The product in twice the bits. Converted to T, it is the lower half.
+/// Returns a product with twice the bits of T. Its lower half is the result of a conversion to T.
 struct Product {
   template <class T>
   Wide<T> operator()(T a, T b) const {

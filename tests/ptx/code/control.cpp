@@ -13,8 +13,8 @@ using U32 = std::uint32_t;
 
 enum class Exchange : std::uint8_t { up, down, butterfly, index };
 
-/// Reads a register of another lane. If that lane is outside of this lane's segment of the warp, reads the own register
-/// instead. Throws a Fault if that lane takes no part in the instruction.
+/// Reads a register of another lane. The instruction divides the warp into segments. If the other lane is in another
+/// segment, reads the lane's own register instead. Throws a Fault if the other lane takes no part in the instruction.
 void shuffle(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<U32>(i.d);
   const auto* const a = warp.slots<U32>(i.a);

@@ -32,6 +32,7 @@ T rounded(T value, Rounding rounding) {
 }
 
 /// Converts a real number to an integer. A value out of range becomes the nearest integer in range, and NaN becomes 0.
+/// If one of the types has 64 bits, NaN becomes a number with only the highest bit set.
 template <class R, class A>
 R to_whole(A value, Rounding rounding) {
   if (std::isnan(value))

@@ -45,7 +45,7 @@ Decoder::Decoder(const Module& module, const Function& function, const Symbols& 
   for (const Variable& shared : module.variables) {
     if (shared.space != Space::shared || !used.contains(shared.name)) continue;
     program_.shared_bytes = align(program_.shared_bytes, shared.alignment);
-    variables_[shared.name] = program_.shared_bytes;  // lay_out() moves dynamic shared memory behind all others
+    variables_[shared.name] = program_.shared_bytes;  // lay_out() moves dynamic shared memory to the end
     program_.shared_bytes += shared.bytes;
   }
   lay_out();
@@ -192,7 +192,7 @@ std::unique_ptr<Program> decode(const Module& module, const Function& function, 
     }
     decoder.program().code.push_back(instruction);
   }
-  // A label can be behind the last statement, and the last statement need not be a `ret`.
+  // Appends an exit, because a label can be behind the last statement, and the last statement need not be a `ret`.
   Instruction end;
   end.flow = Instruction::Flow::exit;
   end.kind = Class::control;

@@ -10,7 +10,7 @@
 
 namespace cairn::tests::ptx {
 
-/// Finds the places of operands, for the functions below, which decode the instructions of a function.
+/// Finds the places of operands. The functions below use it to decode the instructions of a function.
 class Decoder {
  public:
   Decoder(const Module& module, const Function& function, const Symbols& globals);
@@ -32,7 +32,7 @@ class Decoder {
 
  private:
   Place constant(std::uint64_t bits, Slot slot);
-  std::uint64_t variable(const std::string& name) const;  ///< its address
+  std::uint64_t variable(const std::string& name) const;  ///< returns the variable's address
   void lay_out();
 
   const Function& function_;

@@ -30,7 +30,8 @@ Bits<T> to_bits(T value) {
   return std::bit_cast<Whole<T>>(value);
 }
 
-// Each of these applies F, a type of function objects, to operands of the types A, B and C. R: type of the result.
+// Each of these functions applies a function object of type F to the operands of each lane. A, B and C are the types of
+// the operands, and R is that of the result.
 template <class F, class R, class A>
 void unary(Warp& warp, const Instruction& i, Mask lanes) {
   auto* const d = warp.slots<Bits<R>>(i.d);

@@ -90,7 +90,7 @@ enum class Class : std::uint8_t {
   count
 };
 
-/// What a barrier makes of the predicates of its threads: bar.red.or, bar.red.and and bar.red.popc.
+/// How a barrier combines the predicates of its threads: bar.red.or, bar.red.and and bar.red.popc.
 enum class Reduction : std::uint8_t { none, any, all, count };
 
 struct Instruction {
@@ -138,7 +138,7 @@ struct Program {
   std::uint32_t predicates = 0;
   /// Bytes of memory. register_bytes: per warp; local_bytes: per thread; shared_bytes: per block.
   std::size_t register_bytes = 0, local_bytes = 0, shared_bytes = 0;
-  std::vector<std::byte> constants;  ///< for each constant, 32 equal values
+  std::vector<std::byte> constants;  ///< for each constant, 32 equal values, one per lane
   const Module* module = nullptr;
 
   std::string where(const Instruction& instruction) const;  ///< such as "PTX line 12, simulator.cu:30"

@@ -17,7 +17,7 @@ T flushed(T value) {
   return value;
 }
 
-// Not core::Bf16, because results of kernels are compared with it.
+// Does not use core::Bf16, because tests compare the results of kernels with those of core::Bf16.
 inline float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 /// Rounds to the nearest bf16, ties to even. Every NaN becomes 0x7fff.
 inline std::uint16_t to_bf16(float value) {

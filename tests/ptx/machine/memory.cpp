@@ -32,13 +32,13 @@ std::uint32_t epoch_of(Tag tag) { return get(tag, kEpochBits, kEpochShift); }
 std::uint32_t thread_of(Tag tag) { return get(tag, kThreadBits, kThreadShift); }
 std::uint32_t block_of(Tag tag) { return get(tag, kBlockBits, kBlockShift); }
 
-/// Key of a clock: a whole block, a warp of it, or a thread of it.
+/// Each block has kPlaces keys in a Clock: one for the whole block, one for each of its warps, and one for each thread.
 constexpr std::uint64_t kPlaces = 4096, kFirstThread = 64;
 std::uint64_t of_block(std::uint32_t block) { return block * kPlaces; }
 std::uint64_t of_warp(std::uint32_t block, std::uint32_t thread) { return block * kPlaces + 1 + thread / 32; }
 std::uint64_t of_thread(std::uint32_t block, std::uint32_t thread) { return block * kPlaces + kFirstThread + thread; }
 
-/// Returns whether the accesses of a tag are over because of what was acquired.
+/// Returns whether the accesses of a tag are over for a thread that has acquired `clock`.
 bool knows(const Clock& clock, Tag tag) {
   const auto before = [&](std::uint64_t who) {
     const auto known = clock.find(who);

@@ -23,18 +23,18 @@ inline constexpr int kLaunchBits = 12;  ///< bits of the number of a launch that
 using Clock = std::map<std::uint64_t, std::uint32_t>;
 /// What a thread has acquired from others; nullptr: nothing. Threads that have waited for each other share it.
 using Known = std::shared_ptr<const Clock>;
-/// Returns what both know.
+/// Returns a clock for what is known to either of the two.
 Known both(const Known& a, const Known& b);
 
-/// A thread at the time of an access. Accesses before an epoch are over for the thread if they are by
+/// A thread at the time of an access. Three of its epochs say which accesses of other threads are over for it.
 struct Actor {
   std::uint32_t launch = 0;       ///< number of the launch, counted from 1
   std::uint32_t block = 0;        ///< number of the block in the grid
   std::uint32_t thread = 0;       ///< number of the thread in the block
   std::uint32_t epoch = 0;        ///< epoch of the thread
-  std::uint32_t block_epoch = 0;  ///< any thread of the block, and before this epoch
-  std::uint32_t warp_epoch = 0;   ///< any thread of the warp, and before this epoch
-  std::uint32_t part_epoch = 0;   ///< a thread of the warp that is in `part`, and before this epoch
+  std::uint32_t block_epoch = 0;  ///< accesses of the block's threads before this epoch are over
+  std::uint32_t warp_epoch = 0;   ///< accesses of the warp's threads before this epoch are over
+  std::uint32_t part_epoch = 0;   ///< accesses of the lanes in `part` before this epoch are over
   std::uint32_t part = 0;         ///< lanes with which the thread waited last; one bit a lane
   const Clock* known = nullptr;   ///< what the thread has acquired; nullptr: nothing
   /// Whether the access is atomic, volatile or ordered. Such accesses do not race with each other.
@@ -53,9 +53,10 @@ struct LatestFence {
 };
 
 /// The order that fences and strong accesses give to accesses of other threads. A thread that writes to an address
-/// after a fence publishes there what is over for it at that fence, and its own accesses before. A thread that reads at
-/// the address, and then executes a fence, acquires this. A fence or an access of the block's scope (.cta) publishes
-/// for threads of its block only, and acquires from them only.
+/// after a fence publishes accesses there: its own before the fence, and those that are over for it at the fence. If
+/// another thread reads the address and then executes a fence, it acquires these accesses: they are then over for it,
+/// too. A fence or an access of the block's scope (.cta) publishes for threads of its block only, and acquires from
+/// them only.
 class FenceOrder {
  public:
   /// Publishes at the address, for the whole device or for the fence's block.
@@ -64,7 +65,7 @@ class FenceOrder {
   Known acquire(std::uint64_t address, std::uint32_t block, bool whole_device, const Known& known) const;
 
  private:
-  static constexpr std::uint32_t kAll = ~std::uint32_t{0};  ///< in the place of a block: the whole device
+  static constexpr std::uint32_t kAll = ~std::uint32_t{0};  ///< stands for the whole device in place of a block
   std::map<std::pair<std::uint64_t, std::uint32_t>, Known> released_;
 };
 

@@ -130,7 +130,7 @@ void Warp::fence(Mask lanes, bool whole_device) {
     for (const bool of_device : {false, true}) {
       if (of_device && !whole_device) continue;
       fenced_[lane][of_device ? 1 : 0] = {actor(lane, false), known_[lane]};
-      fenced_[lane][of_device ? 1 : 0].actor.known = nullptr;  // its owner may go
+      fenced_[lane][of_device ? 1 : 0].actor.known = nullptr;  // the clock may be freed before the fence is used
     }
   });
 }
@@ -242,7 +242,7 @@ bool Warp::step(int most, std::mt19937_64& random) {
 void Warp::branch(const Instruction& instruction, Mask lanes) {
   if (lanes == current_) {
     at_ = instruction.target;
-    // Lanes that do not run now can be at the target or beyond it.
+    // Other lanes can be at the target or beyond it. The running lanes stop at the first of them.
     limit_ = kNever;
     each_lane(alive_ & ~waiting_ & ~current_, [&](int lane) {
       if (pc_[lane] >= at_) limit_ = std::min(limit_, pc_[lane]);
@@ -261,7 +261,7 @@ void Warp::wait_here(Mask lanes) {
   waiting_ |= lanes;
 }
 
-/// Runs an instruction that all lanes of its mask execute together. Until all have reached it, the others wait.
+/// Runs an instruction that all lanes of its mask execute together. Lanes that have reached it wait for the others.
 void Warp::collective(const Instruction& instruction, Mask lanes) {
   const auto* const masks = slots<Mask>(instruction.elements[0]);
   const int first = std::countr_zero(lanes);

@@ -115,20 +115,20 @@ class Warp {
   Actor actor(int lane, bool strong, bool narrow = false) const;
   /// Records that the lanes have waited for each other. Their earlier accesses are over for all of them.
   void synchronise(Mask lanes);
-  /// Lets lanes continue behind the barrier of the block at which they wait. Accesses of the block before `epoch` are
-  /// over for them.
+  /// Lets lanes continue behind the barrier of the block at which they wait, and begins `epoch` for them. If `whole`,
+  /// all threads of the block have waited, so the block's earlier accesses are over for these lanes.
   void pass_barrier(Mask lanes, std::uint32_t epoch, bool whole);
-  /// Records that the lanes have executed a fence: their earlier accesses take effect before their later ones. It
-  /// holds for the whole device, or for threads of the block only.
+  /// Records that the lanes have executed a fence: their earlier accesses take effect before their later ones. The
+  /// fence holds for the whole device, or for threads of the block only.
   void fence(Mask lanes, bool whole_device);
   Mask carry = 0;  ///< carry bit of each lane, which add.cc sets
   /// Returns the thread as it was at its latest fence, or at its latest one that holds for the whole device.
   const LatestFence& latest_fence(int lane, bool whole_device) const { return fenced_[lane][whole_device ? 1 : 0]; }
   /// Acquires for a lane what others have published at the address (FenceOrder).
   void acquire(int lane, std::uint64_t address, bool whole_device);
-  /// Records that a lane has read what others may have published. A fence then acquires it.
+  /// Records that a lane has read what others may have published. The lane's next fence acquires it.
   void note_read(int lane, std::uint64_t address, bool whole_device);
-  /// Returns what the lanes have acquired, or adds to it.
+  /// known() returns what the lanes have acquired, and learn() adds to it.
   Known known(Mask lanes) const;
   void learn(Mask lanes, const Known& known);
   Region& local(int lane) { return *local_[lane]; }
@@ -139,7 +139,7 @@ class Warp {
   void choose(std::mt19937_64& random);
   void keep_place();
   void branch(const Instruction& instruction, Mask lanes);
-  /// Lets lanes wait at the instruction at which they are. The other running lanes pass it by.
+  /// Lets lanes wait at the instruction at which they are. The other running lanes go on behind it.
   void wait_here(Mask lanes);
   void collective(const Instruction& instruction, Mask lanes);
   void barrier(const Instruction& instruction, Mask lanes);

@@ -91,7 +91,7 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
 
 
 class Backend:
-    """What torch.compile calls for every graph."""
+    """A backend. torch.compile calls it with every graph that it captures."""
 
     def __init__(self, options, fallback):
         self.options = options
@@ -136,7 +136,7 @@ class Backend:
             return run_guarded(run, module, failed, compiling.written_among)
         except _private.RESTARTS:
             raise
-        except KeyboardInterrupt:  # the graph may be compiled again later
+        except KeyboardInterrupt:  # removes the graph from the report, because it may be compiled again later
             del self.report.graphs[known:]
             raise
         except cairn.Error as error:
@@ -197,7 +197,7 @@ class Backend:
             self.tell(reason)
 
     def first_run_failed(self, graphs, reason):
-        """Removes graphs from the report whose schedules failed although the unscheduled module ran."""
+        """Removes from the report the graphs whose schedules failed although the unscheduled module ran."""
         self.report.graphs[:] = [graph for graph in self.report.graphs if all(graph is not failed for failed in graphs)]
         self.ran.difference_update(graph.name for graph in graphs)
         names = ", ".join(graph.name for graph in graphs)

@@ -22,12 +22,12 @@ class Compiling:
         self.inputs = inputs  # the inputs during compilation
         self.report = None
         self.measured = None
-        self.share = None  # a share.Share, for a graph with a backward pass
-        self.alive = None  # a together.Alive
-        self.written = []  # a result of _private.written_inputs
-        self.read_again = None  # a read_again.ReadAgain
-        self.kernels = _private.kernel_settings()  # the settings when the last forward pass began
-        self.kernels_behind = self.kernels  # the settings of the last backward pass, or those expected for the next one
+        self.share = None  # a share.Share, which handles budgets in percent; None without a backward pass
+        self.alive = None  # a together.Alive, which counts what other graphs hold
+        self.written = []  # the inputs that are written after the forward pass (_private.written_inputs)
+        self.read_again = None  # a read_again.ReadAgain, which checks the values that recomputation reads
+        self.kernels = _private.kernel_settings()  # kernel settings when the last forward pass began
+        self.kernels_behind = self.kernels  # kernel settings of the last backward pass, or expected for the next
         self.autocast_behind = set()  # has True, False or both: whether autocast was active in backward passes
         self.hooks = False  # whether there were saved-tensor hooks when the graph was measured
         updates = owner.options.updates
@@ -59,7 +59,7 @@ class Compiling:
     def _partition_region(self, joint, num_fwd_outputs):
         """Plans a region that the graph calls (torch.compiler.nested_compile_region). In the plan of the graph, the
         region is one operation. The region itself is planned with the same budget, or with the least budget that works
-        for it. It is measured as a part of the graph."""
+        for it. The region's memory is measured as a part of the graph's."""
         return partition(joint, self.owner.options, name="region", num_fwd_outputs=num_fwd_outputs, static_indices=(),
                          or_least=lambda baseline: True)[:2]
 

@@ -67,7 +67,7 @@ def _is_tensor_among(value):
 
 
 def _note_layouts(trace):
-    """Marks storages whose layout is not the one that the tracer assumed."""
+    """Marks storages for which the kernel chose another layout than the tracer assumed."""
     for op in trace.operations:
         if op.node is None or not trace.layouts.known(op.node):
             continue
@@ -110,7 +110,7 @@ def _take(op, entry):
 
 
 def _take_sizes(op, sizes):
-    """Sets the sizes of outputs as measured. A kernel may choose a layout of another size than the tracer's."""
+    """Sets the sizes of outputs as measured. A kernel may choose another layout than the tracer, with another size."""
     outputs = op.outputs + (op.statistics.outputs if op.statistics is not None else [])
     if len(sizes) == len(outputs):
         for storage, size in zip(outputs, sizes):
@@ -120,9 +120,9 @@ def _take_sizes(op, sizes):
 
 
 def _scratch(op, peaks):
-    """Computes an operation's scratch: its bytes in addition to outputs and, if it is random, to the generator's state
-    that it restores after running again. ``peaks`` has entries [set of outputs in memory, as a bit mask; largest number
-    of other bytes in memory beside exactly this set]."""
+    """Computes an operation's scratch: the largest number of bytes in memory beyond its outputs. The scratch of a
+    random operation that may run again also has a copy of the generator's state. ``peaks`` has entries [set of outputs
+    in memory, as a bit mask; largest number of other bytes in memory beside exactly this set]."""
     counted = [s.size for s in op.outputs]
     beside = [other + sum(size for k, size in enumerate(counted) if present >> k & 1) for present, other in peaks]
     state = op.state.outputs[0].size if op.state is not None else 0

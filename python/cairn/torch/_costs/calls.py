@@ -37,8 +37,9 @@ _NORMS = {
 
 
 def _with_saved_statistics(target, args):
-    """Gives saved statistics the dtype that the forward kernel of a norm makes. For inputs of 16 bits this is 32 bits,
-    on a CPU only if the weight or the running statistics have 32 bits. The tracer assumes the input's dtype."""
+    """Gives saved statistics the dtype that the forward kernel of a norm gives them. If the input has 16 bits, they
+    have 32 bits; but on a CPU, only if the weight or the running statistics have 32 bits. The tracer assumes the
+    input's dtype."""
     if target not in _NORMS:
         return args
     saved, parameters = _NORMS[target]
@@ -73,7 +74,7 @@ def _real(value):
     return storage.as_strided(shape, stride, _private.hint(value.storage_offset()))
 
 
-# Not measured, because they use pointers that the forward kernel stored.
+# These operators are not measured, because they use pointers that the forward kernel stored.
 _OPAQUE = ("aten::mkldnn_rnn_layer_backward",)
 
 
@@ -85,8 +86,8 @@ def measurable(op):
 
 def wrapped_numbers(node):
     """If an operation gets numbers in place of tensors, or together with complex tensors, torch wraps them in tensors.
-    It does so once more when AOTAutograd calls the operation than when it is measured. Returns the bytes of these
-    tensors."""
+    A call by AOTAutograd makes one such tensor more for each number than a measured call. Returns the bytes of these
+    additional tensors."""
     if node is None or not isinstance(node.target, torch._ops.OpOverload):
         return 0
     is_complex = any(isinstance(leaf, torch.Tensor) and leaf.is_complex() for leaf in pytree.tree_leaves(node.meta.get("val")))

@@ -19,10 +19,10 @@ _refused = set()  # texts of operations that failed in this process
 
 
 class Measurements:
-    """Measured values of operations by their texts. An entry is [ns of the fastest call, peaks (see calibrate.py),
-    bytes of each returned storage, strides of each returned tensor, device of each returned tensor]. Peaks are missing
-    if another profiler was active. Within a ``with`` block, operations without an entry are measured; their peaks are
-    known when the block has ended."""
+    """Measured values of operations. The key of an entry is the text of an operation (Call.text). An entry is [ns of
+    the fastest call, peaks (see calibrate.py), bytes of each returned storage, strides of each returned tensor, device
+    of each returned tensor]. Peaks are missing if another profiler was active. Within a ``with`` block, operations
+    without an entry are measured; their peaks are known when the block has ended."""
 
     def __init__(self, device, known):
         self.device, self.known = device, known
@@ -76,7 +76,7 @@ def _time(spec, label, device):
     of the returned tensors)."""
     call = spec.run()
     start = time.perf_counter_ns()
-    call()  # includes setup
+    call()  # this call does not count, because it includes setup
     _wait(device)
     begin = time.perf_counter_ns()
     with torch.profiler.record_function(label):

@@ -39,12 +39,12 @@ class Layouts:
         return all(map(self.known, node.all_input_nodes))
 
     def given(self, node):
-        """Adds an input or a constant with the tracer's layout. It is right, because torch.compile compiles again if an
-        input's strides change."""
+        """Adds an input or a constant with the tracer's layout. This layout is right, because torch.compile compiles
+        again if an input's strides change."""
         self._values[node] = node.meta.get("val")
 
     def part(self, node):
-        """Adds a getitem."""
+        """Adds a getitem, which takes one value from the results of another node."""
         parent, position = node.args[:2]
         if self.as_traced(parent):
             self.given(node)

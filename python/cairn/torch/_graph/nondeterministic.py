@@ -63,5 +63,6 @@ def repeats_bitwise(node):
 
 
 def _is_transposed(node):
-    """A transposed convolution runs a kernel that computes the gradient of a convolution."""
+    """Returns whether a convolution is transposed. If so, its kernel is one that computes the gradient of a
+    convolution."""
     return bool(argument(node, "transposed"))

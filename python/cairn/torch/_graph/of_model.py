@@ -77,7 +77,7 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
         _, built, _ = prepare(traced.joint.graph, Options(None, calibrate=False), name=name or type(model).__name__,
                               forward_outputs=traced.forward_outputs, parameters=parameters, device=device.split(":")[0])
         return built
-    except RuntimeError as error:  # from fake tensors, or an error of the model
+    except RuntimeError as error:  # raised by fake tensors, or by the model itself
         why = " ".join(str(error).split()) or type(error).__name__
         raise cairn.InputError(f"graph: the model cannot be traced with tensors that have no values{_place_of(error)}: "
                                f"{why}") from error

@@ -132,7 +132,7 @@ def _statistics_choose_kernel(node):
 
 def simplify(graph):
     """Removes the running statistics from the derivatives of batch norms in training mode, which do not use them.
-    Otherwise the statistics would stay in memory until then."""
+    Otherwise the statistics would stay in memory until the backward pass."""
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_batch_norm_backward.default):
         if argument(node, "train") is True and not node.kwargs:
             node.args = (*node.args[:3], None, None, *node.args[5:])
@@ -210,7 +210,8 @@ def is_view(node):
 
 
 def viewed(node):
-    """Returns the argument that a view is of, according to the schema; None if there is none."""
+    """Returns the argument of which a node returns a view, according to the operator's schema; None if there is
+    none."""
     results = {name for r in node.target._schema.returns if r.alias_info is not None for name in r.alias_info.before_set}
     for position, given in enumerate(node.target._schema.arguments):
         if given.alias_info is not None and results & set(given.alias_info.before_set):

@@ -48,7 +48,7 @@ def split_recomputed(graph, forward_outputs, shared=()):
 
 def _run_again(graph, results, written):
     """Returns {node: position} of the nodes of the forward pass that get a copy in the backward pass, with their views
-    and parts."""
+    and parts (getitems)."""
     again, written = {}, set(written)  # views of written nodes will be added
     for position, node in enumerate(graph.nodes):
         if node.op != "call_function" or _private.is_backward(node):

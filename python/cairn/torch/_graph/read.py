@@ -57,7 +57,7 @@ class _Reader:
         self.live = operators.needed(graph)
         self.tangents = [n for n in graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]
         self.forward_leaves = self.outputs[:forward_outputs] if forward_outputs is not None else []
-        # Inputs that are written after the forward pass and, once these inputs are read, their storages.
+        # Inputs that are written after the forward pass, and their storages, which _add_input() adds.
         self.mutated = set(_private.mutated_inputs(graph))
         self.shared = set(shared)  # inputs that others may write, and their storages
         self.read_before_writes = []  # operations that read memory that may be written after the forward pass
@@ -107,7 +107,7 @@ class _Reader:
     def _add_input(self, node):
         value = node.meta.get("val")
         if node.op == "placeholder" and _private.is_tangent(node):
-            return  # a tangent; it is an output of the border
+            return  # the gradient is an output of the border
         self.trace.controls[node] = {}
 
         def resident(leaf):
@@ -223,7 +223,7 @@ class _Reader:
         op.backward = _private.is_backward(node) or (trace.border is not None)
         made = {}
         waits = operators.schema_name(node.target) in _WAITS
-        if waits:  # the arguments themselves, although the tracer made new tensors
+        if waits:  # the results are the arguments, although the tracer made new tensors
             known.update((_address(leaf), storage) for leaf, storage in _pairs(
                 value, torch.fx.map_arg(node.args[0], trace.structure.get)))
             aliases = True
@@ -248,7 +248,7 @@ class _Reader:
                 op.reads.update(storage.producer.reads)
         op.pinned = op.effect or not tensors or not repeats_bitwise(node) or policies.must_save(node)
         if any(self._is_mutated(a) for a in node.all_input_nodes):
-            # After the forward pass, the operation would read values that have been written.
+            # If the operation ran again after the forward pass, it would read values that have been overwritten.
             op.pinned = op.pinned or statistics is None
             self.read_before_writes.append(op)
         if self.tangents and trace.border is None and any(self._stands_in(a, self.shared) for a in node.all_input_nodes):
@@ -368,8 +368,8 @@ class _Reader:
 
     def _add_updates(self, updated):
         """Adds the updates of parameters. An update runs after all operations that read the parameter, and after all
-        that read their results, because these could otherwise be computed again from the updated parameter.
-        Trace.in_time ensures what such an order cannot express."""
+        that read the results of those, because such a result could otherwise be computed again from the updated
+        parameter. These control edges order only first runs; Trace.in_time also considers later runs."""
         trace = self.trace
         readers, consumers = {}, {}
         for op in trace.operations:
@@ -426,7 +426,7 @@ class _Reader:
     # --- Order
 
     def _order_writes(self):
-        """Makes all operations that access a written storage run once and in their order."""
+        """Makes all operations that access a written storage run once, in the tracer's order."""
         trace = self.trace
         written = {}
         for op in trace.operations:

@@ -41,7 +41,8 @@ class Operation:
     outputs: list = dataclasses.field(default_factory=list)  # Storage
     pinned: bool = False
     backward: bool = False
-    # Whether it draws random numbers or has side effects, or may do so. If so, it runs once, in its order.
+    # Whether the operation may draw random numbers or have side effects. If so, it runs once, at its place in the
+    # traced order.
     effect: bool = False
     statistics: Optional["Operation"] = None  # only for a batch norm: the Operation that holds its new statistics
     state: Optional["Operation"] = None  # only for a random operation that may run again: saves the state
@@ -75,7 +76,7 @@ class Trace:
         self.device = "cpu"  # the device of the budget: the one with the most bytes
         self.elsewhere = {}  # other device -> bytes there, which are not in the budget
         self.sizes = []  # the tracer's sizes of storages; they may be symbolic
-        self.sized_by_data = []  # names of operations whose results have a size without bounds before they run
+        self.sized_by_data = []  # names of operations whose results have an unbounded size that depends on data
         self.estimated = []  # operations whose cost or scratch could not be measured
         self.layouts = Layouts()  # the kernels' layouts, once they are measured
         self.shared_name = None  # a name that is equal on all ranks; None: there is one process
@@ -88,9 +89,9 @@ class Trace:
         return [leaf for leaf in pytree.tree_leaves(self.structure.get(node)) if isinstance(leaf, Storage)]
 
     def read_again(self, steps):
-        """Finds what recomputation reads and the caller may have written since the forward pass. Returns (names of
-        inputs, whether results of the forward pass are read) of operations of the forward pass that run after the
-        border."""
+        """Finds what operations of the forward pass read when they run again after the border, and what the caller may
+        have written by then. Returns (names of the inputs that they read, whether they read results of the forward
+        pass)."""
         if self.border is None:
             return [], False
         late = {self.operations[step] for step in steps[steps.index(self.border.index):]}

@@ -83,8 +83,9 @@ class ReadAgain:
                 "nobody writes it before the backward pass has ended")
 
     def _lay_out(self, args, names, layouts):
-        """Copies arguments whose layout or alignment saved-tensor hooks have changed, with the old layout. Otherwise
-        recomputation would round differently and draw noise in another order."""
+        """Saved-tensor hooks may have changed the layout or the alignment of arguments. Replaces such arguments by
+        copies with the old layout, because recomputation would otherwise round differently and draw noise in another
+        order."""
         for k, name in enumerate(names):
             if _private.is_plain(args[k]) and _layout(args[k]) != layouts.get(name, _layout(args[k])):
                 args[k] = _laid_out(args[k], *layouts[name])

@@ -62,7 +62,8 @@ class MemoryTrace:
         first = {}  # address -> its first event
         for i, address in enumerate(self.addresses):
             first.setdefault(address, i)
-        # An address whose first event is an allocation was free, so the events there are of another storage and count.
+        # If the first event at an address is an allocation, the address was free before. Its events are then of another
+        # storage, so they count.
         ignored = {first[address] for address in held if address in first and self.sizes[first[address]] < 0}
         left = set(without)
         # Going backwards, the first event at an address belongs to the storage that is there at the end.

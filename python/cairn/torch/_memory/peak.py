@@ -25,14 +25,16 @@ class Measured:
 
     def __init__(self, trace, solved, report, num_fwd_outputs, joint):
         self.trace, self.solved, self.report = trace, solved, report
-        # The scratch of operators of other packages is unknown, and their code may have changed since then.
+        # A measurement by an earlier process suffices, unless some operations could not be measured, such as those of
+        # other packages: their code may have changed since then.
         self.done = solved.measured is not None and not report.estimated
         # The symbolic sizes of measured runs. Smaller sizes can need more scratch, so the first _MOST_SIZES different
         # sizes are measured.
         self.sizes = set()
         self.present_sizes = ()  # those of the latest measured run
         self.has_sizes = any(_private.is_sym(n.meta.get("val")) for n in joint.graph.find_nodes(op="placeholder"))
-        # Number of runs that are not measured. An optimizer allocates its state in the first run.
+        # Number of next runs that are not measured. The first run is one of them if an optimizer allocates its state in
+        # it.
         self.passed_over = 1 if trace.updated and not self.done else 0
         if self.done:
             report.measured, report.measured_before = solved.measured, True
@@ -45,8 +47,8 @@ class Measured:
             if isinstance(leaf, torch.fx.Node) and any(s in trace.gradients for s in trace.storages(leaf))]
         self.split = split
         self.kept_positions = kept_results(trace, leaves[:split])
-        # These three are about all forward passes since the last measurement, because several can run before a backward
-        # pass.
+        # The next three attributes are about all forward passes since the last measurement, because several can run
+        # before a backward pass.
         self.inputs = set()  # addresses of inputs
         self.outputs_held = 0  # largest number of bytes of results that the backward pass does not get
         self.outputs = set()  # addresses of results, which count even if the caller has freed them

@@ -21,7 +21,7 @@ from .events import bytes_beyond
 _PASSES = 16  # largest number of backward passes in _added_up; several threads can each run a backward pass at once
 
 _lock = threading.Lock()
-# The Runs whose backward pass may come; autograd's node of that pass keeps each of them alive.
+# The Runs whose backward pass may still come. Autograd's node of that pass keeps a Run alive.
 _open = weakref.WeakSet()
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
 # Storage -> (reference, bytes, backward pass): gradients that one graph passes to another, and results of graphs whose

@@ -8,10 +8,10 @@ from .. import _cache
 
 # Parts of a time limit. The rest is for a cheaper schedule of the lowest peak.
 _SHARES = {"search": 1 / 2, "tries": 3 / 8, "one try": 1 / 20}
-_FIRST_STEP = 1 / 64  # of the peak; after a budget was met, the next one is lower by at least this part
-_CLOSE = 1 / 400  # of the peak; if a met and an unmet budget are this close, further tries ask for one byte less
+_FIRST_STEP = 1 / 64  # after a met budget, the next one is lower by at least this part of the peak
+_CLOSE = 1 / 400  # if a met and an unmet budget differ by at most this part of the peak, tries ask for one byte less
 _LAST_TRIES = 16  # largest number of tries that ask for one byte less
-_FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)  # of the peak; how far the last budgets to try are below it
+_FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)  # parts of the peak by which the last budgets to try are lower
 
 
 class Least:

@@ -49,7 +49,7 @@ def prepare(graph, options, *, device=None, **reading):
     _private.pin_sizes(trace.sizes, graph)
     trace.device = device or trace.device
     estimate(trace)
-    # Named before measuring, because measured costs differ from rank to rank.
+    # The name is made before measuring, because measured costs differ from rank to rank.
     if _private.collective_store() is not None:
         trace.shared_name = [trace.build().fingerprint, str(options.budget)]
     seconds = {"read": time.monotonic() - begin}
@@ -113,7 +113,7 @@ def _advice(trace):
     gradients = sum(storage.size for storage in trace.tangents)
     results = sum(s.size for s in {s for op in trace.operations[:trace.border.index] for s in op.outputs if s.keep}
                   ) if trace.border is not None else 0
-    if gradients < 4096:  # all results are losses
+    if gradients < 4096:  # so small that all results must be losses
         return f" The caller holds {_report.size_text(results)} of results." if results >= 4096 else ""
     return (f" {_report.size_text(gradients)} of gradients of results, which the caller gives or autograd fills in with zeros, "
             f"and {_report.size_text(results)} of results are held throughout: return the loss alone, or what is not "

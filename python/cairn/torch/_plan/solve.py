@@ -21,7 +21,7 @@ from .least import Least, is_schedule
 
 _FORMAT = 2
 _WAIT_BEYOND_LIMIT_S = 120
-_WAIT_FOR_WORK_S = 1800  # because the duration of a search under a work limit is unknown
+_WAIT_FOR_WORK_S = 1800  # seconds; long, because the duration of a search under a work limit is unknown
 _TRIES = 3  # largest number of searches; each has a smaller budget, because in_time() can raise the peak
 
 
@@ -81,8 +81,8 @@ class Solved:
 
 
 def budget_bytes(budget, baseline_peak):
-    """Converts a budget to bytes; None for "min". Texts are those of the command. Percentages are of ``baseline_peak``,
-    rounded up."""
+    """Converts a budget to bytes; None for "min". A text has a form that the command accepts. Percentages are of
+    ``baseline_peak``, rounded up."""
     if isinstance(budget, str):
         text = budget.strip()
         if text == "min":

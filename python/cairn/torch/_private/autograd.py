@@ -66,7 +66,7 @@ def backward_node(tensors, made_before, graph=None):
 def _function_of(tensor):
     try:
         return tensor.grad_fn
-    except RuntimeError:  # a written view that was made under no_grad
+    except RuntimeError:  # raised for a view that was made under no_grad and then written
         return None
 
 

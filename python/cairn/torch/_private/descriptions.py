@@ -99,7 +99,7 @@ def unseen_writes(metadata, graph, forward_outputs):
                       if is_gradient(description) and leaf is not None}
     infos = [metadata.input_info[position] for position in positions]
     return [i for (i, description), info in zip(written, infos)
-            # A leaf can be written only without autograd noticing.
+            # Torch permits writes to a leaf only where autograd does not notice them, such as under no_grad.
             if _is_unseen(info) or (info.is_leaf and description in have_gradients)]
 
 

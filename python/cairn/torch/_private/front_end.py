@@ -37,7 +37,7 @@ class _LeftToPython(SharedContext):
 
 # In this context, optimizers, clipping and gradient scalers run as ordinary Python.
 left_to_python = _LeftToPython()
-_disabled = functools.cache(torch.compiler.disable)  # guards compare the identity of its results
+_disabled = functools.cache(torch.compiler.disable)  # cached, because guards compare the identity of its results
 
 
 def _subclasses(kind):

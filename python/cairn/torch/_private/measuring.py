@@ -14,7 +14,7 @@ from .running import SharedContext, no_modes
 _TINY = sys.float_info.min
 _KERNEL_ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-    "DISABLE_ADDMM_CUDA_LT", *(f"{prefix}_{name}" for prefix in ("ONEDNN", "DNNL") for name in (  # a new name and the old one
+    "DISABLE_ADDMM_CUDA_LT", *(f"{prefix}_{name}" for prefix in ("ONEDNN", "DNNL") for name in (  # new and old prefix
         "MAX_CPU_ISA", "CPU_ISA_HINTS", "DEFAULT_FPMATH_MODE")),
     "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "TORCH_MKLDNN_MATMUL_MIN_DIM", "TORCH_CUDNN_V8_API_DISABLED",
     "CUDNN_CONV_WSCAP_DBG")

@@ -8,7 +8,7 @@ from torch.fx.experimental import proxy_tensor, symbolic_shapes
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 DATA_SIZE = 4096  # assumed for an unbounded size that depends on data
-_UNBOUNDED = 2**48  # torch's largest sizes, such as 2**63 - 1, bound nothing
+_UNBOUNDED = 2**48  # a limit from here on, such as torch's 2**63 - 1, counts as none
 _LEAST_SYMBOLIC = 2  # sizes 0 and 1 are never symbolic
 _planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the size that plans are made for}
 
@@ -149,7 +149,7 @@ def _number_of(value):
     sizes = {symbol: _hint_of(value.node.shape_env, symbol) for symbol in expression.free_symbols}
     try:
         return kind(expression.xreplace(sizes))
-    except TypeError:  # depends on data
+    except TypeError:  # the number depends on data
         return kind(1)
 
 

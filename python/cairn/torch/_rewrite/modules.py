@@ -106,7 +106,7 @@ class Rewriter:
         self.newest[op.node] = new
         if op.effect or (op.state is not None and not again):
             self._keep(new)
-        for part in parts:  # written at once, so that outputs that no node reads are freed
+        for part in parts:  # parts are written at once, so that outputs that no node reads are freed
             self.newest[part] = self._copy(part)
 
     def _batch_norm_again(self, node):

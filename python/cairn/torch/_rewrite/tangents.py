@@ -37,7 +37,7 @@ def expect_missing(graph):
     of_loss = {n for n in tangents if _private.hint(n.meta["val"].numel()) == 1}
     if not of_loss or len(of_loss) == len(tangents):
         return
-    for node in graph.nodes:  # in order
+    for node in graph.nodes:  # in topological order
         if any(argument in of_loss for argument in node.all_input_nodes):
             of_loss.add(node)
     for tangent in tangents:

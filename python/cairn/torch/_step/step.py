@@ -119,6 +119,7 @@ class Step:
             result = self._run(*args, **kwargs)
         # A step in which something was compiled does not count, because compiling takes memory, too.
         if len(self.report.graphs) == known:
-            # Old gradients that the step frees do not make room: whether the step has any depends on the step before.
+            # Old gradients that the step frees count to its end, because only the step before decides whether there are
+            # any.
             self.report.whole_step, self.report.whole_step_at = trace.at_peak(held=set(trace.addresses))
         return result

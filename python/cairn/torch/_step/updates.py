@@ -74,7 +74,8 @@ class Updates:
         self._hooks = {}  # id(optimizer) -> handle
         # Number of steps before which settings have changed in a way that can change the memory of updates.
         self.changes = 0
-        # _kinds_now() before the latest step, or after the first one, because counters among the settings begin at 0.
+        # The result of _kinds_now() before the latest step. After the first step, it is the one after that step,
+        # because counters among the settings begin at 0.
         self._kinds = None
 
     # --- While a graph is compiled
@@ -153,7 +154,7 @@ class Updates:
             raise cairn.InputError(
                 f"optimizer: step() of the optimizer was not called in this step, though {left} parameters are updated as soon as "
                 "their gradients are there (a scaler that skipped it? micro batches?); plan this step without optimizer=")
-        # Autograd has tried to add a gradient to a Mark.
+        # Torch raises this error if autograd adds a gradient to a Mark.
         if issubclass(kind, RuntimeError) and "single memory location" in str(error):
             raise cairn.InputError(
                 f"optimizer: a second backward pass added to gradients when {left} parameters had been updated already; plan this "

@@ -106,8 +106,8 @@ class Budgets(harness.Fresh):
         self.check(harness.Amp(harness.gpt()[0]), harness.gpt()[1], ["70%", "min"])
 
     def test_norms_of_16_bits(self):
-        """The forward kernels save statistics with 32 bits or 16, as the types of input and weights are. So each backward
-        kernel can be measured, and the promise contains its scratch."""
+        """Forward kernels save statistics with 16 or 32 bits, depending on the types of input and weights. Each
+        backward kernel can be measured with such statistics, and the promise contains its scratch."""
         kinds = [torch.nn.BatchNorm2d(16), torch.nn.BatchNorm2d(16, track_running_stats=False), torch.nn.GroupNorm(4, 16),
                  torch.nn.InstanceNorm2d(16, affine=True), torch.nn.LayerNorm(14)]
         for norm in kinds:
@@ -280,7 +280,7 @@ class Reports(harness.Fresh):
             self.assertEqual(bool(cairn.torch.last_report().graphs[0].recomputed), recomputes)
 
     def test_what_an_earlier_process_measured_is_of_the_same_operations(self):
-        """The code of a custom operation may have changed since then."""
+        """Measurements of custom operations are not taken over, because their code may have changed since then."""
         custom = torch.library.custom_op("cairn_tests::sine", lambda x: x.sin(), mutates_args=(), schema="(Tensor x) -> Tensor")
         custom.register_fake(torch.empty_like)
         custom.register_autograd(lambda ctx, gradient: gradient)

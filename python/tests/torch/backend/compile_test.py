@@ -32,7 +32,7 @@ def run(program, **environment):
 
 
 class Fallback(harness.Fresh):
-    """With fallback=True, the model runs whatever fails before its first run has ended."""
+    """With fallback=True, the model runs without a schedule if anything fails before its first run has ended."""
 
     def test_nested_tensors_that_are_jagged(self):
         linear = torch.nn.Linear(8, 8)
@@ -77,7 +77,8 @@ class Fallback(harness.Fresh):
             self.assertFalse(chosen.report.kept)
 
     def test_switches_of_kernels_that_are_turned_for_the_backward_pass_alone(self):
-        """A warning comes at once, and the promise is checked again from the next step on."""
+        """If settings of kernels change only for the backward pass, a warning comes at once. The promise is checked
+        again from the next step on."""
         model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
         for budget in harness.afresh(("100%", "min")):
             chosen = backend(budget, fallback=False)
@@ -153,8 +154,8 @@ class Fallback(harness.Fresh):
         self.assertIsNone(cairn.torch.last_report().kept)
 
     def test_a_kernel_that_follows_pointers_is_not_tried(self):
-        """oneDNN's derivative of an LSTM uses pointers that its forward kernel has stored. With other bytes, it would
-        crash."""
+        """oneDNN's derivative of an LSTM uses pointers that its forward kernel has stored. It would crash if it were
+        measured with other bytes in their place."""
         lstm, x, chosen = torch.nn.LSTM(32, 32, batch_first=True), torch.randn(4, 16, 32), backend()
         expected = lstm(x)[0].square().mean()
         with torch._dynamo.config.patch(allow_rnn=True):
@@ -307,8 +308,8 @@ class Fallback(harness.Fresh):
         self.assertEqual(chosen.report.unplanned, [])
 
     def test_a_checkpoint_about_it_that_stops_early(self):
-        """The recomputation of the checkpoint writes buffers a second time, even if it compiles the graph. The end of
-        the recomputation is no error of the graph."""
+        """A checkpoint around a graph runs it again, which writes the graph's buffers a second time, even if the graph
+        is compiled only then. The exception by which the checkpoint ends the recomputation is no error of the graph."""
         class Model(torch.nn.Module):
             def __init__(self, again):
                 super().__init__()
@@ -383,7 +384,7 @@ class Options(harness.Fresh):
 
 
 class Sizes(harness.Fresh):
-    """torch._dynamo.mark_dynamic works."""
+    """Tests of sizes that are marked by torch._dynamo.mark_dynamic."""
 
     def setUp(self):
         super().setUp()
@@ -431,7 +432,7 @@ class Sizes(harness.Fresh):
         self.assertRegex(told[0], "without a budget.* marked dynamic makes something larger when it is smaller")
 
     def test_smaller_sizes_that_need_more_scratch_are_measured(self):
-        """A resize to a fixed size needs its second pass, and the buffer of it, only for other sizes."""
+        """The resize needs a pass over the height, and a buffer for it, only if the height is not 64 already."""
         weight = torch.nn.Parameter(torch.ones(16, 1, 1))
         chosen = backend("min")
         compiled = torch.compile(lambda x: torch.nn.functional.interpolate(

@@ -95,7 +95,7 @@ def work(rank, folder):
 def steps(rank):
     """Trains whole steps of a model whose gradients are averaged over the ranks. Returns the parameters without and
     with Cairn."""
-    # torch.compile does not compile this forward pass of DistributedDataParallel, which is told.
+    # torch.compile does not compile this forward pass of DistributedDataParallel, and a warning says so.
     warnings.filterwarnings("ignore", "a part of the model before the graph", cairn.torch.CairnWarning)
     results = []
     for planned in (False, True):
@@ -138,7 +138,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual(found[0]["70%"]["recomputed"], found[1]["70%"]["recomputed"])
         self.assertEqual({one["70%"]["source"] for one in found}, {"solved", "another rank"})
         self.assertEqual(found[0][1000], found[1][1000])
-        given = 128 * 64 * 4  # bytes that a rank gives to the all-gather, of which gloo makes a copy, as of its result
+        given = 128 * 64 * 4  # bytes that a rank gives to the all-gather; gloo copies them and the result
         self.assertGreaterEqual(found[0]["gathered"], 2 * (given + RANKS * given))
         for one in found:
             plain, planned = one["steps"]

@@ -118,7 +118,7 @@ class Evaluations(harness.Fresh):
         loss, _ = harness.told_by(compiled, torch.randn(100, 300))
         saved = [reference for reference, _ in next(iter(together._open)).storages.values()]
         self.assertFalse(any(reference.expired() for reference in saved))
-        try:  # assertRaises would clear the frames
+        try:  # not assertRaises, which would clear the frames that could hold values
             loss.backward()
             self.fail("no error")
         except cairn.torch.InfeasibleError:
@@ -139,7 +139,7 @@ class LeastPeaks(unittest.TestCase):
         return solve(graph, goal, Limits(work_limit=work), baseline)
 
     def test_the_least_is_at_most_any_budget_that_was_met(self):
-        """Holds for random graphs with the same limits."""
+        """Tested on random graphs, with the same limits for all searches."""
         for seed in range(4):
             graph, met = random_graph(seed), []
             for share in random.Random(seed).sample([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], 4):
@@ -150,7 +150,7 @@ class LeastPeaks(unittest.TestCase):
             self.assertLessEqual(self.solve(graph, None).peak, min(met))
 
     def test_budgets_below_the_least_are_not_met(self):
-        """Tested with searches that do not share results. Occasionally, a search for a lower budget is lucky."""
+        """Tested with searches that do not share results. Occasionally, such a search meets a lower budget by luck."""
         met, met_of_one_search, budgets = 0, 0, 0
         for seed in range(8):
             graph = random_graph(seed)

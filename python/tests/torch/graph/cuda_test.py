@@ -98,7 +98,7 @@ class Allocator(unittest.TestCase):
     """Tests of CUDA's caching allocator, as its sources describe it."""
 
     def test_events_get_the_time_at_which_the_profiler_saw_them(self):
-        """The profiler does not record allocations of other threads (40) and frees (negative sizes)."""
+        """The profiler records neither the allocation of another thread (at address 40) nor frees (negative sizes)."""
         history = [(10, 100), (20, 513), (10, -100), (40, 512), (10, 1), (20, -513)]
         profiled = [(1000, 1024, 10), (2000, 1024, 20), (3000, 512, 10)]
         self.assertEqual(events.timed(history, profiled), [

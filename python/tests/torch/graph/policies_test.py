@@ -125,7 +125,7 @@ class Policies(unittest.TestCase):
                 self.assertEqual(harness.same(reference, step), "")
 
     def test_what_reads_a_buffer_that_is_written_is_kept(self):
-        """If it ran again in the backward pass, it would read the new value of the buffer."""
+        """If such an operation ran again in the backward pass, it would read the new value of the buffer."""
         reference = self.reference()
         step, _, _ = self.train(Blocks(True), "100%", {aten.cos.default: CheckpointPolicy.MUST_RECOMPUTE})
         self.assertEqual(harness.same(reference, step), "")

@@ -77,7 +77,7 @@ class Given(unittest.TestCase):
                         compiled(x).backward(ways[way]())
                     model.zero_grad()
                     with cairn.torch.MemoryTrace() as trace:
-                        result = compiled(x)  # held to the end, as the promise assumes
+                        result = compiled(x)  # the result is held to the end, as the promise assumes
                         result.backward(ways[then]())
                 del result
                 really = trace.at_peak({p.grad.untyped_storage().data_ptr() for p in model.parameters()})[0]
@@ -130,7 +130,7 @@ class Logits(unittest.TestCase):
         counted = self.check(lambda out: out["loss"].backward(), differentiated="all")
         self.assertTrue(counted.kept)
         self.assertGreaterEqual(counted.promised - report.promised, 0.9 * self.size)
-        # Logits, their softmax, the gradient of the softmax and that of the logits.
+        # The peak has the logits, their softmax, the gradient of the softmax and that of the logits.
         self.assertLess(report.promised, 4.1 * self.size)
 
     def test_what_the_step_really_takes(self):

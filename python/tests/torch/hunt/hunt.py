@@ -1,4 +1,5 @@
-"""Hunts for silent differences: random modules (hunt_models.py) under budgets against the same without a schedule.
+"""Hunts for silent differences: trains random modules (hunt_models.py) under budgets and without, and compares the
+results.
 
 usage: hunt.py [--seeds A-B] [--jobs N] [--results FILE] [--timeout S]     those that FILE does not have yet
        hunt.py --summary FILE
@@ -44,7 +45,7 @@ import warnings
 HERE = pathlib.Path(__file__).parent
 WORK = 5_000  # work limit; schedules need not be good, only different
 RECYCLE = 60  # number of seeds after which a process is replaced, because torch keeps compiled code
-# Position between the least peak (0) and the peak without a budget (1).
+# Budgets, as positions between the least peak (0) and the peak without a budget (1).
 BUDGETS = {"min": 0.0, "quarter": 0.25, "middle": 0.5}
 EXPECTED = "an input now shares memory with something else"  # a warning that is expected for inputs that share memory
 
@@ -319,8 +320,7 @@ class Judge:
         return ""
 
     def judge(self, budget):
-        """Returns the row for a budget. The budget is a name of BUDGETS, "min" first, or any budget that the backend
-        accepts."""
+        """Returns the row for a budget. The budget is a name of BUDGETS, or any budget that the backend accepts."""
         asked, least = budget, None
         if BUDGETS.get(budget, 0):
             share = max((low + BUDGETS[budget] * (high - low)) / high for low, high in self.least())

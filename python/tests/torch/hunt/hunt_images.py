@@ -12,7 +12,7 @@ FORMATS = ("given", "contiguous", "last")
 
 
 def bumped(noise):
-    """Returns a function that adds noise to its argument. ``noise`` draws it in the layout of the argument."""
+    """Returns a function that adds noise to its argument. ``noise`` draws the noise, in the layout of the argument."""
     return lambda h: h + 0.1 * noise(h)
 
 

@@ -43,9 +43,9 @@ TRAITS = {
     "out_buffer": 0.1,
     "out_number": 0.08,
     "frames": 0.12,  # two uint8 inputs that overlap in a ring buffer of numpy
-    "ring": 0.12,  # the same with floats
+    "ring": 0.12,  # two float inputs that overlap in the same way
     "shared": 0.08,  # two tensors on the same storage, by way of .data
-    "shared_set": 0.05,  # the same, by way of set_
+    "shared_set": 0.05,  # two tensors on the same storage, by way of set_
     "state": 0.12,  # an input that is written
     "state_shared": 0.05,  # an input that is written, and a second that shares its memory
     "buffer_is_input": 0.06,

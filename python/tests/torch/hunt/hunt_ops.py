@@ -161,7 +161,7 @@ fill_noise = custom("fill_noise", mutates=("into",))(_fill_noise)
 fill_noise.register_fake(lambda into: None)
 
 
-# --- Of a Library
+# --- Operations of a torch.library.Library
 
 library = torch.library.Library("hunt_library", "DEF")
 

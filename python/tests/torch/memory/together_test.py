@@ -220,7 +220,7 @@ class Together(harness.Fresh):
                     self.assertIs(report.promised >= peak, counted)
 
     def test_a_block_that_is_called_four_times(self):
-        """The gradients of the four calls are added up, too."""
+        """One backward pass adds up the gradients of the four calls."""
         block = Layer(dropout=0.1)
         compiled = torch.compile(block, backend=backend("min"))
 
@@ -268,7 +268,7 @@ class Together(harness.Fresh):
         self.assertGreater(cairn.torch.last_report().promised, cairn.torch.last_report().graphs[0].saved)
 
     def test_results_that_autograd_has_behind_views_or_in_an_input_alone(self):
-        """The Runs of such a graph are found nevertheless, and their backward passes run."""
+        """The Runs of such a graph are found through views or the written input, and their backward passes run."""
         model = torch.nn.Sequential(*[Layer() for _ in range(3)])
 
         def views(x):
@@ -316,7 +316,7 @@ class Together(harness.Fresh):
         self.assertTrue(all(map(torch.equal, *found)))
 
     def test_what_a_function_keeps_in_its_context_is_freed(self):
-        """The value is freed as soon as it has been read, and not only when the loss is freed."""
+        """The value in the context is freed as soon as it has been read, and not only when the loss is freed."""
         class Model(harness.Layers):
             def forward(self, x):
                 for layer in self.layers:

@@ -50,11 +50,11 @@ class Joint(OfJointGraph):
         loss.backward()
         self.assertTrue(_private.saved_by_compiled_hooks(seen))
         self.assertEqual(_private.saved_by_compiled_hooks(["primals_1", "exp"]), [])
-        # An operator that happens to have such a name.
+        # The value of an operator can happen to have such a name.
         self.assertEqual(_private.saved_by_compiled_hooks(["pre_hook_1"], ["pre_hook_1"]), [])
 
     def test_check_version(self):
-        """The value is stored in the context of an autograd.Function. Torch 2.9 always checks such values."""
+        """The function stores a value in its context without save_for_backward. Torch 2.9 always checks such values."""
         checked, kept, found = True, [], []
 
         def look(joint, **_):

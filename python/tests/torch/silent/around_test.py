@@ -118,7 +118,8 @@ class WhatIsAround(OfImages):
             loss.backward()
 
     def test_a_backward_pass_under_autocast_is_measured_again(self):
-        """Its casts take memory that no plan contains. A measurement without autocast says nothing about them."""
+        """The casts of such a pass take memory that no plan contains. A measurement without autocast says nothing about
+        them."""
         model, x = harness.Layers(count=3, width=128), torch.rand(64, 128)
         compiled = torch.compile(lambda x: model.layers[2](torch.tanh(model.layers[1](model.layers[0](x)))).square().mean(),
                                  backend=backend("min"))

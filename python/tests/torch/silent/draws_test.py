@@ -72,7 +72,7 @@ class WhatDrawsOrActs(Same):
                 self.assertEqual(operators.has_a_place(graph.call_function(target, (x,))), expected)
 
     def test_aten_says_of_all_its_operators_whether_they_draw(self):
-        """Otherwise, an operator that draws could be taken for a pure one."""
+        """If an operator draws but its tags and schema do not say so, it could be taken for a pure one."""
         known = {"aten::quantized_lstm", "aten::quantized_gru", "aten::poisson_nll_loss", "aten::_dirichlet_grad",
                  # Dropout in quantized models has no effect; the last operator is a function of its seed.
                  "aten::_philox_randint"}
@@ -85,7 +85,7 @@ class WhatDrawsOrActs(Same):
                 continue
             try:
                 operator = getattr(getattr(torch.ops.aten, name), schema.overload_name or "default")
-            except AttributeError:  # only for TorchScript
+            except AttributeError:  # the operator exists only for TorchScript
                 continue
             seen.add(schema.name)
             with self.subTest(str(operator)):

@@ -200,12 +200,12 @@ class BuffersThatAreWritten(OfImages):
 
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             gradients(backend("min", measure=False))
-        if torch.__version__ >= "2.10":  # torch 2.9 always rejects it
+        if torch.__version__ >= "2.10":  # torch 2.9 always rejects the write
             self.assertTrue(all(map(torch.equal, gradients("aot_eager"), gradients(backend("100%", measure=False)))))
 
     def test_a_buffer_that_a_functions_own_backward_pass_reads_and_writes(self):
-        """An example is a history of the largest gradient. One call has written the buffer when the next call reads
-        it."""
+        """For example, the buffer has a moving average of the largest gradient. Each call reads what the call before it
+        has written."""
         class Largest(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x, seen):

@@ -149,7 +149,7 @@ class Updated(unittest.TestCase):
             optimizer.zero_grad()
             return loss.detach()
 
-        with harness.cairn_warnings("ignore"):  # about gradients that accumulate
+        with harness.cairn_warnings("ignore"):  # the warnings are about gradients that accumulate
             one = self.trained(lambda: net(adam), None, body, between=left)
             other = self.trained(lambda: net(adam), "min", body, between=left)
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(one[1], other[1])))

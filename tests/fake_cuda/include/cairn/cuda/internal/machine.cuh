@@ -6,11 +6,11 @@
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 #include "cairn/tests/support/fiber_machine.h"
 
-/// In place of the file of this name in cuda/internal/: launches come to the fake runtime, whose kernels run on the
-/// host's Teams. The .cu files of cuda/ are compiled with it as they are.
+/// Replaces cuda/internal/machine.cuh, so that the unchanged .cu files of cuda/ can be compiled for the host. Launches
+/// go to the fake runtime, which runs kernels on the host's Teams.
 namespace cairn::cuda {
 
-/// Whose address stands for the kernel that runs F.
+/// The address of this variable identifies the kernel that runs F.
 template <class F>
 inline char kKernel = 0;
 
