@@ -172,6 +172,7 @@ class Report:
     graphs: list = dataclasses.field(default_factory=list)
     unplanned: list = dataclasses.field(default_factory=list)  # why graphs run without a budget
     joined: Optional[Together] = None  # None: no two graphs were alive at the same time
+    overlapping: bool = False  # whether graphs ran in several threads at the same time, which no promise counts
     optimizer_state: Optional[int] = None  # only for cairn.torch.step: bytes of the optimizers' state
     whole_step: Optional[int] = None  # only for cairn.torch.step: peak of a later step, with gradients
     whole_step_at: str = ""  # the operation at that peak
@@ -204,14 +205,15 @@ class Report:
 
     @property
     def kept(self):
-        """Returns whether all promises were kept; None if something was not measured or runs without a budget."""
+        """Returns whether all promises were kept; None if something was not measured, runs without a budget, or ran
+        while another thread ran a graph."""
         known = [g.kept for g in self.graphs]
         if self.together:
             measured = self.together.measured
             known.append(None if measured is None else measured <= self.together.promised)
         if False in known:
             return False
-        return None if None in known or self.unplanned or not known else True
+        return None if None in known or self.unplanned or self.overlapping or not known else True
 
     def __str__(self):
         lines = [str(g) for g in self.graphs]

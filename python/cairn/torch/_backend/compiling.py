@@ -10,6 +10,7 @@ from .._memory.together import Alive
 from .._plan import solve
 from .._plan.partition import partition, prepare_within, schedule
 from .._plan.share import Share, tell_of_least
+from .._report import size_text
 from .._rewrite.modules import rewrite_module, without_autocast
 from .._rewrite.tangents import Tangents
 
@@ -81,10 +82,12 @@ class Compiling:
     def run_forward(self, run, module):
         run = self.alive.forward(self.measured.forward(run) if self.measured is not None else run)
         run = self.read_again.forward(run, module)
+        copied = copied_as_a_whole(module)
 
         def call(args):
             self.owner.ran.add(self.report.name)
             self._note_kernels()
+            self._note_storages(args, copied)
             return run(args)
 
         return _private.called_boxed(call)
@@ -135,6 +138,19 @@ class Compiling:
                 f"{self.report.name}: settings of the optimizer (weight decay, momentum, ...) differ from those when this was "
                 "planned: updates may take more than was measured then; torch._dynamo.reset() has it planned anew")
 
+    def _note_storages(self, args, copied):
+        """Measures the graph again if an input is a part of a larger tensor than when the graph was planned, and an
+        operation copies the whole tensor. ``copied``: see copied_as_a_whole()."""
+        for i, known in copied.items():
+            size = args[i].untyped_storage().nbytes() if _private.is_plain(args[i]) else 0
+            if size > known:
+                copied[i] = size
+                if self.measured is not None:
+                    self.measured.measure_again()
+                self.owner.tell(
+                    f"{self.report.name}: an input is a part of a tensor of {size_text(size)}, which an operation copies as a "
+                    f"whole; {size_text(known)} of it were planned: a step takes more than promised; clone() the input")
+
     def _note_kernels_behind(self):
         """Measures the next step again if settings of kernels, or autocast, were changed only for the backward pass."""
         now, autocast = _private.kernel_settings(), _private.autocasts()
@@ -169,9 +185,25 @@ class Compiling:
             self.measured = Measured(trace, solved, report, None, module)
             run = self.measured.alone(run)
         run = Alive(self.owner, report).alone(run)
+        copied = copied_as_a_whole(module)
 
         def call(args):
             self._note_kernels()
+            self._note_storages(args, copied)
             return run(args)
 
         return _private.called_boxed(call)
+
+
+# Operations that AOTAutograd makes of writes into a part of an input. They copy the whole storage of the input.
+_COPIES_STORAGE = {torch.ops.aten.slice_scatter.default, torch.ops.aten.select_scatter.default,
+                   torch.ops.aten.diagonal_scatter.default, torch.ops.aten.as_strided_scatter.default}
+
+
+def copied_as_a_whole(module):
+    """Returns a dict from the index of an input to the bytes of its storage when the graph was planned, for the inputs
+    whose whole storage an operation copies."""
+    return {i: _private.hint(node.meta["val"].untyped_storage().nbytes())
+            for i, node in enumerate(module.graph.find_nodes(op="placeholder"))
+            if isinstance(node.meta.get("val"), torch.Tensor) and any(
+                user.target in _COPIES_STORAGE and user.args[0] is node for user in node.users)}

@@ -8,6 +8,7 @@ from torch.utils import _pytree as pytree
 from .. import _private
 from .._graph.layouts import Layouts
 from .._graph.operators import is_described, is_random, operator_name, schema_name
+from .._rewrite.tangents import plus_given
 
 
 class Call:
@@ -88,6 +89,8 @@ def wrapped_numbers(node):
     """If an operation gets numbers in place of tensors, or together with complex tensors, torch wraps them in tensors.
     A call by AOTAutograd makes one such tensor more for each number than a measured call. Returns the bytes of these
     additional tensors."""
+    if node is not None and node.target is plus_given:
+        return 8 + node.meta["val"].element_size()  # for a missing gradient: the integer 0, and the same as a float
     if node is None or not isinstance(node.target, torch._ops.OpOverload):
         return 0
     is_complex = any(isinstance(leaf, torch.Tensor) and leaf.is_complex() for leaf in pytree.tree_leaves(node.meta.get("val")))

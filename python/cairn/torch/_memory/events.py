@@ -5,6 +5,8 @@ every allocation; a dispatch mode would miss what kernels allocate for themselve
 import bisect
 import contextlib
 
+import cairn
+
 from .. import _private
 
 _BLOCK = 512  # bytes; CUDA's caching allocator hands out multiples of this size
@@ -112,7 +114,10 @@ def timed(history, found):
 
 
 def measure_peak(function, device="cpu"):
-    """Calls ``function``. Returns (its result, MemoryTrace.peak, MemoryTrace.end)."""
+    """Calls ``function``. Returns (its result, MemoryTrace.peak, MemoryTrace.end). Raises InputError if a profiler of
+    torch is running, because two cannot record at once."""
+    if not MemoryTrace.available():
+        raise cairn.InputError("measure_peak: a profiler of torch is running already, and two cannot record at once; end it before")
     with MemoryTrace(device) as trace:
         result = function()
     return result, max(trace.peak, 0), trace.end

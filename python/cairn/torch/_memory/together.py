@@ -6,6 +6,7 @@ has ended or can no longer come. Only weak references to storages are stored. So
 released does not count, and memory that two graphs share counts once. Inputs count if another graph has made them.
 """
 
+import contextlib
 import functools
 import threading
 import weakref
@@ -28,6 +29,7 @@ _loose = {}  # storage -> (weak reference, bytes): results of graphs without a b
 # backward pass has ended.
 _passing = {}
 _added_up = {}  # backward pass -> ids of leaves with gradients that autograd holds until it has added up all of them
+_running = {}  # thread -> the Alive of the pass that runs in it
 _local = threading.local()  # .made: the Run of this thread's latest forward pass
 
 
@@ -74,7 +76,8 @@ class Alive:
                               if isinstance(t, torch.Tensor) and t.requires_grad and not t.is_leaf])
             self.owner.continues |= self._continues(args, made.flowing)
             held, runs, loose = self._begin(inputs, made)
-            result = run(args)
+            with self._while_running():
+                result = run(args)
             made.storages = {**loose, **{key: entry for key, entry in _weak(result).items() if key not in inputs}}
             saved = storages_of(result[self.forward_outputs:])
             made.shapes = self.tangents.shapes(result)
@@ -94,7 +97,8 @@ class Alive:
                 return run(args)
             inputs = storages_of(args)
             held, runs, _ = self._begin(inputs, None)
-            result = run(args)
+            with self._while_running():
+                result = run(args)
             with _lock:
                 _drop_expired(_loose)
                 _loose.update((key, entry) for key, entry in _weak(result).items() if key not in inputs)
@@ -118,7 +122,8 @@ class Alive:
             held += self._begin_gradients(mine)
             # Bytes of results that have been freed. They are subtracted, because the promise counts results to the end.
             let_go = mine.let_go if mine is not None else 0
-            result = run(args)
+            with self._while_running():
+                result = run(args)
             if mine is not None and not _private.keeps_graph():
                 _open.discard(mine)
             task = _private.graph_task()
@@ -190,6 +195,29 @@ class Alive:
         with _lock:
             known = {key for run in _open for key in run.storages} | _passing.keys() | _loose.keys()
         return not storages_of(args[i] for i in flowing) <= known | self.owner.given
+
+    @contextlib.contextmanager
+    def _while_running(self):
+        """Wraps a pass. If passes run in other threads at the same time, their memory adds up, which no promise counts."""
+        thread = threading.get_ident()
+        with _lock:
+            before = _running.get(thread)
+            others = [alive for other, alive in _running.items() if other != thread]
+            _running[thread] = self
+        try:
+            if others:
+                for alive in (self, *others):
+                    alive.owner.report.overlapping = True
+                self.owner.tell(
+                    f"{self.report.name} runs while another thread runs {others[0].report.name}: a promise is for one pass "
+                    "at a time, and the memory of passes that run at the same time adds up")
+            yield
+        finally:
+            with _lock:
+                if before is None:
+                    del _running[thread]
+                else:
+                    _running[thread] = before
 
     # --- Counting what is in memory while a pass runs
 

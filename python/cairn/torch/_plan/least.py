@@ -76,7 +76,10 @@ class Least:
                 self._descend(met, more)
         rest = 1 - (time.monotonic() - begin) / limits.time_limit
         if limits.work_limit is None and rest > 0 and not self.is_baseline:
-            self.offer_answer(self.peak, limits.part(rest), start=self.steps)
+            try:
+                self.offer_answer(self.peak, limits.part(rest), start=self.steps)
+            except cairn.InputError:
+                pass  # some solvers begin only with schedules of their own kind
         self._searched = given
         self.save()
 
@@ -108,16 +111,22 @@ class Least:
         try:
             answer = cairn.solve(self.graph, goal, peak_only=True, **arguments, **more)
         except (cairn.InfeasibleError, cairn.NotFoundError) as error:
-            self.offer_error(error)
+            self.offer_error(error, arguments["solver"])
             return float("inf")
-        bound = answer.lower_bound if goal == "min" else None
+        bound = bound_for_all(self.graph, answer.lower_bound, arguments["solver"]) if goal == "min" else None
         return self.offer(answer.schedule.steps, bound)[1]
 
-    def offer_error(self, error):
+    def offer_error(self, error, solver):
         """Takes lower bound and schedule from the error of a search that did not meet its budget."""
-        self.lower_bound = max(self.lower_bound, error.lower_bound or 0)
+        self.lower_bound = max(self.lower_bound, bound_for_all(self.graph, error.lower_bound or 0, solver, error.scope))
         if error.least is not None:
             self.offer(error.least.schedule.steps)
+
+
+def bound_for_all(graph, bound, solver, scope=""):
+    """Returns a lower bound on the peak of every schedule. That is ``bound``, which the solver proved, unless the proof may
+    be about fewer schedules, such as those without recomputation."""
+    return bound if solver == "auto" or scope == "any schedule" else graph.peak_lower_bound
 
 
 def is_schedule(graph, steps):

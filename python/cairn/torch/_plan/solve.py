@@ -17,7 +17,7 @@ from cairn import _api, _cairn
 
 from .. import _cache, _private
 from .._errors import InfeasibleError
-from .least import Least, is_schedule
+from .least import Least, bound_for_all, is_schedule
 
 _FORMAT = 2
 _WAIT_BEYOND_LIMIT_S = 120
@@ -266,11 +266,12 @@ def _search(graph, goal, limits, least):
         try:
             answer = cairn.solve(graph, within, peak_only=True, **limits.arguments())
         except (cairn.InfeasibleError, cairn.NotFoundError) as error:
-            least.offer_error(error)
+            least.offer_error(error, limits.solver)
             break
         steps, peak = least.offer(answer.schedule.steps)
         if peak <= goal:
-            return {"steps": steps, "status": str(answer.status), "lower_bound": answer.lower_bound}
+            return {"steps": steps, "status": str(answer.status),
+                    "lower_bound": bound_for_all(graph, answer.lower_bound, limits.solver)}
         within = max(1, within - (peak - goal))
     if least.peak > goal:
         least.search(limits)

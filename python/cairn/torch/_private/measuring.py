@@ -37,6 +37,8 @@ def kernel_settings():
     switches = [torch.__version__, torch.get_num_threads(), backends.cpu.get_cpu_capability(), torch.get_default_dtype()]
     switches += [_TINY * 0.5 == 0]  # whether this thread flushes denormals to 0 (torch.set_flush_denormal)
     switches += [_switch(torch, name) for name in ("are_deterministic_algorithms_enabled", "get_float32_matmul_precision")]
+    switches += [_switch(torch._C, name) for name in (
+        "_get_nnpack_enabled", "_get_cpu_allow_fp16_reduced_precision_reduction")]
     switches += [_switch(backends.cuda, name) for name in (
         "flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled", "cudnn_sdp_enabled",
         "fp16_bf16_reduction_math_sdp_allowed", "preferred_linalg_library", "preferred_blas_library")]

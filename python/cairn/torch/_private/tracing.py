@@ -27,8 +27,9 @@ def trace_functional(function, inputs, *, on_joint=None, on_module=None):
 @contextlib.contextmanager
 def replaced_tensors(module, tensors):
     """Returns a context in which the module has other parameters and buffers, given by name. Tied parameters stay
-    tied."""
-    with torch.nn.utils.stateless._reparametrize_module(module, tensors, tie_weights=True):
+    tied. A module that is registered twice gets its own tensors back, because replacements are undone in reverse
+    order (stack_weights)."""
+    with torch.nn.utils.stateless._reparametrize_module(module, tensors, tie_weights=True, stack_weights=True):
         yield
 
 

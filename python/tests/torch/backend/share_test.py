@@ -214,6 +214,23 @@ class LeastPeaks(unittest.TestCase):
             self.assertLessEqual(caught.exception.least_budget, met)
             self.assertLessEqual(self.solve(graph, met).peak, met)
 
+    def test_a_proof_without_recomputation_is_not_about_every_schedule(self):
+        x = torch.randn(64, 64, requires_grad=True)
+
+        def deep(x):
+            for _ in range(8):
+                x = x.tanh().sin()
+            return x.square().mean()
+
+        found = {}
+        for solver in ("auto", "exact"):
+            torch._dynamo.reset()
+            chosen = cairn.torch.backend("min", fallback=False, work_limit=WORK, solver=solver)
+            torch.compile(deep, backend=chosen)(x).backward()
+            found[solver] = chosen.report.graphs[0]
+        self.assertLess(found["auto"].promised, found["exact"].promised)
+        self.assertLessEqual(found["exact"].lower_bound, found["auto"].promised)
+
     def test_the_error_names_what_min_reaches(self):
         graph = random_graph(2)
         with self.assertRaises(cairn.torch.InfeasibleError) as caught:

@@ -88,6 +88,20 @@ class Given(unittest.TestCase):
                 self.assertLessEqual(chosen.report.promised, 1.01 * really + copied)
                 self.assertTrue(chosen.report.kept)
 
+    def test_a_missing_gradient_at_the_peak(self):
+        self.enterContext(harness.new_cache())
+        for dtype in (torch.float32, torch.float64):
+            weight, x, mask = torch.randn(1000, dtype=dtype, requires_grad=True), *torch.rand(2, 1000, dtype=dtype)
+
+            def masked(x, mask):
+                y = x * weight
+                return (y * mask).sum(), y
+
+            torch._dynamo.reset()
+            chosen = backend("100%")
+            torch.compile(masked, backend=chosen)(x, mask)[0].backward()
+            self.assertEqual((chosen.report.promised, chosen.report.kept), (chosen.report.measured, True))
+
     def test_many_at_once_of_what_lies_beside_a_loss(self):
         weight, x = torch.randn(16, 16, requires_grad=True), torch.randn(8, 16)
 

@@ -11,6 +11,15 @@ def address(tensor):
 
 
 class Traces(unittest.TestCase):
+    def test_measure_peak_while_a_profiler_runs(self):
+        def nested():
+            with self.assertRaisesRegex(cairn.InputError, "a profiler of torch is running already"):
+                cairn.torch.measure_peak(lambda: torch.ones(10))
+            return torch.ones(1000)
+
+        _, peak, _ = cairn.torch.measure_peak(nested)
+        self.assertEqual(peak, 4000)
+
     def test_peak_and_end(self):
         with cairn.torch.MemoryTrace() as trace:
             a = torch.ones(1000)

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import threading
 import unittest
 import unittest.mock
 
@@ -339,6 +340,40 @@ class Together(harness.Fresh):
         _, peak, left = cairn.torch.measure_peak(steps)
         self.assertLessEqual(peak, chosen.report.promised + gradients)
         self.assertLess(left, 512)
+
+    def test_passes_of_two_threads_at_the_same_time(self):
+        barrier = threading.Barrier(1)
+
+        class Meet(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return meet(gradient)
+
+        @torch.library.custom_op("cairn_test::meet", mutates_args=())
+        def meet(x: torch.Tensor) -> torch.Tensor:
+            barrier.wait(60)
+            return x.clone()
+
+        meet.register_fake(torch.empty_like)
+        models = [torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)]
+        chosen = backend("100%")
+        compiled = [torch.compile(lambda x, m=m: Meet.apply(m(x).tanh()).square().mean(), backend=chosen) for m in models]
+        for one in compiled * 2:
+            one(self.x).backward()
+        self.assertTrue(chosen.report.kept)
+        barrier = threading.Barrier(2)
+        with harness.told() as told:
+            threads = [threading.Thread(target=lambda one=one: one(self.x).backward()) for one in compiled]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertRegex(" ".join(told), "runs while another thread runs")
+        self.assertIsNone(chosen.report.kept)
 
     def test_without_gradients(self):
         """The result that one part passes to the next is in memory while the next part runs."""

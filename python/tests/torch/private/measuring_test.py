@@ -63,6 +63,8 @@ class Measuring(unittest.TestCase):
                     self.assertNotEqual(_private.kernel_settings(), before)
                 finally:
                     setattr(owner, name, kept)
+        with torch.backends.nnpack.flags(enabled=not torch._C._get_nnpack_enabled()):
+            self.assertNotEqual(_private.kernel_settings(), before)
         cuda = torch.backends.cuda
         for turn, now in ((cuda.enable_cudnn_sdp, cuda.cudnn_sdp_enabled()),
                           (cuda.allow_fp16_bf16_reduction_math_sdp, cuda.fp16_bf16_reduction_math_sdp_allowed())):

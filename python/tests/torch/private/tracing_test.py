@@ -29,3 +29,11 @@ class Tracing(unittest.TestCase):
         with _private.replaced_tensors(model, {"weight": torch.zeros(2, 2), "bias": torch.ones(2)}):
             self.assertTrue(torch.equal(model(torch.randn(1, 2)), torch.ones(1, 2)))
         self.assertIs(model.weight, before)
+
+    def test_replaced_tensors_of_a_module_that_is_registered_twice(self):
+        layer = torch.nn.Linear(2, 2)
+        model, before = torch.nn.Sequential(layer, layer), layer.weight
+        with _private.replaced_tensors(model, {"0.weight": torch.zeros(2, 2), "0.bias": torch.ones(2)}):
+            self.assertTrue(torch.equal(model(torch.randn(1, 2)), torch.ones(1, 2)))
+        self.assertIs(layer.weight, before)
+        self.assertEqual(len(dict(layer.named_parameters())), 2)

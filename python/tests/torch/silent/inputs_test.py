@@ -268,6 +268,24 @@ class InputsThatAreWritten(OfImages):
         self.assertEqual([g.shared_inputs for g in cairn.torch.last_report().graphs], [[], []])
         self.assertFalse(any("shares memory" in text for text in told))
 
+    def test_a_part_of_a_larger_tensor_that_is_copied_as_a_whole(self):
+        class Column(harness.Layers):
+            def forward(self, x):
+                x[:, 0] = 1.0
+                for layer in self.layers:
+                    x = torch.tanh(layer(x))
+                return x.square().mean()
+
+        model, chosen, data = Column(), backend("100%"), torch.randn(20_000, 64)
+        with harness.told() as told:
+            compiled = torch.compile(model, backend=chosen)
+            for x in (torch.randn(64, 64), torch.randn(64, 64), data[:64]):
+                self.assertEqual(told, [])
+                model.zero_grad()
+                compiled(x).backward()
+        self.assertRegex(told[0], "copies as a whole")
+        self.assertIs(chosen.report.kept, False)
+
     def test_a_write_that_torch_knows_of_is_an_error(self):
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             self.gradients(Images(), [torch.from_numpy(self.ring()).clone()], backend("min"), lambda x: x.fill_(7))
