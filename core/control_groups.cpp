@@ -20,11 +20,12 @@ std::optional<std::int64_t> whole_in(const std::string& path, const ReadText& re
   if (!text) return std::nullopt;
   char* end = nullptr;
   const std::int64_t value = std::strtoll(text->c_str(), &end, 10);
-  if (end == text->c_str()) return std::nullopt;  // "max"
+  if (end == text->c_str()) return std::nullopt;  // the file holds "max": there is no limit
   return value;
 }
 
-/// Returns quota / period of one group, or none if the quota is "max" or -1.
+/// Returns the CPU quota of one group in cores, which is `quota` / `period` (both in microseconds). Returns none if the
+/// group has no quota; its file then holds "max" or -1.
 std::optional<double> ratio(const std::optional<double>& quota, const std::optional<double>& period) {
   if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
   return *quota / *period;

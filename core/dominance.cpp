@@ -30,8 +30,9 @@ std::int64_t CanonicalProfile::end() const {
 
 namespace {
 
-/// Collects the records of a sequence of values: values that are below or above all values before. If several low
-/// records follow each other, only the last of them is kept. The same holds for high records.
+/// Collects the records of a sequence of values. A value below all earlier values is a low record; a value above all
+/// earlier values is a high record. If several low records follow each other, only the last of them is kept. The same
+/// holds for high records.
 class Records {
  public:
   Records(std::int64_t first, std::size_t most) : low_(first), high_(first) {
@@ -59,8 +60,8 @@ class Records {
 }  // namespace
 
 CanonicalProfile canonical(std::span<const std::int64_t> profile) {
-  // From either end of the profile towards its lowest valley, the peaks of the canonical form ascend, and its valleys
-  // descend. So they are the highest or the lowest values so far, which Records collects.
+  // Consider the canonical form from either end of the profile to its lowest valley. On this way, each peak is higher
+  // than all values before it, and each valley is lower. So they are records, which the class Records collects.
   const auto lowest = static_cast<std::size_t>(std::min_element(profile.begin(), profile.end()) - profile.begin());
   Records left(profile.front(), lowest + 1), right(profile.back(), profile.size() - lowest);
   for (std::size_t i = 0; i <= lowest; ++i) left.meet(profile[i]);
@@ -102,8 +103,8 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
       a.end = b.end;
     });
   }
-  // Several entries of a segment can be equally high. By Definition 6.2, the segment's peak is the first of them if the
-  // segment is to the left of the lowest valley, else the last.
+  // Several entries of a segment can be equally high. By Definition 6.2 of Jin et al., the segment's peak is the first
+  // of them if the segment is to the left of the lowest valley, else the last.
   for (PlacedSegment& segment : segments) {
     const std::int64_t height = profile[segment.begin] + segment.rise;
     segment.peak = segment.negative() ? segment.begin : segment.end;
@@ -114,9 +115,9 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
 
 namespace {
 
-/// The peaks and valleys of a canonical profile from the lowest valley to one end of the profile. A pointer of Lemma
-/// 2.5 meets them in this order. On the way to the left, each segment is read backwards, so its rise and its drop
-/// exchange their roles.
+/// Walks over the peaks and valleys of a canonical profile, from its lowest valley to one of its ends. A pointer in
+/// Lemma 2.5 of Jin et al. meets them in this order. On the way to the left, each segment is read backwards, so its
+/// rise and its drop exchange their roles.
 class Wing {
  public:
   Wing(const CanonicalView& profile, std::size_t lowest, std::int64_t value, bool rightwards)
@@ -144,10 +145,10 @@ class Wing {
   bool rightwards_;
 };
 
-/// Walks over both profiles in one direction. Returns whether the two pointers of Lemma 2.5 can be advanced to the ends
-/// of the profiles. The pointer on `a` starts at the lowest valley of `a`. The pointer on `b` starts at the highest
-/// peak of `b`, whose height is `top`. This peak is next to the lowest valley of `b`, where the wing `b` starts, but it
-/// can be on the side over which this call does not walk.
+/// Walks over both profiles in one direction. Returns whether the two pointers in Lemma 2.5 of Jin et al. can be
+/// advanced to the ends of the profiles. The pointer on `a` starts at the lowest valley of `a`. The pointer on `b`
+/// starts at the highest peak of `b`, whose height is `top`. This peak is next to the lowest valley of `b`, where the
+/// wing `b` starts, but it can be on the side over which this call does not walk.
 bool wing_dominates(Wing a, Wing b, std::int64_t top) {
   // If the highest peak is on this side, the pointer on b is already at that peak.
   if (!b.done() && b.peak() == top) b.advance();

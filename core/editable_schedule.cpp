@@ -32,9 +32,9 @@ EditableSchedule::EditableSchedule(std::span<const MemoryEffect> effects, std::v
   finish_setup();
 }
 
-/// Completes the tables of nodes and values, and creates an empty schedule. Creates the entries of steps_ that always
-/// exist: one occurrence of each node, which is not in the schedule yet, and the occurrence end_, which stands for the
-/// end of the schedule.
+/// Completes the tables of nodes and values, and creates an empty schedule. Also creates the entries of steps_ that
+/// always exist. These are one occurrence of each node, which is not in the schedule yet, and the occurrence end_,
+/// which stands for the end of the schedule.
 void EditableSchedule::finish_setup() {
   const auto values = static_cast<std::int32_t>(values_.size());
   for (int i = 0; i < 2; ++i) nodes_.push_back({0, 0, 0, static_cast<std::int32_t>(inputs_.size()), values + i, true});
@@ -76,7 +76,7 @@ void EditableSchedule::assign(std::span<const NodeId> steps) {
   at_.push_back(end_);
   steps_[end_].place = length_;
 
-  // First, moved_ collects the bytes that are freed after each step.
+  // moved_ serves as work space here: entry i is the number of bytes that are freed after step i.
   moved_.assign(static_cast<std::size_t>(length_) + 2, 0);
   for (Place i = 0; i < length_; ++i) {
     const Node& node = nodes_[steps_[at_[i]].node];
@@ -145,8 +145,8 @@ std::vector<EditableSchedule::Occurrence> EditableSchedule::readers(Occurrence o
   return all;
 }
 
-/// Inserts the read into the list of all reads of the same output of the same occurrence. The read comes after the read
-/// `previous`, or at the head of the list if `previous` is kNone.
+/// Inserts the read with index `read` into the list of all reads of the same output of the same occurrence. The read
+/// comes after the read `previous`, or at the head of the list if `previous` is kNone.
 void EditableSchedule::link_read(std::int32_t read, std::int32_t previous) {
   Slot& source = slot_of(reads_[read]);
   const std::int32_t next = previous == kNone ? source.first_read : reads_[previous].next;
@@ -171,7 +171,7 @@ void EditableSchedule::set_occupied(Place place, bool occupied) {
   touch(block(place));
 }
 
-/// Distributes the steps and the end of the schedule evenly over `places` places.
+/// Gives new places in [0, places) to all steps and to the end of the schedule. The new places are spread evenly.
 void EditableSchedule::lay_out(std::int32_t places) {
   list_.clear();
   moved_.clear();
@@ -264,9 +264,9 @@ EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
   return o;
 }
 
-/// Returns the last read before place p of the value that `read` reads. Returns kNone if there is none. `read` is the
-/// k-th input of `step`. The search starts from the nearest of four known reads: both ends of the list of reads, and
-/// the reads by the previous and the next occurrence of the step's node.
+/// Of the reads of the same output of the same occurrence as `read`, returns the last one before place p. Returns kNone
+/// if there is none. `read` is the k-th input of `step`. The search starts from the nearest of four known reads: both
+/// ends of the list of reads, and the reads by the previous and the next occurrence of the step's node.
 std::int32_t EditableSchedule::read_before(const Read& read, Place p, const Step& step, std::int32_t k) const {
   const Slot& slot = slots_[steps_[read.source].slot + read.output];
   if (slot.last_read == kNone) return kNone;
@@ -423,11 +423,10 @@ void EditableSchedule::evaluate_move(Occurrence o, Place to) {
   const Step& step = steps_[o];
   const Node& node = nodes_[step.node];
   const Place from = step.place;
-  // Collects the inputs of o for which the move changes which step frees them: before the move it is o, and after the
-  // move it is another step, or the other way round. For each such input, a Release holds the place of that other step,
-  // which is between the old and the new place of o.
+  // For some inputs of o, the move changes the step that frees them: from o to another step, or from another step to o.
+  // For each such input, a Release holds the place of the other step, which is between the old and the new place of o.
   releases_.clear();
-  // Bytes that o frees at its old place, and that it still frees if it moves to an earlier place.
+  // Counts the bytes that o frees at its old place and would still free at an earlier place.
   std::int64_t released = 0;
   for (std::int32_t k = 0; k < output_count(step.node); ++k) {
     if (last_use(o, k) == from) released += values_[node.value_begin + k].bytes;

@@ -1,6 +1,6 @@
-// The memory of an EditableSchedule. The memory at a place is the place's entry of memory_ plus the entry of lifted_ of
-// its block, so that an edit can change all places of a block at once. The maximum of a block is recomputed only if it
-// is asked for and the block has changed.
+// Keeps track of the memory of an EditableSchedule. Places are grouped into blocks of 2^block_bits_ places. The memory
+// at a place is the place's entry of memory_ plus the entry of lifted_ of its block, so that an edit can change all
+// places of a block at once. The maximum of a block is recomputed only if it is asked for and the block has changed.
 
 #include <algorithm>
 #include <bit>
@@ -80,7 +80,8 @@ void EditableSchedule::set_ceiling(std::int64_t bytes, std::int64_t charge) {
   touch(0, block_excess_.size() - 1);
 }
 
-/// Calls visit() with the entry of memory_ of every step in the block. Leaves out the end of the schedule.
+/// Calls visit() with the entry of memory_ of every step in the block. Leaves out the place of end_, which is not a
+/// step.
 template <class Visit>
 void EditableSchedule::for_each_step(std::size_t block, const Visit& visit) const {
   const auto begin = static_cast<Place>(block << block_bits_), end = static_cast<Place>((block + 1) << block_bits_);

@@ -116,7 +116,8 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment) {
     for (std::int64_t& size : data.size) size = align_up(size, alignment);
     data.add_up_sizes();
     const GraphView view = data.view();
-    // If a node has several in-place outputs, each is rounded separately, because a plan rounds each buffer.
+    // Returns the bytes of storage that node v takes over once sizes are rounded. The storage of each in-place output
+    // is rounded separately, because a plan rounds each buffer.
     const auto taken_over = [&](NodeId v) {
       std::int64_t before = 0, aligned = 0;
       for (const ValueId x : graph.outputs(v)) {
@@ -134,8 +135,8 @@ Graph align_sizes(const Graph& graph, std::int64_t alignment) {
         data.scratch[v] = std::max(-taken_over(v), least_scratch(view, v));
         continue;
       }
-      // With negative scratch, v takes over storage. The bytes that it needs beyond this storage are rounded up, so
-      // that the scratch stays legal.
+      // Negative scratch means that v takes over storage of its inputs. The bytes that v needs beyond this storage are
+      // rounded up, so that the scratch stays legal.
       data.scratch[v] = graph.scratch(v) >= 0
                             ? align_up(graph.scratch(v), alignment)
                             : align_up(graph.size(v) + graph.scratch(v), alignment) - view.node_size[v];

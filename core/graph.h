@@ -17,8 +17,8 @@ namespace cairn::core {
 using NodeId = std::int32_t;
 inline constexpr NodeId kNoNode = -1;
 
-/// A value is one output of one node. Values are numbered in the order of their nodes, and the outputs of a node have
-/// consecutive numbers. If every node has one output, value v is the output of node v.
+/// Number of a value, which is one output of one node. Values are numbered in the order of their nodes, and the outputs
+/// of a node have consecutive numbers. If every node has one output, value v is the output of node v.
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
@@ -42,13 +42,14 @@ struct Output {
   std::string name;  ///< may be empty; differs from the names of the node's other outputs
 };
 
-/// A node as the GraphBuilder takes it. Memory is in bytes. Costs are in ns or any other unit.
+/// Describes a node for the GraphBuilder. Memory is in bytes. Costs are in ns or any other unit.
 struct Node {
   std::string name;
   std::int64_t size = 0;  ///< bytes of its one output, >= 0
   std::int64_t cost = 0;  ///< >= 0
   /// Bytes that the node needs in addition to inputs and outputs while it runs. The number can be negative if an output
-  /// takes over the storage of an input, because that storage would otherwise count twice. See build().
+  /// takes over the storage of an input, because that storage would otherwise count twice. GraphBuilder::build() says
+  /// which numbers are legal.
   std::int64_t scratch = 0;
   bool keep = false;  ///< whether its output must be in memory after the last step
   bool backward = false;
@@ -196,7 +197,7 @@ class Graph {
   /// not legal.
   Graph with_scratch(std::vector<std::int64_t> scratch) const;
   /// Returns the same graph with the given costs, one number per node, and with the cost unit `unit` if it is given.
-  /// Shares, takes time and throws like with_scratch().
+  /// The result shares all other data. O(nodes + edges). Throws InputError if a cost or the unit is not legal.
   Graph with_costs(std::vector<std::int64_t> cost, std::optional<CostUnit> unit = std::nullopt) const;
 
  private:

@@ -15,9 +15,9 @@
 namespace cairn::core {
 namespace {
 
-/// Inverts lists. The given list j has the items items[begin[j]] .. items[begin[j + 1] - 1]. In the same form,
-/// `reverse_begin` and `reverse` are set to `count` lists: list i has, in ascending order, every j such that list j
-/// contains i.
+/// Inverts lists of ids. List j of the input consists of items[begin[j]] to items[begin[j + 1] - 1]. The result is
+/// `count` lists in the same form, in `reverse_begin` and `reverse`. List i of the result has, in ascending order,
+/// every j such that list j of the input contains i.
 void reverse_lists(std::size_t count, const std::vector<std::int32_t>& begin, const std::vector<std::int32_t>& items,
                    std::vector<std::int32_t>& reverse_begin, std::vector<std::int32_t>& reverse) {
   reverse_begin.assign(count + 1, 0);
@@ -40,7 +40,8 @@ bool ids_are_topological(const std::vector<Node>& nodes) {
   return true;
 }
 
-/// Returns a topological order by Kahn's algorithm, which takes the smallest node that is ready. Throws on a cycle.
+/// Returns a topological order by Kahn's algorithm. Of the nodes whose predecessors have run, the one with the least id
+/// runs next. Throws InputError on a cycle.
 std::vector<NodeId> kahn(const std::vector<Node>& nodes, const GraphView& graph) {
   std::vector<std::int32_t> missing(nodes.size());
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
@@ -62,8 +63,8 @@ std::vector<NodeId> kahn(const std::vector<Node>& nodes, const GraphView& graph)
   return order;
 }
 
-// Parts of GraphBuilder::build(). Graph::Data and Graph::Structure are private, so parameters of these types are
-// `auto`.
+// The following functions are parts of GraphBuilder::build(). They cannot name Graph::Data and Graph::Structure, which
+// are private, so parameters of these types are `auto`.
 
 void name_all(std::vector<Node>& nodes) {
   for (std::size_t v = 0; v < nodes.size(); ++v) {

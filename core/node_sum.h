@@ -8,8 +8,9 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/schedule.h"
 
-/// The node-sum model of Jin et al. (Definition 2.1), and the paper's Algorithm 3, which translates computation graphs
-/// into it. No solver calls these functions. Tests use them to check statements about dominance.
+/// Implements the node-sum model of Jin et al., "New Tools for Peak Memory Scheduling" (Definition 2.1), and the
+/// paper's Algorithm 3, which translates computation graphs into it. No solver calls these functions. Tests use them to
+/// check statements about dominance.
 namespace cairn::core {
 
 /// A directed acyclic graph whose nodes have signed weights in bytes. After some nodes have run, memory holds the sum
@@ -48,28 +49,29 @@ std::vector<std::int64_t> profile(const NodeSumGraph& graph, std::span<const Nod
 /// Returns the highest entry of the profile. It is at least 0, the first entry.
 std::int64_t peak(const NodeSumGraph& graph, std::span<const NodeId> order);
 
-/// Moves each node of weight <= 0 directly behind the last of its predecessors, or to the beginning if it has none
-/// (Lemma 4.3). The result dominates `order` (core/dominance.h). `order` must be a schedule. O(nodes + edges).
+/// Moves each node of weight <= 0 directly behind the last of its predecessors, or to the beginning if it has none (Jin
+/// et al., Lemma 4.3). The result dominates `order` (core/dominance.h). `order` must be a schedule. O(nodes + edges).
 std::vector<NodeId> eager_schedule(const NodeSumGraph& graph, std::span<const NodeId> order);
 
-/// The result of Algorithm 3 for a computation graph. Every node v becomes two nodes. The start of v adds the scratch
-/// and the size of v. The finish of v subtracts the scratch of v, and the size of each input that only v reads. For an
-/// output that several nodes read, there is a third node, the release, which frees the output after all readers have
-/// started. A kept output has no release, because it stays in memory. (The paper has no kept outputs.)
+/// The node-sum graph of a computation graph, by Algorithm 3 of Jin et al. Every node v becomes two nodes. The start of
+/// v adds the scratch and the size of v. The finish of v subtracts the scratch of v, the size of each input that only v
+/// reads, and the size of each output that nothing reads. For an output that several nodes read, there is a third node,
+/// the release, which frees the output after all readers have started. A kept output is never subtracted, because it
+/// stays in memory. (The paper has no kept outputs.)
 struct NodeSumReduction {
   NodeSumGraph graph;
   std::vector<NodeId> start, finish;  ///< start and finish of each computation node
   std::vector<NodeId> release;        ///< release of each value of the computation graph; kNoNode if it has none
   std::vector<NodeId> origin;         ///< node of the computation graph that each node of `graph` comes from
 };
-/// Translates `graph` into a node-sum graph by Algorithm 3. O(nodes + edges).
+/// Translates `graph` into a node-sum graph by Algorithm 3 of Jin et al. O(nodes + edges).
 NodeSumReduction reduce_to_node_sum(const Graph& graph);
 
 /// Converts a schedule of the computation graph to a schedule of its node-sum graph (Lemma 4.5 of Jin et al.). The
 /// result dominates the given schedule. The schedule must contain each node once. O(nodes + edges).
 std::vector<NodeId> to_node_sum(const Graph& graph, const NodeSumReduction& reduction, const Schedule& schedule);
-/// Converts a schedule of the node-sum graph to a schedule of the computation graph (Lemma 4.5). The result dominates
-/// the given schedule. O(nodes + edges).
+/// Converts a schedule of the node-sum graph to a schedule of the computation graph (Lemma 4.5 of Jin et al.). The
+/// result dominates the given schedule. O(nodes + edges).
 Schedule from_node_sum(const NodeSumReduction& reduction, std::span<const NodeId> order);
 
 }  // namespace cairn::core

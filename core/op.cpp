@@ -17,7 +17,7 @@ namespace cairn::core {
 namespace {
 
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
-// The limit of BLAS, which indexes with 32-bit integers.
+// Largest extent of a matrix or an image, because BLAS indexes with 32-bit integers.
 constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kMaxRank = 8;  // largest number of axes of permute, whose strides are on the stack
 constexpr std::int64_t kTileBytes = std::int64_t{2} << 20;

@@ -21,19 +21,19 @@ enum class ElementType : std::uint8_t { f32, i32, bf16 };
 constexpr std::int64_t element_bytes(ElementType type) { return type == ElementType::bf16 ? 2 : 4; }
 std::string_view to_string(ElementType type);
 
-/// The operation of a node. Tensors are dense and row-major. A graph stores its tensors as fp32, or all as bf16. There
-/// are two kinds of exceptions: the tensors for which output_type and arg_type below give another type, and ids and
-/// labels, which are resident int32 tensors. An op has one output unless the comment of its kind names more. The
+/// The operation of a node. Tensors are dense and row-major. A graph stores all its tensors as fp32, or all as bf16.
+/// There are two kinds of exceptions: the tensors for which output_type and arg_type below give another type, and ids
+/// and labels, which are resident int32 tensors. An op has one output unless the comment of its kind names more. The
 /// comments below use these words:
 /// - "args" are the op's arguments in order, and "attrs" the attributes (OpAttrs) that the kind reads.
-/// - "shape" is Op::shape, the shape of the first output. Where the comment does not mention it, it follows from the
+/// - "shape" is Op::shape, the shape of the first output. If a comment does not mention the shape, it follows from the
 ///   arguments and attributes.
 /// - x is an argument of a forward op, y its output, and dy the gradient of the loss with respect to y.
 /// - "rows x cols" means that cols is the last extent and rows the product of all others.
 enum class OpKind : std::uint8_t {
-  // A has batch*m*k elements, B has batch*k*n and the output batch*m*n; each batch is contiguous. The output is alpha *
-  // op(A) op(B) (+ bias[n]). op(A) is m x k; A is stored m x k, or k x m with trans_a. op(B) is k x n; B is stored k x
-  // n, or n x k with trans_b.
+  // Computes alpha * op(A) op(B) (+ bias[n]) for each of `batch` pairs of matrices, which are stored one after the
+  // other. op(A) is m x k: A is stored as m x k, or as k x m with trans_a. op(B) is k x n: B is stored as k x n, or as
+  // n x k with trans_b. The output has batch*m*n elements.
   matmul,       // args A, B [, bias]; attrs batch, m, n, k, trans_a, trans_b, alpha
   reduce_rows,  // args x; attrs rows, cols (rows*cols elements); out[c] = sum over r of x[r][c]
   add,          // args a, b of equal element count
@@ -43,19 +43,21 @@ enum class OpKind : std::uint8_t {
   gelu,         // args x; tanh approximation, as in GPT-2
   gelu_grad,    // args dy, x
 
-  // Weights are [out_channels, kernel_h, kernel_w, in_channels]; kernel extents come from the weight's shape.
+  // Convolutions. The weight w has the shape [out_channels, kernel_h, kernel_w, in_channels].
   conv2d,              // args x [N,H,W,C], w, [bias [out_channels]]; attrs stride, pad
   conv2d_grad_input,   // args dy, w; shape gives x's extents; attrs stride, pad
   conv2d_grad_weight,  // args dy, x; shape gives w's extents; attrs stride, pad
 
-  // Batch norm in training mode over rows, per channel (last axis, C channels). Params is [2, C]: gamma, then beta.
+  // Batch norm in training mode. It normalises each channel over all rows. The channels are the last axis, of extent C.
+  // The shape of params is [2, C]: gamma, then beta.
   batchnorm_stats,        // args x -> [2, C]: mean, then 1/sqrt(var + eps) (biased variance); attrs eps
   batchnorm,              // args x, stats, params
   batchnorm_with_stats,   // args x, params; attrs eps; computes the stats, then y as batchnorm does; outputs y, stats
   batchnorm_grad_params,  // args dy, x, stats -> [2, C]: dgamma, dbeta
   batchnorm_grad_input,   // args dy, x, stats, params, dparams
 
-  // Layer norm over the last axis (C), per row. Params is [2, C].
+  // Layer norm. It normalises each row over its channels, which are the last axis, of extent C. The shape of params is
+  // [2, C]: gamma, then beta.
   layernorm_stats,        // args x -> [rows, 2]: mean, 1/sqrt(var + eps) of each row; attrs eps
   layernorm,              // args x, stats, params
   layernorm_with_stats,   // args x, params; attrs eps; computes the stats, then y as layernorm does; outputs y, stats
@@ -89,9 +91,9 @@ enum class OpKind : std::uint8_t {
   mse,                 // args y, target (of equal element count) -> [1]: mean of (y - target)^2
   mse_grad,            // args y, target
 
-  // Keeps each element with probability 1-p, chosen by a counter-based hash of (seed, stream, element), and scales kept
-  // elements by 1/(1-p). The gradient is the same op with the same seed and stream, applied to dy. A recomputation
-  // draws the same mask again.
+  // Keeps each element with probability 1-p and multiplies it by 1/(1-p). A counter-based hash of (seed, stream,
+  // element) chooses the elements that are kept. The gradient is the same op with the same seed and stream, applied to
+  // dy. A recomputation draws the same mask again.
   dropout,  // args x; attrs p, seed, stream
 };
 
@@ -136,8 +138,8 @@ struct Op {
   OpAttrs attrs;
   /// Element type of the first output. It must be the type that output_type() returns for the graph's storage type.
   ElementType type = ElementType::f32;
-  /// Index of the resident tensor into which the node writes, so that its output takes 0 bytes. -1: the output is in
-  /// the arena, the block of memory that holds all scheduled tensors.
+  /// Index of the resident tensor into which the node writes its output; the output then takes 0 bytes. If the index is
+  /// -1, the output is in the arena, the block of memory that holds all scheduled tensors.
   std::int32_t writes = -1;
 
   bool operator==(const Op&) const = default;
@@ -189,7 +191,7 @@ std::int64_t output_bytes(const Op& op, std::int32_t output);
 /// in proportion to the number of axes of the tensors.
 void check_op(const Op& op, std::span<const Shape> arg_shapes);
 
-/// Work of one execution of an op in fp32.
+/// The work of executing an op once with fp32 tensors.
 struct OpWork {
   std::int64_t flops = 0;
   /// Bytes read and written; each tensor counts once.

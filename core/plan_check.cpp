@@ -55,8 +55,8 @@ std::string check_offset(const Placed& p, std::int64_t alignment) {
 std::string check_forbidden(const std::vector<Placed>& placed, std::span<const AddressRange> forbidden) {
   std::vector<AddressRange> ranges(forbidden.begin(), forbidden.end());
   std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.lower < b.lower; });
-  // Replaces range r by the range with the largest upper end among ranges 0 to r. If a buffer overlaps any of the
-  // ranges 0 to r, it overlaps this one.
+  // Replaces range r by the range with the largest upper end among ranges 0 to r. A buffer that ends above the lower
+  // ends of these ranges overlaps one of them exactly if it overlaps the range with the largest upper end.
   for (std::size_t r = 1; r < ranges.size(); ++r) {
     if (ranges[r - 1].upper > ranges[r].upper) ranges[r] = ranges[r - 1];
   }

@@ -27,9 +27,9 @@ inline Precision stored_precision(const Graph& graph) { return stores_bf16(graph
 
 /// Returns the graph with its tensors stored as `precision` requires. This changes the types of ops and residents, and
 /// the sizes of nodes that have an op. Negative scratch, which is the storage that an in-place output takes over,
-/// shrinks in proportion to the output. Other scratch, costs, and nodes without an op stay unchanged. If the graph
-/// already stores bf16, it is returned unchanged for bf16, and InputError is thrown for fp32 and tf32. O(nodes +
-/// edges).
+/// shrinks in proportion to the output. Other scratch, costs, and nodes without an op stay unchanged. A graph that
+/// already stores its tensors as bf16 is returned unchanged if `precision` is bf16; otherwise InputError is thrown.
+/// O(nodes + edges).
 Graph with_precision(const Graph& graph, Precision precision);
 
 /// Returns the unit of costs that a roofline computes, which is ns. The unit's source names a GPU if the roofline is

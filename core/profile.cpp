@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostSlots = std::numeric_limits<std::int32_t>::max() - 1;
 
-/// Returns the number of bytes that are at least in memory while v runs: those of its inputs, outputs and scratch.
+/// Returns the least number of bytes that are in memory while v runs: those of its inputs, outputs and scratch.
 std::int64_t working_set(const Graph& graph, NodeId v) {
   std::int64_t bytes = graph.size(v) + graph.scratch(v);
   for (const ValueId x : graph.inputs(v)) bytes += graph.value_size(x);

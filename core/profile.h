@@ -34,9 +34,9 @@ struct Evaluation {
   bool valid() const { return defect.kind == Defect::Kind::none; }
 };
 
-/// Evaluates schedules in O(T + sum of in-degrees) for T steps. Allocates only if a schedule is longer than all that
-/// the object evaluated before. The object holds work arrays, so each thread needs its own. The graph must outlive the
-/// object.
+/// Evaluates schedules in O(values + steps + inputs and outputs of all steps). Allocates only if a schedule is longer
+/// than all that the object evaluated before. The object holds work arrays, so each thread needs its own. The graph
+/// must outlive the object.
 class Evaluator {
  public:
   explicit Evaluator(const Graph& graph);
@@ -58,7 +58,8 @@ class Evaluator {
 
   GraphView graph_;
   bool pinned_;  ///< whether any node is pinned
-  /// For each value, the step that last reads the result of its latest computation. -1 if the value was not computed.
+  /// For each value, the last step that reads the result of its latest computation, or the step that computed it if
+  /// nothing reads this result. -1 if the value was not computed.
   std::vector<std::int32_t> last_read_;
   std::vector<std::int64_t> freed_;  ///< bytes freed after each step; the last entry is unused
   std::int64_t recomputed_ = 0;
@@ -71,7 +72,7 @@ Evaluation evaluate(const Graph& graph, const Schedule& schedule);
 /// set of a node (its inputs, outputs and scratch), and the total size of kept outputs. O(nodes + edges).
 std::int64_t peak_lower_bound(const Graph& graph);
 
-/// Explains peak_lower_bound() by what every schedule must have in memory at one moment.
+/// Explains peak_lower_bound(). Lists the values and the scratch that every schedule must have in memory at one moment.
 struct PeakBound {
   enum class Kind : std::uint8_t { input, output, scratch, kept };
   struct Part {

@@ -4,7 +4,7 @@
 
 namespace cairn::core {
 
-/// The version, defined only here: the build and the package read it from this file.
+/// The version of Cairn. It is defined only here; the build and the Python package read it from this file.
 inline constexpr std::string_view kVersion = "0.2.0";
 
 }  // namespace cairn::core

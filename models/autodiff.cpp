@@ -38,11 +38,12 @@ class Backward {
   }
 
  private:
-  /// The gradient with respect to one node or weight, as the sum of the contributions so far.
+  /// The gradient with respect to one node or weight. It is the sum of one contribution for each use of the node or
+  /// weight.
   struct Gradient {
-    std::optional<Operand> sum;
+    std::optional<Operand> sum;  ///< sum of the contributions so far
     int contributions = 0;
-    int expected = 0;  ///< for a weight, the number of contributions that there will be in all
+    int expected = 0;  ///< for a weight, the number of all contributions, past and future
   };
 
   bool is_weight(const Operand& x) const {
@@ -187,8 +188,8 @@ class Backward {
                     model_.node_name(v), to_string(op.kind)));
   }
 
-  /// Adds the gradients of a product C = alpha op(A) op(B) + bias: dA = alpha dC op(B)^T and dB = alpha op(A)^T dC. If
-  /// a factor is stored transposed, its gradient is computed transposed too.
+  /// Adds the gradients of a matrix product C = alpha op(A) op(B) + bias, where op() can be a transposition: dA = alpha
+  /// dC op(B)^T and dB = alpha op(A)^T dC. If a factor is stored transposed, its gradient is computed transposed, too.
   void matmul(NodeId v, const Op& op, const Operand& dy) {
     const OpAttrs& f = op.attrs;
     const Operand& a = op.args[0];
@@ -218,7 +219,7 @@ class Backward {
     contribute(v, x, what, OpKind::reduce_rows, {dy}, {.rows = rows, .cols = cols});
   }
 
-  /// Passes dy on to both terms. This needs no node.
+  /// Differentiates a sum. The gradient of each term is dy itself, so it needs no node.
   void add(const Op& op, const Operand& dy) {
     for (const Operand& arg : op.args) {
       if (is_weight(arg)) {
@@ -238,7 +239,7 @@ class Backward {
     contribute(v, op.args[0], "grad_input", OpKind::conv2d_grad_input, {dy, op.args[1]}, op.attrs);
   }
 
-  /// Adds the gradients of a batch norm. The statistics depend on x, too, so they contribute to the gradient of x. The
+  /// Adds the gradients of a batch norm. The statistics also depend on x, so they contribute to the gradient of x. The
   /// node grad_input computes this contribution from the gradient of the parameters, which holds the necessary sums
   /// over rows.
   void batchnorm(NodeId v, const Op& op, const Operand& dy) {

@@ -33,9 +33,9 @@ struct BatchedOptions {
   double alpha = 1.0;
 };
 
-/// Writes the forward pass of a model as nodes of a core::GraphBuilder. Every op infers the shape of its output and is
-/// checked with core::check_op, which throws InputError. A node gets an output of 4 bytes per element, the scratch that
-/// its kernel needs, and the roofline's cost. Nodes are in the order of the calls. Names must be unique.
+/// Writes the forward pass of a model as nodes of a core::GraphBuilder. For every op, the shape of the output is
+/// inferred, and core::check_op checks the op and throws InputError. A node gets an output of 4 bytes per element, the
+/// scratch that its kernel needs, and the roofline's cost. Nodes are in the order of the calls. Names must be unique.
 class ModelBuilder {
  public:
   ModelBuilder(std::string name, const BuildOptions& options);

@@ -22,8 +22,8 @@ constexpr std::array<ModelOption, 7> kGpt2Options{{
     {"dropout", 0, 0, "percent dropped of embeddings, attention weights and sublayer outputs"},
 }};
 
-/// Builds the model of Radford et al. 2019. It has layer norm before each sublayer, learned positions and tanh GELU.
-/// The embedding matrix is also the output matrix.
+/// Builds GPT-2 (Radford et al. 2019). It has layer norm before each sublayer, learned positions and tanh GELU. The
+/// embedding matrix is also the output matrix.
 core::Graph build_gpt2(const BuildOptions& options) {
   const OptionValues value("gpt2", kGpt2Options, options);
   const std::int64_t width = value["width"];

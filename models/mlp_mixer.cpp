@@ -21,8 +21,8 @@ constexpr std::array<ModelOption, 8> kMlpMixerOptions{{
     {"classes", 1000, 1, "classes"},
 }};
 
-/// Adds the layers that mix the tokens (patches) of each channel. x [N, h, w, C] is transposed to N * C rows of h * w
-/// tokens.
+/// Adds the layers that mix the tokens (patches) of each channel. They work on the transpose of x [N, h, w, C], which
+/// has N * C rows of h * w tokens.
 Tensor mix_tokens(ModelBuilder& model, const std::string& name, const Tensor& x, std::int64_t units) {
   const std::int64_t tokens = x.shape[1] * x.shape[2];
   const core::Shape hidden{x.shape[0], x.channels(), units};
@@ -38,7 +38,7 @@ Tensor mix_channels(ModelBuilder& model, const std::string& name, const Tensor& 
   return linear(model, name + ".linear2", hidden, x.channels());
 }
 
-/// Builds the model of Tolstikhin et al. 2021. The defaults are those of Mixer-S/16.
+/// Builds MLP-Mixer (Tolstikhin et al. 2021). The defaults are those of Mixer-S/16.
 core::Graph build_mlp_mixer(const BuildOptions& options) {
   const OptionValues value("mlp-mixer", kMlpMixerOptions, options);
   const std::int64_t patch = value["patch"];

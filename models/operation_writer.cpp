@@ -86,7 +86,7 @@ void OperationWriter::assign(const OperationValue& x, const OperationValue& afte
 
 void OperationWriter::mark(const std::vector<bool>& needed) {
   const NodeId count = node_count();
-  // For each forward node, its last forward reader. For each backward node, its Node::forward.
+  // The entry of a forward node is its last forward reader. The entry of a backward node is its Node::forward.
   std::vector<NodeId> last_reader(nodes_.size());
   for (NodeId v = 0; v < count; ++v) {
     last_reader[v] = v;
@@ -98,7 +98,7 @@ void OperationWriter::mark(const std::vector<bool>& needed) {
     NodeId mark = forward_of_[v].last;
     for (const core::OutputRef& input : nodes_[v].inputs) mark = std::min(mark, last_reader[input.node]);
     mark = std::max(mark, forward_of_[v].first);
-    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors, with which no layer ends
+    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors; no layer ends with one
     nodes_[v].forward = last_reader[v] = mark;
   }
 }

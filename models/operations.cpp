@@ -52,10 +52,10 @@ class Lowering {
   }
 
  private:
-  /// Values that the operations of a forward layer leave for the operations of its gradient, in addition to its output.
+  /// Values of a forward layer, in addition to its output, that the operations of its gradient read.
   struct Saved {
     Value shape;  ///< descriptor of the shape of the layer's input
-    /// Shapes of the factors of a product. factor_shape: the shapes as given; flat: the shapes as matrices.
+    /// Descriptors of the shapes of a product's two factors: in factor_shape as given, in flat as matrices.
     std::array<Value, 2> factor_shape, flat;
     Value product_shape;  ///< shape of a product before its rows are split into several axes
     /// out_shape: shape of the output, set if a bias is added to the output or if the output is reshaped; bias_shape:
@@ -117,8 +117,8 @@ class Lowering {
   }
 
   Saved& saved() { return saved_[forward_]; }
-  /// Returns the values that another layer has saved: the one that computed argument `arg` of the current op, which
-  /// holds statistics.
+  /// Returns what the layer that computed argument `arg` of the current op has saved. The argument is the statistics of
+  /// a norm.
   Saved& saved_by(std::size_t arg) { return saved_[op_->args[arg].index]; }
 
   Value value(const Operand& x) {
@@ -280,8 +280,8 @@ class Lowering {
     return writer_.view("transpose", x, std::move(shape));
   }
 
-  /// Returns the shape of a product before reshaping: x's shape with n instead of the last axes, whose extents have the
-  /// product k.
+  /// Returns the shape of a product x * w, where x is m x k and w is k x n, before it is reshaped to the op's output
+  /// shape. This is x's shape with one axis of extent n instead of the last axes, whose extents multiply to k.
   Shape natural_shape(const Shape& x) const {
     const core::OpAttrs& a = op_->attrs;
     if (a.batch > 1) return op_->shape;
@@ -312,7 +312,8 @@ class Lowering {
 
   Shape arg_shape(std::size_t i) const { return core::arg_shapes(layers_, node_)[i]; }
 
-  /// Returns the gradient of a layer's output, in the shape before its last axis was split into several.
+  /// Returns the gradient of a layer's output, in the shape that the output has before its last axis is split into
+  /// several.
   Value natural_gradient(const Value& dy) {
     Value& d = saved().gradient;
     if (!d.nodes.empty()) return d;
@@ -329,7 +330,8 @@ class Lowering {
     return d;
   }
 
-  /// Returns the gradient of the product or convolution before its result is multiplied by alpha and a bias is added.
+  /// Returns the gradient with respect to the result of a product or convolution before this result is multiplied by
+  /// alpha and a bias is added.
   Value product_gradient(const Value& dy) {
     Value& d = saved().product_gradient;
     if (!d.nodes.empty()) return d;
@@ -600,7 +602,7 @@ class Lowering {
 
   Value scaled_by_rate(const Value& x) { return map("multiply", {x, writer_.read(kScalar)}); }
 
-  /// Stores x as a part of the next step's state, and returns x.
+  /// Stores x as a part of the optimizer's state for the next training step, and returns x.
   Value stored(const Value& x) {
     writer_.assign(x);
     return x;
@@ -610,12 +612,12 @@ class Lowering {
     return stored(map("add", {map("multiply", {writer_.read(gradient.shape)}), gradient}));
   }
 
-  /// Returns 1 - decay^step.
+  /// Returns 1 - decay^step. Adam divides a moving average by this number to correct the average's bias towards 0.
   Value correction(const Value& step) { return map("subtract", {map("power", {step})}); }
 
   /// Returns -rate * (m / c1) / (sqrt(v / c2) + eps), the negative step of Adam (Kingma & Ba 2015, Algorithm 1). m and
-  /// v are the averages of the gradient and of its square after this step. c1 and c2 correct their bias; they are
-  /// results of correction().
+  /// v are the moving averages of the gradient and of its square after this step. c1 and c2 are the results of
+  /// correction() for m and v.
   Value adam_step(const Value& gradient) {
     const Value step = stored(map("add", {writer_.read(kScalar)}));
     const Value old = writer_.read(gradient.shape);

@@ -13,12 +13,12 @@
 namespace cairn::models {
 namespace {
 
-// Limit on the values of all other options. It is far above the values of any real model. It is also so low that the
-// product of two values does not overflow.
+// Largest value of an option that has no limit of its own. It is far above the values of any real model, and so low
+// that the product of two values does not overflow.
 constexpr std::int64_t kLargest = 1'000'000'000;
-// Limit on the number of layers. It is lower than kLargest, because every layer adds nodes to the graph.
+// Largest number of layers. It is lower than kLargest, because every layer adds nodes to the graph.
 constexpr std::int64_t kMostLayers = 10'000;
-constexpr std::int64_t kMostRepeats = 100;  // limit on depth-multiplier, which multiplies the number of blocks
+constexpr std::int64_t kMostRepeats = 100;  // largest depth-multiplier, by which the number of blocks is multiplied
 
 std::int64_t maximum(std::string_view name) {
   if (name.ends_with("dropout")) return 99;

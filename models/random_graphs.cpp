@@ -23,7 +23,7 @@ std::int64_t below(Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
 
-/// A graph without sizes, which are drawn once all edges are known. When it is complete, the ids are a topological
+/// A graph without sizes, which are drawn once all edges are known. In a complete graph, the ids are a topological
 /// order.
 struct Wiring {
   std::vector<std::vector<NodeId>> inputs;
@@ -168,10 +168,10 @@ class SeriesParallelShape {
   Random& random_;
 };
 
-/// The edges between two neighbouring layers of `from` and `to` nodes. Each node gets at least one edge. The remaining
-/// edges are the pairs of nodes whose positions are nearest to each other. To define positions, a layer's width is
-/// divided into equal parts, one per node. A node's position is the centre of its part, scaled by 2 * from * to so that
-/// it is an integer.
+/// The edges between two neighbouring layers, which have `from` and `to` nodes. Each node gets at least one edge. The
+/// remaining edges join the pairs of nodes whose positions are nearest to each other. To define positions, a layer's
+/// width is divided into equal parts, one per node. A node's position is the centre of its part, scaled by 2 * from *
+/// to so that it is an integer.
 class DiagonalBand {
  public:
   DiagonalBand(std::int64_t from, std::int64_t to, std::int64_t edges) : from_(from), to_(to), edges_(edges) {
@@ -213,7 +213,8 @@ class DiagonalBand {
     const std::int64_t last = (centre + distance + step) / step - 1;
     return {std::max<std::int64_t>(0, first), std::min(to_ - 1, last)};
   }
-  /// Returns the number of edges if the edges are all pairs within `distance`, and in addition all pairs of partner().
+  /// Returns the number of edges if the edges are all pairs of nodes within `distance`, and in addition all pairs that
+  /// partner() returns.
   std::int64_t count(std::int64_t distance) const {
     std::int64_t sum = 0;
     for (std::int64_t i = 0; i < from_ && distance >= 0; ++i) {
@@ -486,8 +487,8 @@ core::Graph generate_valley_pumpkin(NodeId branches, NodeId length, std::uint64_
   Random random(seed);
   core::GraphBuilder builder("valley_pumpkin");
   // Along a branch, memory alternates between valleys (local minima) and peaks. The heights of a branch's valleys are
-  // multiples of one random number, which is drawn for the branch. The heights of different peaks differ by more than
-  // any of these numbers.
+  // multiples of a random number, which is drawn for each branch. Within a branch, the heights of peaks differ by more
+  // than any of these numbers.
   const std::int64_t count = (length + 1) / 2;
   const std::int64_t step = std::int64_t{4} << 20;
   const NodeId source = add_node(builder, step * count * branches, {});

@@ -6,12 +6,13 @@
 
 #include "cairn/core/graph.h"
 
-/// Random graphs of the kinds that Jin et al. and Gagrani et al. define. A seed gives the same graph on every machine.
-/// All functions throw InputError if no graph of the kind has the given numbers of nodes or edges.
+/// Random graphs of the kinds that Jin et al. ("New Tools for Peak Memory Scheduling") and Gagrani et al.
+/// (LayeredOptions) define. A seed gives the same graph on every machine. All functions throw InputError if no graph of
+/// the kind has the given numbers of nodes or edges.
 namespace cairn::models {
 
-/// The random sizes of nodes, and how many nodes have scratch, write their output into the storage of an input, or are
-/// kept.
+/// Says how the sizes of nodes are drawn, and how many nodes have scratch, write their output into the storage of an
+/// input, or are kept.
 struct GeneratedSizes {
   std::int64_t least = 1, most = std::int64_t{1} << 20;  ///< the bytes of an output are uniform in [least, most]
   /// Fraction of nodes that have scratch. The bytes of scratch are uniform in [0, most].
@@ -21,17 +22,18 @@ struct GeneratedSizes {
   double keep = 0;  ///< fraction of nodes that are kept
 };
 
-/// Generates a pumpkin (Definition 8.1): a source, `branches` chains of `length` nodes each, and a sink.
+/// Generates a pumpkin (Jin et al., Definition 8.1): a source, `branches` chains of `length` nodes each, and a sink.
 core::Graph generate_pumpkin(core::NodeId branches, core::NodeId length, const GeneratedSizes& sizes,
                              std::uint64_t seed);
 /// Generates a random tree in which every node has at most `degree` inputs (an in-tree).
 core::Graph generate_in_tree(core::NodeId nodes, core::NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed);
 /// Generates a random tree in which every node has at most `degree` readers (an out-tree).
 core::Graph generate_out_tree(core::NodeId nodes, core::NodeId degree, const GeneratedSizes& sizes, std::uint64_t seed);
-/// Generates a series-parallel graph (Definition 7.1) in which no node has more than `degree` readers.
+/// Generates a series-parallel graph (Jin et al., Definition 7.1) in which no node has more than `degree` readers.
 core::Graph generate_series_parallel(core::NodeId nodes, core::NodeId degree, const GeneratedSizes& sizes,
                                      std::uint64_t seed);
-/// Generates a starborescence (Definition 7.3): a source with `degree` readers, after which the graph is an in-tree.
+/// Generates a starborescence (Jin et al., Definition 7.3): a source with `degree` readers, after which the graph is an
+/// in-tree.
 core::Graph generate_starborescence(core::NodeId nodes, core::NodeId degree, const GeneratedSizes& sizes,
                                     std::uint64_t seed);
 /// Generates `nodes` nodes and `edges` edges between random pairs. An edge goes from the lower to the higher number.
@@ -59,9 +61,9 @@ struct LayeredOptions {
 /// out of range and for more than 20 million edges. O((nodes + edges) * log(nodes)).
 core::Graph generate_layered(const LayeredOptions& options);
 
-/// The pumpkin by which section 9 of Jin et al. encodes an instance of 3-Partition. The instance consists of 3m numbers
-/// that sum to m * B. Let W be the size of the source. If the numbers can be split into m groups with sum B, the least
-/// peak is W + m * (m + 1) * B / 2. Otherwise the least peak is higher.
+/// An instance of 3-Partition as a pumpkin (generate_pumpkin()), as in section 9 of Jin et al. The instance consists of
+/// 3m numbers that sum to m * B. Let W be the size of the source. If the numbers can be split into m groups with sum B,
+/// the least peak of all schedules is W + m * (m + 1) * B / 2. Otherwise the least peak is higher.
 struct ThreePartition {
   core::Graph graph;
   std::int64_t feasible_peak = 0;  ///< least peak if the numbers can be split: W + m * (m + 1) * B / 2
@@ -71,12 +73,12 @@ struct ThreePartition {
 ThreePartition three_partition_pumpkin(std::span<const std::int64_t> numbers);
 /// Returns 3m numbers for m = `groups` that can be split into m groups of three numbers with the given sum.
 std::vector<std::int64_t> feasible_three_partition(int groups, std::int64_t sum, std::uint64_t seed);
-/// Shapes of memory along the branches of a pumpkin (generate_pumpkin). In both of them, every valley (local minimum of
-/// memory) ends a different segment (core/dominance.h), for any number of branches and valleys.
+/// Shapes of memory along the branches of a pumpkin (generate_pumpkin()). In both of them, every valley (local minimum
+/// of memory) ends a segment of its own (core/dominance.h), for any number of branches and valleys.
 enum class Valleys : std::uint8_t {
   falling,  ///< the shape in section 9 of Jin et al.: towards the end of a branch, valleys fall and peaks rise
   /// Towards the end of a branch, valleys rise and peaks fall, and all peaks differ. So no segments can be joined when
-  /// branches are merged, and the table of Theorem 8.2 holds as many segments as possible.
+  /// branches are merged, and the table of Theorem 8.2 of Jin et al. holds as many segments as possible.
   rising
 };
 core::Graph generate_valley_pumpkin(core::NodeId branches, core::NodeId length, std::uint64_t seed,

@@ -59,8 +59,8 @@ Tensor residual(ModelBuilder& model, const std::string& name, Block block, const
   return model.relu(name + ".relu", model.add(name + ".add", y, shortcut));
 }
 
-/// Builds a model of He et al. 2016 in its ImageNet form, with batch norm after every convolution and cross entropy as
-/// loss.
+/// Builds a residual network (He et al. 2016) in its ImageNet form, with batch norm after every convolution and cross
+/// entropy as loss.
 core::Graph build_resnet(const ResNet& net, const BuildOptions& options) {
   const OptionValues value(net.name, kResNetOptions, options);
   ModelBuilder model(std::string(net.name), options);

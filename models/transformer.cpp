@@ -31,8 +31,8 @@ constexpr Options options_of_size(std::int64_t width, std::int64_t heads, std::i
 constexpr Options kBase = options_of_size(512, 8, 2048, 10);
 constexpr Options kBig = options_of_size(1024, 16, 4096, 30);
 
-/// The encoder-decoder of Vaswani et al. 2017. It has layer norm after each residual sum, and residual dropout (section
-/// 5.4 of the paper). One embedding matrix serves source, target and the output projection.
+/// Builds the encoder-decoder transformer of Vaswani et al. 2017. It has layer norm after each residual sum, and
+/// residual dropout (section 5.4 of the paper). One embedding matrix serves source, target and the output projection.
 class Transformer {
  public:
   Transformer(std::string_view name, const Options& options, const BuildOptions& given)
@@ -46,8 +46,9 @@ class Transformer {
     const Tensor source = model_.indices("source", tokens, value_["vocab"]);
     const Tensor target = model_.indices("target", tokens, value_["vocab"]);
     const Tensor labels = model_.indices("labels", tokens, value_["vocab"]);
-    // The paper looks up rows of sqrt(width) * E and projects with E^T. Here the weight is sqrt(width) * E itself, and
-    // the projection divides by sqrt(width). This is the same model, but needs no node for the factor.
+    // With an embedding matrix E, the paper looks up rows of sqrt(width) * E and projects with E^T. Here the weight is
+    // sqrt(width) * E itself, and the projection divides by sqrt(width). This is the same model, but needs no node for
+    // the factor.
     const Tensor table = model_.weight("embedding.weight", {value_["vocab"], width}, Init::normal);
     const Tensor positions = model_.constant("positions", {value_["seq"], width}, Init::sinusoid);
 

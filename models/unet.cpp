@@ -30,7 +30,7 @@ Tensor double_conv(ModelBuilder& model, const std::string& name, Tensor x, std::
   return x;
 }
 
-/// Builds the model of Ronneberger et al. 2015 with padded convolutions, batch norm, and nearest-neighbour upsampling
+/// Builds a U-Net (Ronneberger et al. 2015) with padded convolutions, batch norm, and nearest-neighbour upsampling
 /// before the up-convolution. The loss is the mean cross entropy over pixels.
 core::Graph build_unet(const BuildOptions& options) {
   const OptionValues value("unet", kUNetOptions, options);

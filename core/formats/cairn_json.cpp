@@ -1,13 +1,13 @@
-// Cairn's own graph format. In addition to the keys of a plain graph, a file may hold
+// Reads and writes Cairn's own graph format (docs/graph_format.md). Besides sizes, costs and edges, a file can hold
 //   "residents": [{"name", "role", "type", "shape", "init", "scale", "gradient_of": index of a resident}]
 //   a node's "op": {"kind", "shape", "type", "args": ["n3", "n3.1", "r0"], "writes": index of a resident, attributes by
 //   their names}
-// where n3 is node 3, n3.1 its output 1, and r0 resident 0. Keys at their default values are left out. Unknown keys are
-// reported and ignored. Version 2 adds three things:
+// In "args", n3 is the first output of node 3, n3.1 is its second output, and r0 is resident 0. Keys at their default
+// values are left out. Unknown keys are reported and ignored. Version 2 adds three things:
 //   "pin": true
 //   "outputs": [{"size", "keep", "inplace", "name"}], which replaces a node's "size", "keep" and "inplace"
 //   outputs as [node, output] in "inputs" and "inplace"
-// Version 2 is written only if a graph needs it.
+// A file gets version 2 only if its graph needs one of these things.
 
 #include <fmt/format.h>
 
@@ -187,12 +187,12 @@ std::int64_t read_residents(const Json& file, GraphBuilder& builder, const Place
   return bytes;
 }
 
-/// Version of a file, and its numbers of nodes and residents, which limit the indices in the file.
+/// The version of a file, and its numbers of nodes and residents, which limit the indices in the file.
 struct Counts {
   std::int64_t version, nodes, residents;
 };
 
-/// Reads an output that a node refers to. Version 1 has only nodes here, not [node, output].
+/// Reads a reference to an output. In version 1, it can only be the number of a node; version 2 allows [node, output].
 OutputRef read_output_ref(const Json& value, const Counts& counts, const char* key, const Place& place) {
   if (counts.version == 1) return to_index(value, counts.nodes, key, place);
   return to_output_ref(value, counts.nodes, key, place);

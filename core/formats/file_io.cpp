@@ -52,7 +52,7 @@ std::string output_name(const std::string& path) { return path == kStandard ? "s
 // --- reading -------------------------------------------------------------------------------------------------------
 
 /// Decompresses a gzip file. Such a file consists of one or more parts, called members. Skips zero bytes after the last
-/// member, with which tapes pad a file.
+/// member, because a file on a tape is padded with zero bytes.
 class FileReader::Gunzip {
  public:
   /// Starts a decompression. `begun` is the part of the file that was already read.
@@ -199,8 +199,8 @@ std::string read_file(const std::string& path, const ReadOptions& options) {
   text.reserve(static_cast<std::size_t>(reader.size()) + kPiece);
   while (reader.read(text)) {
     require_room(static_cast<std::int64_t>(text.size()));
-    // Progress is reported here only if the total is not known, as for a pipe. For a file on disk, the parser reports
-    // it.
+    // The parser reports progress for a file on disk. Progress is reported here only if the total is not known, as for
+    // a pipe.
     if (options.progress && reader.size() == 0) options.progress(static_cast<std::int64_t>(text.size()), 0);
   }
   return text;
@@ -241,8 +241,8 @@ void FileWriter::open_beside(const std::filesystem::path& folder) {
   for (int tries = 0; tries < kTries; ++tries) {
     const std::string name = fmt::format(".cairn-{:08x}{:08x}.part", random(), random());
     part_ = (folder / name).string();
-    // The name is unpredictable and must not exist yet. Otherwise another user could put a link there and have its
-    // target overwritten.
+    // The name is unpredictable and must not exist yet. Otherwise another user could create a link of that name, and
+    // the file that the link points to would be overwritten.
     const int file = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (file >= 0) {
       file_ = ::fdopen(file, "wb");

@@ -15,11 +15,11 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/schedule.h"
 
-/// Every file format that Cairn reads or writes. Readers throw InputError; its one-line message names the file and the
-/// line, node or key, and says how to fix the error. Writers write a new file beside the target and then rename it, so
-/// that the target is never half-written. They throw InputError if the path cannot be written. The path `-` is standard
-/// input for readers and standard output for writers. Content that begins with gzip's magic number is decompressed,
-/// whatever the file's name.
+/// Readers and writers of all file formats that Cairn knows. Readers throw InputError; its one-line message names the
+/// file and the line, node or key, and says how to fix the error. Writers write a new file beside the target and then
+/// rename it, so that the target is never half-written. They throw InputError if the path cannot be written. The path
+/// `-` is standard input for readers and standard output for writers. Content that begins with gzip's magic number is
+/// decompressed, whatever the file's name.
 ///
 /// A JSON number counts as an integer if its value is whole: 4.0 and 1e3 are valid sizes, 4.5 is not. Unknown keys are
 /// ignored. If a key occurs twice in an object, the last value counts. Unknown keys and repeated keys are reported to

@@ -6,7 +6,7 @@
 namespace cairn::core {
 namespace {
 
-/// Escapes text for a quoted DOT string. A backslash in the text is shown as a single backslash.
+/// Escapes text for a quoted DOT string, so that quotes and backslashes are shown as they are.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : printable(text)) {

@@ -66,8 +66,8 @@ std::string parser_reason(std::string_view what) {
   return fmt::format(" ({})", reason.substr(0, reason.find("; last read:")));
 }
 
-/// Builds the document from the parser's events, as the library's own builder does. In addition, reports keys that
-/// occur twice, turns numbers such as 4.0 and 1e3 into integers, and limits the depth to which values are nested.
+/// Builds the document from the events of nlohmann's parser, as nlohmann's own builder does. In addition, reports keys
+/// that occur twice, turns numbers such as 4.0 and 1e3 into integers, and limits the depth to which values are nested.
 class DocumentBuilder {
  public:
   DocumentBuilder(std::string_view origin, Notices* notices) : origin_(origin), notices_(notices) {}
@@ -257,8 +257,8 @@ std::string describe(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
   if (value.is_number_float()) {
-    // Every whole number of the file that fits has become an integer (DocumentBuilder). So what looks whole here is a
-    // fraction such as 4096.0000000000001, which a double rounds.
+    // DocumentBuilder has turned every whole number that fits into an integer. So a double that looks whole here stands
+    // for a fraction such as 4096.0000000000001, which a double cannot represent exactly.
     const auto number = value.get<double>();
     if (std::abs(number) < kTwoTo63 && number == std::trunc(number))
       return fmt::format("a fraction close to {}", static_cast<std::int64_t>(number));
@@ -282,7 +282,8 @@ const Json& require(const Json& object, const char* key, const Place& place) {
 
 namespace {
 
-/// The shortest decimal number that is read as a given double >= 0. It is `mantissa` times ten to the power `power`.
+/// The shortest decimal number that a parser reads as a given double >= 0. It is `mantissa` times ten to the power
+/// `power`.
 struct Decimal10 {
   std::int64_t mantissa = 0;
   int power = 0;
@@ -359,7 +360,7 @@ std::int64_t Costs::read(const Json& value, const char* key, const Place& place,
 
 void Costs::scale(GraphBuilder& builder, const CostUnit& unit, const Place& top) const {
   if (fractions_.empty()) return;
-  // Integers up to this sum are exact in doubles, with which solver engines calculate.
+  // Largest sum of costs. Solver engines calculate with doubles, in which every integer up to 2^53 is exact.
   constexpr Wide kMostSum = Wide{1} << 53;
   std::vector<Decimal10> decimals;
   int exact = 0;

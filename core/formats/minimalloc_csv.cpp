@@ -37,8 +37,8 @@ struct Row {
   throw InputError(fmt::format("{}: line {}: {}", origin, line, message));
 }
 
-/// Reads rows one by one. Fields are separated by commas; a quote inside a quoted field is doubled. Line ends of all
-/// systems are accepted, and blank lines are skipped.
+/// Reads rows one by one. Fields are separated by commas. A quoted field can contain a quote, written as two quotes.
+/// Lines may end with LF, CR or CR LF. Blank lines are skipped.
 class CsvReader {
  public:
   CsvReader(std::string_view text, const std::string& origin) : text_(text), origin_(origin) {
@@ -106,7 +106,8 @@ class CsvReader {
   std::int64_t line_ = 1;
 };
 
-/// The header of the file. Knows, for each column, its position among the fields of a row and its name in the file.
+/// The header of the file. For each column, it stores the column's position among the fields of a row and the column's
+/// name in the file.
 class Columns {
  public:
   Columns(const Row& header, const std::string& origin, formats::Notices& notices) : origin_(origin) {
@@ -200,7 +201,7 @@ class Columns {
  private:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-  /// Returns the column named `name`, and the name as a view into the tables above.
+  /// Returns the column named `name`, and the name as a view into kColumns or kOlderNames.
   static std::pair<std::size_t, std::string_view> column_of(std::string_view name) {
     for (const auto& [older, column] : kOlderNames) {
       if (older == name) return {column, older};

@@ -1,5 +1,5 @@
-// networkx node-link JSON, in the two dialects in which computation graphs are published, and with the keys of Cairn's
-// own format:
+// Reads networkx node-link JSON. Computation graphs are published in two dialects of it; the keys of Cairn's own format
+// are accepted, too:
 //   Checkmate/MOCCASIN   nodes {"id", "name", "cost_ram" bytes, "cost_cpu", "backward"}, edges {"source", "target"}
 //   random layered       nodes {"name" (their id), "out_cost" bytes, "duration"}, edges {"0", "1"}
 //   others               nodes {"id", "size" bytes, "cost" or "weight"}
@@ -89,7 +89,7 @@ class NodeLinkReader {
     }
   }
 
-  /// Returns the first of the keys that the node has, and reports its other keys from the list.
+  /// Returns the first of `keys` that the node has. Adds a warning for every other one of `keys` that the node has.
   static const char* key_of(const Json& node, std::span<const char* const> keys, const char* what, const Place& place) {
     const char* first = nullptr;
     for (const char* key : keys) {

@@ -1,13 +1,13 @@
-// simrd traces: the log of one PyTorch training step, which the simulator of DTR replays (Kirisame et al., 2021). Each
-// line is a JSON object. The step begins at the START annotation, or at the first line if there is none, and ends with
-// the trace.
+// Reads simrd traces. Such a trace is the log of one PyTorch training step, which the simulator of DTR replays
+// (Kirisame et al., "Dynamic Tensor Rematerialization", 2021). Each line is a JSON object. The step begins at the START
+// annotation, or at the first line if there is none. It ends with the trace.
 //
 // Meaning of a trace:
 // - A storage holds bytes. Tensors, their copies and their views are references to a storage.
-// - A view becomes no node, because it touches no data. As a node it would also read the storage, and with a second
-//   reader the storage could not be updated in place. The view's time is added to the node that made the storage,
-//   because the view must be made again with it. The time of a view of a constant is added to the next node. So the
-//   baseline cost is the sum of all times in the trace.
+// - A view does not become a node, because it touches no data. A node for the view would be a second reader of the
+//   storage, and then the storage could not be updated in place. The view's time is added to the node that made the
+//   storage, because the view must be made again with it. The time of a view of a constant is added to the next node.
+//   So the baseline cost is the sum of all times in the trace.
 // - CONSTANT storages, and all storages that exist before START, become resident bytes. Each storage counts once.
 // - A CALL becomes one node. The node has an output for every result that has its own storage.
 // - A MUTATE becomes an in-place node. The node has one output for every storage that it mutates: the storage's new
@@ -64,7 +64,8 @@ struct Trace {
   std::vector<Operation> operations;
 };
 
-/// Converts lines to operations on storages, and counts references up to the end of the trace. This is the first pass.
+/// The first pass over a trace. It converts lines to operations on storages, and counts the references that each
+/// storage still has at the end of the trace.
 class TraceReader {
  public:
   TraceReader(std::string_view text, std::string_view origin, const ReadOptions& options, Notices& notices)
@@ -266,7 +267,7 @@ class TraceReader {
   std::unordered_map<std::string, Definition> definitions_;
 };
 
-/// Converts operations to nodes. This is the second pass.
+/// The second pass over a trace. It converts operations to nodes.
 class TraceToGraph {
  public:
   TraceToGraph(Trace trace, std::string_view origin)
@@ -340,8 +341,8 @@ class TraceToGraph {
 
   Output& output(OutputRef ref) { return builder_.node(ref.node).outputs[ref.output]; }
 
-  /// Sets the scratch of in-place nodes. For each version that only this node reads, the scratch is reduced by the size
-  /// of the version, because its storage is taken over.
+  /// Sets the scratch of in-place nodes. If such a node is the only reader of a storage's old version, the new version
+  /// takes over the old one's storage. So the node's scratch is reduced by the size of the version.
   void set_scratch() {
     std::unordered_map<std::int64_t, std::int32_t> reader_count;
     const auto key = [](OutputRef ref) { return (std::int64_t{ref.node} << 32) + ref.output; };

@@ -8,7 +8,8 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/support/sum_limit.h"
 
-/// Checks of a graph's description. Each throws InputError, which names the node and says what to fix.
+/// Functions that check the description of a graph. Each of them throws InputError. The message names the node and says
+/// what to fix.
 namespace cairn::core {
 
 using NameOfNode = std::function<const std::string&(NodeId)>;  ///< name of a node, for messages
@@ -29,7 +30,8 @@ void check_order(const std::vector<Node>& nodes, const std::vector<NodeId>& orde
 /// Checks that each in-place output names an input of its node whose storage it reuses, and that no two outputs reuse
 /// the storage of the same input.
 void check_inplace(const std::vector<Node>& nodes);
-/// Checks ops and residents against each other, and ops against the sizes of the outputs.
+/// Checks each op against the residents and outputs that are its arguments, and against the sizes of its node's
+/// outputs.
 void check_ops(const std::vector<Node>& nodes, const std::vector<Resident>& residents);
 
 }  // namespace cairn::core

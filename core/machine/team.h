@@ -34,7 +34,8 @@ struct Or {
 ///   int rank() const, int size() const   the number of this thread, and the number of threads
 ///   void sync() const                    returns once all threads have called it and their writes are visible
 ///   T reduce(T value, Op op) const       combines the threads' values by op, and returns the same result to each. The
-///                                        order depends only on size(). T is trivially copyable. Implies sync().
+///                                        order of combining depends only on size(). T is trivially copyable. Implies
+///                                        sync().
 ///   T scan(T value, T& total) const      returns the sum of the values of lower ranks; sets `total` to the sum of all.
 ///                                        T is an integer or a plain struct with + and a zero T{}. Implies sync().
 ///   T* shared<T>() const                 returns the memory that the threads share, as many bytes as the launch asked

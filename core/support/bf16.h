@@ -8,8 +8,8 @@
 
 namespace cairn::core {
 
-/// bfloat16: the upper half of a float. It is a storage type only; arithmetic is done in float. A value has the same
-/// bits on every machine.
+/// A bfloat16 number: the upper 16 bits of a float. It is a storage type only; arithmetic is done in float. The
+/// conversion from float gives the same bits on every machine.
 struct Bf16 {
   std::uint16_t bits = 0;
 

@@ -13,8 +13,8 @@
 
 namespace cairn::core {
 
-/// How running a node with one output changes memory, in bytes. For a node of a Graph, `rise` is size + scratch, `drop`
-/// is scratch, and `output` is size.
+/// Says how running a node with one output changes memory, in bytes. For a node of a Graph, `rise` is size + scratch,
+/// `drop` is scratch, and `output` is size.
 struct MemoryEffect {
   std::int64_t rise = 0;  ///< bytes added when the node starts, >= 0
   std::int64_t drop = 0;  ///< bytes subtracted when the node ends
@@ -29,29 +29,30 @@ struct MemoryEffect {
 ///
 /// An *occurrence* is a node at a step; it produces all outputs of its node. Its number stays the same until it is
 /// dropped, whatever else is edited. Its position is its *place*. Places ascend along the schedule, so that they can be
-/// compared and used as ranges. Some places are empty, which makes room for insertions, and an edit may change the
-/// places of other occurrences. After assign(), place = step and no place is empty until the first insertion or
-/// removal. The memory at an empty place is the memory before the next step, which is never above the memory during
+/// compared and used as ranges. Some places are empty, so that steps can be inserted. An edit may change the places of
+/// other occurrences. After assign(), the place of a step is its index, and no place is empty until the first insertion
+/// or removal. The memory at an empty place is the memory before the next step, which is never above the memory during
 /// that step.
 ///
-/// In complexities, "range" stands for sqrt(T), where T is the largest number of steps since all occurrences last got
-/// new places. Edits and queries allocate only if they return vectors, or if the schedule becomes longer than ever
-/// before. Not thread-safe, not even for reading, because maxima of memory are computed when they are asked for.
+/// In the complexities below, "range" stands for sqrt(T). T is the largest number of steps that the schedule has had
+/// since all occurrences last got new places. Edits and queries allocate only if they return vectors, or if the
+/// schedule becomes longer than ever before. Not thread-safe, not even for reading, because maxima of memory are
+/// computed when they are asked for.
 class EditableSchedule {
  public:
   using Occurrence = std::int32_t;
   using Place = std::int32_t;
   static constexpr Occurrence kNone = -1;
 
-  /// Creates the empty schedule of a graph, for assign(). O(nodes + edges).
+  /// Creates an empty schedule of a graph, which assign() can fill. O(nodes + edges).
   explicit EditableSchedule(const Graph& graph);
-  /// Creates the empty schedule of nodes that are not given as a Graph and that produce one value each. Node v reads
-  /// the values of nodes inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1].
+  /// Creates an empty schedule of nodes that are not given as a Graph and that produce one value each. Node v reads the
+  /// values of nodes inputs[input_begin[v]] to inputs[input_begin[v + 1] - 1].
   EditableSchedule(std::span<const MemoryEffect> effects, std::vector<std::int32_t> input_begin,
                    std::vector<NodeId> inputs);
 
-  /// Replaces the schedule by a valid one. Afterwards, the first occurrence of node v has the number v. Takes O(nodes +
-  /// edges + steps + inputs of all steps) time.
+  /// Replaces the schedule by `steps`, which must be valid. Afterwards, the first occurrence of node v has the number
+  /// v. Takes O(nodes + edges + steps + inputs of all steps) time.
   void assign(std::span<const NodeId> steps);
   std::vector<NodeId> steps() const;  ///< O(steps)
   std::int32_t length() const { return length_; }
@@ -160,7 +161,7 @@ class EditableSchedule {
   void set_ceiling(std::int64_t bytes, std::int64_t charge = 0);
   /// Returns the total excess of all steps whose memory is above the ceiling. The excess of such a step is the memory
   /// above the ceiling plus the charge. The unit is a byte, or a larger power of two bytes if the graph's sizes add up
-  /// to more than a TiB. Takes as long as all edits since the last call took together.
+  /// to more than a TiB. Takes time in proportion to the time of all edits since the last call.
   std::int64_t excess() const;
   /// Returns s such that the unit of excess() is 2^s bytes.
   int excess_shift() const { return excess_shift_; }
@@ -265,8 +266,8 @@ class EditableSchedule {
   void for_each_step(std::size_t block, const Visit& visit) const;
   std::int64_t find_excess(std::size_t block) const;
 
-  // The nodes, then an entry for the end of the schedule (with rise 0), then an entry that marks where the inputs and
-  // values of the previous entry end.
+  // First come the nodes, then an entry for the end of the schedule (with rise 0). The last entry only marks where the
+  // inputs and values of the entry before it end.
   std::vector<Node> nodes_;
   std::vector<Value> values_;
   std::vector<ValueId> inputs_;
@@ -275,7 +276,7 @@ class EditableSchedule {
   std::vector<Step> steps_;
   std::vector<Slot> slots_;
   std::vector<Read> reads_;
-  // For each node: its last occurrence, and the first of its list of dropped occurrences.
+  // For each node, latest_ has its last occurrence, and free_ has the first of the list of its dropped occurrences.
   std::vector<Occurrence> latest_, free_;
   Occurrence end_;
   std::int32_t length_ = 0;

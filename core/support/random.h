@@ -4,7 +4,7 @@
 
 namespace cairn::core {
 
-/// The generator SplitMix64, which gives the same numbers for a seed on every platform.
+/// Generates random numbers with SplitMix64. A seed gives the same numbers on every platform.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}

@@ -6,7 +6,7 @@
 
 namespace cairn::models {
 
-// The models of each file. registry() lists them in this order.
+// Each function returns the models that one file defines. registry() lists the models in the order of these functions.
 std::span<const ModelInfo> ffn_models();
 std::span<const ModelInfo> resnet_models();
 std::span<const ModelInfo> unet_models();

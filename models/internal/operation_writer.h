@@ -48,7 +48,8 @@ class OperationWriter {
   /// Adds an operation whose output has the shape of its first input.
   OperationValue elementwise(std::string_view what, Values inputs);
 
-  /// Adds a resident tensor. `elements` is the number of its elements that operations read; if negative, they read all.
+  /// Adds a descriptor through which operations read a resident tensor. `elements` is the number of elements that an
+  /// operation reads; if negative, it reads all.
   OperationValue read(core::Shape shape, std::int64_t elements = -1);
   OperationValue descriptor(std::string_view what, Values inputs);
   /// Returns `x` with another shape or order of axes. The elements of x stay where they are. The view is a new
@@ -61,10 +62,11 @@ class OperationWriter {
 
   void keep(const OperationValue& x) { nodes_[x.nodes.front()].keep = true; }
   /// Returns a graph of the kept nodes and of all nodes that they depend on, in the order in which they were added.
-  /// Also sets Node::forward of each backward node b. Each value that b reads has a last forward reader. Let r be the
-  /// first of these readers to run. Node::forward is the last operation of b's forward layer that runs no later than r.
-  /// Until then, no value that b reads is freed. So a solver that recomputes this part of the forward pass can run b
-  /// right after Node::forward.
+  /// Also sets Node::forward of each backward node b to an operation of b's forward layer. A solver that recomputes the
+  /// forward pass up to this operation can run b right after it, because no value that b reads has been freed by then.
+  /// To find the operation, take the last forward reader of each value that b reads. Let r be the first of these
+  /// readers to run. Node::forward is the last operation of b's forward layer that runs no later than r. If this is a
+  /// descriptor, the next operation that is not one is taken.
   core::GraphBuilder finish();
   const core::Roofline& roofline() const { return roofline_; }
 

@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-/// Appends the backward pass of `loss` (a cross_entropy or mse node) to every weight that the loss depends on, by
+/// Appends the backward pass from `loss` (a cross_entropy or mse node) to every weight that the loss depends on, by
 /// reverse-mode differentiation. Nodes are added in reverse order of the forward nodes. The gradient of a node's
 /// weights is added directly before the gradient of its input. Only gradients that are needed for the gradient of a
 /// weight are computed.

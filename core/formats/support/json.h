@@ -1,6 +1,7 @@
 #pragma once
 
-// Shared by the readers of JSON files. Not installed; no public header includes this one.
+// Types and functions that the readers and writers of JSON files share. This header is not installed, and no public
+// header includes it.
 
 #include <algorithm>
 #include <array>
@@ -74,7 +75,7 @@ struct Place {
   void check_keys(const Json& object, std::span<const std::string_view> known, std::string_view prefix = {}) const;
 };
 
-/// Returns the keys in ascending order, in which Place::check_keys() takes them.
+/// Returns the keys in ascending order. Place::check_keys() requires this order.
 template <std::size_t N>
 consteval std::array<std::string_view, N> sorted_keys(const std::string_view (&keys)[N]) {
   std::array<std::string_view, N> sorted = std::to_array(keys);
@@ -82,7 +83,7 @@ consteval std::array<std::string_view, N> sorted_keys(const std::string_view (&k
   return sorted;
 }
 
-/// Ends a long read once its limit is reached, and reports its progress.
+/// Watches a long read. Throws InterruptedError once the read's limit is reached, and reports the progress of the read.
 class ReadWatch {
  public:
   /// Starts to watch a read of `total` bytes. Progress reports state that total.
@@ -139,14 +140,16 @@ std::string string_or(const Json& object, const char* key, const Place& place, s
 const Json& require_array(const Json& object, const char* key, const Place& place);
 /// Returns the array under `key`, or nullptr if the key is missing. Throws InputError if the value is not an array.
 const Json* find_array(const Json& object, const char* key, const Place& place);
-/// Returns the integers of the array under `key`; none if the key is missing. Throws InputError on any other value.
+/// Returns the integers of the array under `key`, or an empty list if the key is missing. Throws InputError if the
+/// value is not an array of integers.
 std::vector<std::int64_t> read_ints(const Json& object, const char* key, const Place& place);
 
-/// Costs of nodes. Some costs can be fractions. Once all costs are known, scale() multiplies them by a common factor.
+/// Reads the costs of nodes, some of which can be fractions. Once all costs are known, scale() multiplies them by a
+/// common factor.
 class Costs {
  public:
-  /// Reads the cost of the node that is added next. Throws InputError if the cost is negative, is not a number, or does
-  /// not fit into 64 bits.
+  /// Reads the cost of `node`. Returns the cost if it is an integer. For a fraction, returns 0 and stores the cost for
+  /// scale(). Throws InputError if the cost is negative, is not a number, or does not fit into 64 bits.
   std::int64_t read(const Json& value, const char* key, const Place& place, NodeId node);
   /// Multiplies the costs of all nodes, which are in `unit`, so that fractions become whole. Sets the builder's new
   /// cost unit and adds a warning. Does nothing if all costs are whole.
@@ -162,7 +165,7 @@ std::int32_t to_index(const Json& value, std::int64_t count, const char* key, co
 
 /// Reads an output of a node: `3` or `[3, 1]`. The output number is not checked against the node's outputs.
 OutputRef to_output_ref(const Json& value, std::int64_t node_count, const char* key, const Place& place);
-/// Writes an output of a node: `3` for the first output.
+/// Writes an output of a node: `3` for the first output of node 3, `[3, 1]` for the second.
 OrderedJson to_json(OutputRef output);
 
 /// Checks that the key `format` holds `format`, and that the key `version` holds a number from 1 to `newest`. If

@@ -34,7 +34,7 @@ void parallel_blocks(std::int64_t n, std::int64_t block, int threads, const F& b
 }
 
 /// Calls body() on thread_count() threads at once, to set up data that a library keeps for each thread. Starts threads
-/// if the pool has fewer. If a thread does not respond within 0.1 s, a different thread may call body() twice instead.
+/// if the pool has fewer. If a thread does not respond within 1 s, a different thread may call body() twice instead.
 void on_every_thread(void (*body)());
 
 }  // namespace cairn::core
