@@ -266,14 +266,14 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
           ->group(in_group);
     };
     add(flag, group);
-    // Until version 0.2, the spelling with _ is accepted, too. Without a group, it is not in the help.
+    // Until version 0.2, the spelling with _ is accepted, too. It has no group, so the help does not show it.
     std::string old = option;
     std::replace(old.begin(), old.end(), '-', '_');
     if (old != option) add("--" + old, "");
   }
   if (app.get_option_no_throw("--repeat") == nullptr) {
     // --repeat was once the name of --depth-multiplier. Until version 0.2, it is recognized to tell the user the new
-    // name. Without a group, it is not in the help.
+    // name. It has no group, so the help does not show it.
     app.add_option_function<std::string>(
            "--repeat",
            [](const std::string& value) {

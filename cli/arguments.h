@@ -45,7 +45,7 @@ void add_threads(CLI::App& app, const std::string& of, const std::string& usual 
 
 /// The option --precision.
 struct PrecisionChoice {
-  std::string precision;  ///< empty: that in which the graph is stored
+  std::string precision;  ///< empty: the precision in which the graph is stored
   void add_to(CLI::App& app);
   /// Returns `graph`, which comes from `source`, stored in the chosen precision.
   core::Graph stored(const pipeline::GraphSource& source, core::Graph graph) const;
@@ -100,8 +100,9 @@ struct SearchAids {
 
   void add_to(CLI::App& app);
   NamedPath input() const;
-  /// Reads the decomposition, which must be one of `searched`, the graph that solvers get, and opens the device. Throws
-  /// InputError if the file is not acceptable, and DeviceError if the device is missing.
+  /// Reads the tree decomposition and opens the device. `searched` is the graph that solvers get, to which the
+  /// decomposition must belong. Throws InputError if the file is not acceptable, and DeviceError if the device is
+  /// missing.
   struct OpenedAids open(const core::Graph& searched) const;
 };
 struct OpenedAids {
@@ -114,7 +115,7 @@ struct OpenedAids {
 };
 
 double seconds_since_start();
-/// Subtracts the time since the command began, but keeps at least a twentieth of the limit.
+/// Returns the limit minus the time since the command began, but at least a twentieth of the time limit.
 core::Limit from_start(core::Limit limit);
 /// Like from_start(), but also subtracts the estimated time for explaining an answer.
 core::Limit until_answer(core::Limit limit, const core::Graph& graph);
@@ -123,8 +124,8 @@ core::Limit until_answer(core::Limit limit, const core::Graph& graph);
 std::int64_t parse_size(std::string_view option, const std::string& text);
 
 /// Checks the outputs before any work is done. If one is `-`, the command's table will go to stderr. Throws InputError
-/// in these cases: - an output cannot be written as a file, would overwrite an input, or is named twice; - `-` stands
-/// for standard input twice or for standard output twice; - `-` stands for standard output, and --json is given.
+/// if an output cannot be written as a file, would overwrite an input, or is named twice. Also throws InputError if `-`
+/// stands for standard input twice or for standard output twice, or for standard output if --json is given.
 void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
 /// A graph named on the command line: a file, or a model with its options.
@@ -181,13 +182,13 @@ struct SolverArguments {
   std::string time_limit;
   std::int64_t work_limit = 0;  ///< 0: none
   std::uint64_t seed = 0;
-  std::string memory;  ///< empty: the default of SolveOptions
+  std::string memory;  ///< empty: the default of SolveOptions::memory_bytes
   std::string order = "free";
   std::int32_t max_occurrences = 0;  ///< 0: any number
   std::vector<std::string> own;      ///< values of --option, "name=value", for options that only this solver has
 
-  /// Adds the options. Without any limit, the time limit is `default_seconds`; with only a work limit, the time is
-  /// unlimited.
+  /// Adds the options. If the user gives no limit, the time limit is `default_seconds`. If the user gives only a work
+  /// limit, the time is unlimited.
   void add_to(CLI::App& app, const std::string& default_seconds);
   const solvers::SolverInfo& find() const;
   bool names_solver() const;

@@ -26,8 +26,8 @@ GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments
                                   const AlignmentChoice& alignment, const SolverArguments& search,
                                   const Console& console);
 
-/// Returns the subcommand's arguments, with the graph replaced by with_largest_batch(). `Arguments` must have the
-/// members used here.
+/// Returns the subcommand's arguments. If they have --batch auto, replaces their graph by with_largest_batch().
+/// `Arguments` must have the members used here.
 template <class Arguments>
 Arguments with_batch(Arguments arguments) {
   if constexpr (requires { arguments.backend.precision; }) arguments.graph.precision = arguments.backend;

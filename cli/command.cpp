@@ -30,7 +30,8 @@ extern "C" void on_interrupt(int signal) {
   clock_gettime(CLOCK_MONOTONIC, &now);
   const std::int64_t at = now.tv_sec * kNanoseconds + now.tv_nsec;
   std::int64_t first = 0;
-  // Service managers, `timeout` and terminals may signal a process twice for one request: itself and its group.
+  // Service managers, `timeout` and terminals may send a signal twice for one request: to the process and to its
+  // process group. So a second signal counts only if it comes at least a second after the first.
   if (first_signal.compare_exchange_strong(first, at) || at - first < kNanoseconds) return;
   std::signal(signal, SIG_DFL);
   std::raise(signal);
@@ -58,8 +59,8 @@ std::string one_line(std::string message) {
 
 namespace {
 
-/// Limits the first line of the message to the width of a verdict, by a line break at a semicolon or else between
-/// words.
+/// Inserts a line break if the first line of the message (the verdict) is longer than report::kVerdictColumns. Breaks
+/// the line at the last suitable semicolon, or else at the last suitable space.
 std::string with_short_verdict(std::string message) {
   constexpr std::string_view kBetween = "; ";
   const std::string verdict = core::cut_to_width(message, report::kVerdictColumns);

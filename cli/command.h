@@ -52,7 +52,7 @@ class Failure : public core::Error {
   Json details;
 };
 
-/// Replaces line ends by spaces. They can come from user input that the message quotes.
+/// Replaces line ends by spaces. A message can have line ends if it quotes user input.
 std::string one_line(std::string message);
 /// Converts the exception that is being handled, of any type, to a Failure.
 Failure current_failure();

@@ -27,7 +27,8 @@ struct GenerateArguments {
   std::vector<std::int64_t> numbers;
 };
 
-/// A generated graph. Some constructions know the graph's least peak, which is stored with the graph.
+/// A generated graph. If it encodes a 3-Partition problem that has a solution, `feasible_peak` is its least peak. If
+/// the problem has no solution, the least peak is higher. Other graphs have no `feasible_peak`.
 struct Generated {
   core::Graph graph;
   std::optional<std::int64_t> feasible_peak;
@@ -52,7 +53,7 @@ Generated three_partition(const GenerateArguments& a) {
   return {std::move(instance.graph), instance.feasible_peak};
 }
 
-/// Calls a generator of graphs with --nodes and --degree.
+/// Calls a generator that has the options --nodes and --degree.
 template <auto generate>
 Generated of_degree(const GenerateArguments& a) {
   return {generate(a.nodes, a.degree, sizes(a), a.seed), {}};

@@ -69,8 +69,8 @@ void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const
                                        arguments.console, limit);
 }
 
-/// Throws a Failure: the resident tensors leave no memory of the device for the arena. No schedule helps, but a smaller
-/// batch may, so the message names the largest batch that fits.
+/// Throws a Failure, because the resident tensors leave no memory of the device for the arena. No schedule helps, but a
+/// smaller batch may, so the message names the largest batch that fits.
 [[noreturn]] void refuse_device(const InfoArguments& arguments, const core::Graph& graph,
                                 const pipeline::DeviceShare& share) {
   pipeline::DeviceAdvice device{share, {}, {}};
@@ -87,8 +87,8 @@ void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const
                 std::move(json));
 }
 
-/// Adds the cost per sample of the largest batch: the cost of the cheapest schedule known within the budget, divided by
-/// the batch.
+/// Adds to the output the cost per sample of the largest batch: the cost of the cheapest schedule known within the
+/// budget, divided by the batch.
 void add_sample_cost(std::int64_t batch, const fit::Problem& problem,
                      const std::optional<pipeline::BudgetVerdict>& verdict, Json& json, Rows& rows) {
   if (batch == 0) return;

@@ -88,8 +88,9 @@ int run_guarded(const Subcommand& subcommand, bool json) {
   }
 }
 
-/// Returns an error message about two kinds of arguments that CLI11 does not report; empty if there are none. For
-/// `--budget=`, CLI11 would take the next argument as the value. An empty argument comes from an unset shell variable.
+/// Returns an error message if an argument is empty, or an option has an empty value, as in `--budget=`; else an empty
+/// text. Both usually come from an unset shell variable. CLI11 does not report them, and takes the argument after
+/// `--budget=` as the value.
 std::string describe_empty_values(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -134,7 +135,7 @@ void check_numbers(const std::vector<Subcommand>& subcommands) {
     for (CLI::Option* option : subcommand.app->get_options()) {
       const std::string type = option->get_type_name();
       if (!type.starts_with("INT") && !type.starts_with("UINT") && !type.starts_with("FLOAT")) continue;
-      if (type.starts_with("INT|")) continue;  // words are allowed, too
+      if (type.starts_with("INT|")) continue;  // this option also takes words, such as auto
       option->transform(CLI::Validator(
           [option, type](std::string& word) -> std::string {
             const std::string typed = word, fault = read_number(type, word);
@@ -228,8 +229,8 @@ int flushed(int code) {
   return code == kDone ? kBadInput : code;
 }
 
-/// Calls `work` on a thread with a stack of at least 8 MiB, even if `ulimit -s` is less, because the code of some
-/// compilers needs more than a low limit. Later threads get such stacks, too.
+/// Calls `work` on a thread with a stack of at least 8 MiB, even if `ulimit -s` is less, because the code that some
+/// compilers generate needs more. Later threads get such stacks, too.
 int with_room_on_stacks(const std::function<int()>& work) {
   constexpr std::size_t kUsual = std::size_t{8} << 20;  // bytes
   rlimit limit{};

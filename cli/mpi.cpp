@@ -1,4 +1,4 @@
-// The only file that uses MPI (if the build has it).
+// This is the only file that uses MPI. If the build has no MPI, only one process is possible.
 #include "cairn/cli/mpi.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,8 @@ int from_environment(std::initializer_list<const char*> names) {
   return -1;
 }
 
-/// Open MPI, PMIx, and the PMI of MPICH and Slurm set these variables.
+/// Returns whether mpirun or a similar command started this process. Open MPI, PMIx, and the PMI of MPICH and Slurm set
+/// these variables.
 bool started_by_mpirun() { return from_environment({"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) >= 0; }
 
 #if CAIRN_HAS_MPI

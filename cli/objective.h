@@ -37,9 +37,9 @@ struct ObjectiveArguments {
   /// Adds the options to the command. `help` is the help text of --budget.
   void add_to(CLI::App& app, const std::string& help);
   bool given() const { return !budget.empty() || !max_cost.empty() || device.given(); }
-  /// Without a budget and a largest cost, the task's objective is the knee of the curve of cost over memory for the
-  /// solver `auto`, and the least peak for other solvers. Throws InputError. Throws Failure if no schedule can be as
-  /// cheap as required.
+  /// Makes the task of finding a schedule of the graph. Without a budget and a largest cost, its objective is the knee
+  /// of the curve of cost over memory for the solver `auto`, and the least peak for other solvers. Throws InputError.
+  /// Throws Failure if no schedule can be as cheap as required.
   fit::Task task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
                  const SolverArguments& search) const;
 };
@@ -53,12 +53,13 @@ using report::add_proof;
 using report::Explanation;
 using report::to_json;
 
-/// Returns the stored schedule of the lowest plan of the task's graph. Returns nothing if there is a work limit (it
-/// asks for the same answer each time), if the solver does not combine algorithms, or if plans do not matter.
+/// Returns the schedule of the task's graph with the lowest plan that an earlier command has stored
+/// (pipeline::ScheduleCache). Returns nothing if the solver does not combine algorithms, if the objective does not
+/// concern plans, or if there is a work limit, because answers under a work limit must not depend on earlier commands.
 std::optional<fit::LeastBudget> remembered(const fit::Task& task, const SolverArguments& search);
 /// Stores `least` for later commands unless remembered() has a lower plan. Returns the lower of the two.
 fit::LeastBudget remember(const fit::Task& task, const SolverArguments& search, fit::LeastBudget least);
-/// Searches as fit::search() does, and starts from a remembered() schedule if that helps.
+/// Searches as fit::search() does. Unless the objective is the knee, passes the remembered() schedule to the search.
 fit::Answer search(const fit::Task& task, const SolverArguments& arguments, const solvers::SolveOptions& search,
                    const std::function<void(const fit::CurveProgress&)>& progress = {});
 

@@ -45,8 +45,8 @@ Json warnings_json();
 void print_warning(const core::ReadWarning& warning);
 /// Returns options for reading a file: Ctrl-C stops reading, warnings are printed, and a long read shows its progress.
 core::ReadOptions reading(const std::string& path);
-/// Limits the time for reading files. A file that is still being read `seconds` seconds after the command began is an
-/// error. A limit below 1 counts as 1.
+/// Limits the time for reading files. If a file is still being read `seconds` seconds after the command began, reading
+/// it fails. A limit below 1 counts as 1.
 void limit_reading(double seconds);
 
 /// Writes text() to the file `path`, unless that is empty. If it cannot be written, prints an error, and the command

@@ -31,7 +31,7 @@ struct ParetoArguments {
   std::string csv, report, svg, schedules;
   bool peak_only = false;
 
-  /// With --peak-only, budgets limit peaks, so sizes are not rounded up.
+  /// Returns the alignment to which sizes are rounded up. With --peak-only, it is 1, because no plans are made.
   AlignmentChoice counted() const { return peak_only ? AlignmentChoice{.given = 1} : alignment; }
 };
 

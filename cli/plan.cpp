@@ -126,7 +126,7 @@ report::PlanVerdict verdict_of(const FoundPlan& result) {
   return {quality(result), result.solution.lower_bound, result.capacity, result.seconds};
 }
 
-/// Calls `work()` and returns its result. Shows the phase and its time meanwhile.
+/// Calls `work()` and returns its result. Meanwhile, shows the name of the phase and its duration.
 template <class Work>
 auto planned(const PlanArguments& arguments, const char* phase, const Work& work) {
   ProgressLine line(arguments.console);
@@ -165,7 +165,7 @@ int plan_schedule(const PlanArguments& arguments) {
   return kDone;
 }
 
-/// Formats the ids of conflicting buffers: "3 buffers alone do not fit: a, b, c". Of many, shows the first.
+/// Formats the ids of conflicting buffers: "3 buffers alone do not fit: a, b, c". Shows at most kShown ids.
 std::string conflict_text(const std::vector<std::string>& ids) {
   constexpr std::size_t kShown = 5;
   if (ids.empty()) return "";
@@ -197,8 +197,8 @@ std::string refusal_text(const std::string& path, const FoundPlan& result, const
 
 /// Buffers whose fixed offset puts them beyond the capacity, so that no plan fits and no search is needed.
 struct Beyond {
-  std::string text;                  ///< names the first of them; empty if there are none
-  std::vector<std::int32_t> buffer;  ///< index of the first of them; empty if there are none
+  std::string text;                  ///< names the first such buffer; empty if there is none
+  std::vector<std::int32_t> buffer;  ///< index of the first such buffer; empty if there is none
   std::int64_t end = 0;              ///< the highest address at which a buffer ends
 };
 

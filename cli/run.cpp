@@ -58,8 +58,8 @@ struct Choice {
   }
 };
 
-/// Writes the schedule with the fingerprint of the given graph. That of the prepared graph depends on the backend,
-/// because the scratch does.
+/// Writes the schedule to a file, with the fingerprint of the graph as it was given. The fingerprint of the prepared
+/// graph is not used, because it depends on the backend.
 void write_schedule(const core::Graph& given, const RunArguments& arguments, const core::Schedule& schedule,
                     const std::string& solver, const std::optional<core::Plan>& plan) {
   write_output(arguments.output, [&] { return core::schedule_to_json(given, schedule, solver, plan); });

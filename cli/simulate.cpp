@@ -129,7 +129,7 @@ struct Setup {
   std::unique_ptr<sim::Simulator> simulator;
 };
 
-/// Does everything that bad input can cause to fail. This must be done before the sweep, because a process that fails
+/// Does everything that can fail because of bad input. This must be done before the sweep, because a process that fails
 /// in the sweep leaves the others waiting for it.
 Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes& processes) {
   check(arguments, app, processes);

@@ -111,8 +111,8 @@ int solve(const SolveArguments& arguments) {
     return failure_of(task, arguments.search, answer, least, arguments.output, ", or ask for --peak-only", json);
   };
   if (catch_interrupt()) {
-    // Without a schedule, the search has proved that none meets the task, and Ctrl-C only shortened the search for the
-    // least budget.
+    // If there is no schedule, the search has proved that none meets the task, and Ctrl-C only shortened the search for
+    // the least budget.
     const std::string known = answer.has_schedule() ? report::best_so_far_text(task, answer, arguments.output)
                                                     : std::string(failure().what());
     throw Failure(kInterrupted, "interrupted; " + known, json);

@@ -57,7 +57,7 @@ void parse(std::uint8_t parser, std::string_view text) {
       break;
     }
     case 5: {
-      // The text can be a compressed file, if the fuzzer finds the format.
+      // read_file() decompresses the text if the fuzzer has found the format of compressed files.
       static const int file = memfd_create("fuzz", 0);
       if (ftruncate(file, 0) != 0 || pwrite(file, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
         std::abort();

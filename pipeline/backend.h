@@ -35,9 +35,10 @@ struct ExecuteRequest {
   /// checks that no op overwrites it.
   std::int64_t guard_bytes = 0;
   bool poison = false;
-  std::int64_t reserved_bytes = 0;  ///< runtime::ExecuteOptions::reserved_bytes
-  double rounding_noise = 0;        ///< runtime::ExecuteOptions::rounding_noise; on the host only
-  /// Ends the execution when it is true. The host checks it between instructions, CUDA between steps.
+  std::int64_t reserved_bytes = 0;  ///< bytes of host memory that the caller needs during the execution
+  double rounding_noise = 0;        ///< relative size of the noise added to all values; on the host only
+  /// Flag that ends the execution once it is true. The host checks it before every instruction, CUDA before every
+  /// execution of the whole schedule.
   const std::atomic<bool>* stop = nullptr;
   /// Called before every instruction. Only the host backend calls it. May be empty.
   std::function<void(const runtime::Instruction&)> before_step = {};
@@ -54,7 +55,7 @@ struct KeptBytes {
 struct Execution {
   /// Of several executions, the report of the one with the median time.
   runtime::StepReport report;
-  std::int64_t measured_peak_bytes = 0;  ///< runtime::Executor::measured_peak_bytes()
+  std::int64_t measured_peak_bytes = 0;  ///< bytes of the arena up to the highest one that was written
   std::vector<runtime::Timing> timings;  ///< timings of the timed executions, in order
   std::vector<KeptBytes> outputs;        ///< ascending by node and output
   /// Digests (hashes) of the outputs that no node reads and that are not kept, ascending by node and output.
@@ -71,20 +72,21 @@ class Backend {
   /// Returns which library computes convolutions, or an empty text if the backend has no choice.
   virtual std::string note() const { return ""; }
 
-  /// Returns a copy of the graph in which every node has the scratch that this device's kernels need in the precision.
-  /// The copy shares everything else with `graph`. Throws InputError if the device does not support the precision.
+  /// Returns a copy of the graph in which every node has the scratch (temporary memory) that this device's kernels need
+  /// in the precision. The copy shares everything else with `graph`. Throws InputError if the device does not support
+  /// the precision.
   virtual core::Graph prepare(const core::Graph& graph, core::Precision precision) = 0;
 
-  /// Returns the implementations of a node's op in a prepared graph. They differ in scratch and time. The one marked as
-  /// usual needs the scratch that prepare() gave the node. Returns nothing if there is only one.
+  /// Returns the ways in which a node's op can be executed. They differ in scratch and time. The one marked as usual
+  /// needs the scratch that prepare() gave the node. Returns nothing if there is only one.
   virtual std::vector<runtime::ScratchVariant> scratch_variants(const core::Graph& /*graph*/, core::NodeId /*v*/,
                                                                 core::Precision /*precision*/) {
     return {};
   }
 
-  /// Throws MemoryError if an arena of `arena_bytes` is known not to fit into memory beside the resident tensors of the
-  /// prepared graph and what a search leaves allocated. No schedule needs a smaller arena than
-  /// `least_bytes`; the message says so if not even that fits.
+  /// Throws MemoryError if memory is known to be too small for an arena of `arena_bytes`, the resident tensors of the
+  /// prepared graph (those outside the arena), and what a search leaves allocated. No schedule needs a smaller arena
+  /// than `least_bytes`. If memory is too small even for this arena, the message says so.
   virtual void require_memory(const core::Graph& /*graph*/, std::int64_t /*arena_bytes*/,
                               std::int64_t /*least_bytes*/) {}
   /// Compiles the request's schedule and plan, and allocates the arena and the resident tensors. The graph must be a
@@ -92,7 +94,7 @@ class Backend {
   /// if arena and resident tensors do not fit into memory. The executor's run() throws InterruptedError once the
   /// request's stop flag is raised.
   virtual std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) = 0;
-  /// Returns whether timing every op of a step leaves the step as fast as before.
+  /// Returns whether a step is as fast as usual while each of its ops is timed.
   virtual bool times_ops_for_free() const = 0;
   /// Loads and executes the request once. Throws what load() and run() throw.
   Execution execute(const ExecuteRequest& request);
@@ -103,8 +105,8 @@ class Backend {
   virtual runtime::TimedWork time_step(const core::Graph& graph, core::Precision precision,
                                        const std::function<bool()>& expired) = 0;
   virtual double seconds_of_timing() const = 0;  ///< seconds that time_step() takes for a short step
-  /// Returns the bytes of the device's largest cache. When a single op is timed, its arguments must have more bytes in
-  /// all, so that they are not cached, because they are not cached in a real step either.
+  /// Returns the bytes of the device's largest cache. To time an op, several copies of it are executed, whose tensors
+  /// have more bytes in all. So a copy does not find its arguments in the cache, as in a real step.
   virtual std::int64_t cache_bytes() const = 0;
 };
 
@@ -116,8 +118,8 @@ std::unique_ptr<Backend> open_backend(std::string_view name);
 /// Opens the device on which solvers run searches. `name` is as for open_backend(). Returns nullptr for the host.
 std::shared_ptr<solvers::Accelerator> open_accelerator(std::string_view name);
 
-/// Opens the simulator that evaluates the schedules of a sweep. `name` is as for open_backend(). `threads` is the
-/// number of threads of the host; 0 stands for one per core.
+/// Opens the simulator that evaluates many schedules. `name` is as for open_backend(). `threads` is the number of
+/// threads of the host; 0 stands for one per core.
 std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core::Graph& graph, int threads = 0);
 
 /// Divides a machine's GPUs among the processes of one job. `local_rank` is this process's number among those of the
@@ -134,7 +136,7 @@ struct PreparedGraph {
 /// Calls Backend::prepare() and returns the graph in both forms. The default precision is the one in which the graph is
 /// stored.
 PreparedGraph prepare(Backend& backend, core::Graph graph, std::optional<core::Precision> precision = std::nullopt);
-/// Loads or builds the graph that `source` names, and prepares it in the same way.
+/// Loads or builds the graph that `source` names, calls Backend::prepare(), and returns the graph in both forms.
 PreparedGraph prepare(Backend& backend, const GraphSource& source,
                       std::optional<core::Precision> precision = std::nullopt);
 
@@ -142,7 +144,7 @@ PreparedGraph prepare(Backend& backend, const GraphSource& source,
 std::string measured_on(const Backend& backend, core::Precision precision);
 
 struct MeasureProgress {
-  core::NodeId node = core::kNoNode;  ///< the first node with the next op
+  core::NodeId node = core::kNoNode;  ///< first node with the op that is measured next
   /// Numbers of distinct ops: those measured so far, and all.
   std::int64_t measured = 0, ops = 0;
   double seconds = 0;                    ///< duration so far
@@ -157,7 +159,7 @@ struct Measurement {
   runtime::MeasuredGraph result;
   std::int64_t timings = 0;             ///< number of timings of all ops
   std::int64_t repeated = 0;            ///< timings that were repeated because other work disturbed them
-  std::vector<core::NodeId> disturbed;  ///< for each op without an undisturbed timing, its first node
+  std::vector<core::NodeId> disturbed;  ///< first node of each op of which all timings were disturbed
   double seconds = 0;
 };
 /// Returns graph.prepared with measured costs in ns. A node's cost becomes the time of its op alone on this backend,

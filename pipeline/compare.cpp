@@ -102,14 +102,15 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
                 (rounding_of(precision) + relative_error(disturbed.outputs[i].bytes, core::ElementType::f32, expected));
     }
     ++result.outputs;
-    // An index can point to the largest of several values. If they are almost equal, rounding can change the index.
+    // An output of integers can be the index of the largest of several values. If these are almost equal, rounding can
+    // change the index.
     const bool rounded = precision != core::Precision::fp32 || disturbed.outputs[i].bytes != expected;
     if (error > 0 && op != nullptr && type == core::ElementType::i32 && rounded) {
       ++result.undecided;
       continue;
     }
     const bool finite = std::isfinite(error);
-    // Rounding alone can change this output so much that nothing follows from the error.
+    // Rounding alone can change this output so much that its error proves nothing.
     if (finite && allowed >= kDecidable && error <= kFactor * allowed) {
       ++result.undecided;
       continue;

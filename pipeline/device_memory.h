@@ -9,7 +9,8 @@
 #include "cairn/core/graph.h"
 #include "cairn/solvers/fit/largest_batch.h"
 
-/// Computes what a training step needs on a device beside the arena, and how much memory is left for the arena.
+/// Computes how much memory of a device a training step needs beside its arena (the block of memory for the tensors of
+/// a schedule), and how much is left for the arena.
 namespace cairn::pipeline {
 
 /// Bytes of a graph's resident tensors by kind. Resident tensors stay in memory and are not in the arena.
@@ -26,8 +27,9 @@ ResidentBytes resident_bytes(const core::Graph& graph);
 
 /// Assumed bytes of a CUDA context and the code of libraries. The real size depends on driver and device.
 inline constexpr std::int64_t kContextBytes = std::int64_t{512} << 20;
-/// Largest workspace in bytes of one op in libraries such as cuDNN (cuda/device.h). The graph's sizes do not contain
-/// workspaces, so share_device() subtracts this number. On a GPU, workspaces are a part of the arena.
+/// Largest workspace (temporary memory) in bytes of one op in libraries such as cuDNN (cuda/device.h). share_device()
+/// subtracts this number, because the sizes in the graph do not contain workspaces. On a GPU, workspaces are a part of
+/// the arena.
 inline constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
 /// Memory of a device for a training step, in bytes.
@@ -38,7 +40,7 @@ struct DeviceMemory {
 
 /// How the memory of a device is divided during a training step.
 struct DeviceShare {
-  std::int64_t device = 0;  ///< bytes in all
+  std::int64_t device = 0;  ///< bytes of the whole device
   ResidentBytes resident;
   std::int64_t workspace = 0;  ///< kWorkspaceBytes if some node has an op, else 0
   std::int64_t context = 0;
@@ -53,7 +55,7 @@ DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device);
 /// How the memory of a device is divided for a graph and, if the device is too small, what helps.
 struct DeviceAdvice {
   DeviceShare share;
-  /// Bytes of the smallest device whose arena can have the least budget known; none if no budget is known.
+  /// Bytes of the smallest device that has room for an arena of the least budget known; none if no budget is known.
   std::optional<std::int64_t> least_memory;
   std::optional<fit::LargestBatch> largest_batch;
 };

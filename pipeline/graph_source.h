@@ -23,7 +23,8 @@ struct GraphSource {
   models::BuildOptions options;  ///< options of a model; files have none
   bool forward = false;          ///< whether to leave out the backward nodes (core::forward_part)
   bool unit_cost = false;        ///< whether to set every node's cost to 1
-  /// Options for reading a file. Their limit is ignored; load() gets the limit as an argument.
+  /// Options for reading a file. load() keeps to their time limit and to its argument `limit`. Their stop flag counts
+  /// only if `limit` has none.
   core::ReadOptions reading;
 
   bool is_model() const;

@@ -80,7 +80,7 @@ class HostBackend : public Backend {
       std::vector<runtime::Timing> timings;
       for (std::size_t i = 0; i < report.op_seconds.size(); ++i) {
         timings.push_back({report.op_seconds[i], report.op_delays[i]});
-        timings.back().delays.threads = report.delays.threads;  // of the step; for an op, often none is reported
+        timings.back().delays.threads = report.delays.threads;  // those of the whole step; ops often report none
       }
       return timings;
     };

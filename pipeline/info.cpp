@@ -93,8 +93,8 @@ Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers
   const fit::Problem& problem = task.problem;
   const core::Stopwatch watch(search.limit);
   fit::LeastBudgetOptions asked{.search = search, .plan = {.alignment = task.alignment}};
-  // Until a schedule meets the budget, this search takes as long as without a budget. So if `cairn info` has printed a
-  // least budget, `cairn info --budget` with it finds such a schedule again.
+  // A search with `enough` does the same as one without it, but ends earlier. So if `cairn info` has printed a least
+  // budget, `cairn info --budget` with this budget finds such a schedule again.
   if (problem.budget) {
     asked.enough = *problem.budget;
     asked.enough_from = kShareOfLeast * asked.search.limit.seconds;

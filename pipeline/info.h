@@ -13,7 +13,7 @@
 /// Finds out whether a graph fits into a budget, by which means, and what its least budget is.
 namespace cairn::pipeline {
 
-/// The kind of change from the baseline that meets a budget.
+/// How a schedule meets a budget: it is the baseline (the input order), it has another order, or it recomputes nodes.
 enum class Means : std::uint8_t { baseline, order, recomputation };
 std::string_view to_string(Means means);
 

@@ -19,11 +19,11 @@ struct Request {
   std::string max_cost;  ///< largest cost, as parse_max_cost() reads it; empty: none
   /// Whether the budget limits the peak of the schedule instead of the height of its plan.
   bool peak_only = false;
-  std::int64_t alignment = 0;  ///< alignment of plans, in bytes; 0: default_alignment
+  std::int64_t alignment = 0;  ///< alignment of plans, in bytes; 0: fit::default_alignment()
   /// Name of the solver. Without budget and max_cost, `auto` finds the knee of the curve of cost over memory (a good
   /// compromise), and other solvers find the least peak.
   std::string solver = "auto";
-  /// Device that replaces `budget`: the budget is the memory that it has left for the arena.
+  /// If given, `budget` must be empty. The budget is then the memory of this device that is left for the arena.
   std::optional<DeviceMemory> device = {};
 };
 
@@ -41,7 +41,7 @@ class NoRoomError : public core::Error {
 std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline);
 
 /// Makes a task of the graph and the request. `name` is used if the graph has no name. Throws InputError and
-/// NoRoomError. If the task is unaffordable(), it must not be searched. O(n + m).
+/// NoRoomError. If the task is unaffordable(), it must not be searched. O(nodes + edges).
 fit::Task make_task(core::Graph graph, std::string_view name, const Request& request);
 
 }  // namespace cairn::pipeline

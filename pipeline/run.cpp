@@ -45,7 +45,7 @@ Spread spread_of(const Execution& execution) {
   return spread;
 }
 
-/// The executions of one of the two schedules that SideBySide compares.
+/// Executes one of the two schedules that SideBySide compares, several times.
 class SideBySide::Turns {
  public:
   Turns(Backend& backend, const ExecuteRequest& request, bool baseline, const RunOptions& options)
@@ -112,7 +112,7 @@ class SideBySide::Turns {
   std::function<void(const RunProgress&)> progress_;
   std::unique_ptr<runtime::Executor> executor_;
   std::vector<runtime::StepReport> reports_;
-  std::optional<core::Stopwatch> watch_;  ///< limits try_execute
+  std::optional<core::Stopwatch> watch_;  ///< clock of try_execute() with its limit; empty at other times
   std::int64_t execution_ = 0, done_ = 0;
   double seconds_ = 0, latest_ = 0;
 };
@@ -159,8 +159,8 @@ double SideBySide::warm_up(double most) {
   return seconds;
 }
 
-/// Executes each of `all` once to warm up, then all of them alternately. Returns whether there was time for timed
-/// executions.
+/// Executes each schedule of `all` once to warm up, then all of them alternately. Returns whether there was time for
+/// timed executions.
 bool SideBySide::take_turns(std::span<Turns* const> all) {
   constexpr int kLeast = 3, kMost = 15;
   constexpr double kEnough = 1;  // after this many seconds of timed executions per schedule, no further one begins
@@ -192,7 +192,7 @@ RunResult SideBySide::run(const fit::Decision& decision) {
     scheduled = load(decision, false);
   } catch (const core::DeviceError&) {
     if (!baseline_) throw;
-    // Memory does not suffice for both schedules at the same time.
+    // Memory does not suffice for both schedules at once, so they are executed one after the other.
   }
   result_.interleaved = baseline_ && scheduled;
   if (!baseline_) {
@@ -250,7 +250,8 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
 void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded) {
   const std::int64_t least = rounded.plan_bound();
   backend.require_memory(prepared, least, least);
-  // A cheapest schedule within the budget never needs more memory than the baseline.
+  // The baseline costs least. So a schedule that is cheapest within the budget need not have more memory than the
+  // baseline.
   if (rounded.budget) backend.require_memory(prepared, std::min(*rounded.budget, rounded.baseline.peak), least);
 }
 

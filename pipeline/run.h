@@ -36,20 +36,20 @@ struct Comparison {
 /// Compares every kept output bit by bit, and every sink by the digest of its bytes.
 Comparison compare(const core::Graph& graph, const Execution& a, const Execution& b);
 /// How close kept outputs are to those that the host computes. The error of an output is `||output - host's output|| /
-/// ||host's output||`. How large it may be depends on how much the model amplifies rounding errors, which the host
-/// measures. It computes the outputs again and adds noise to every value, with the relative size r of one rounding in
-/// the precision. If this changes an output by the error e, an error of 16 * (r + e) is allowed.
+/// ||host's output||`. How large it may be depends on how much the model amplifies rounding errors. To measure this,
+/// the host computes the outputs once more and adds noise to every value. The noise has the relative size r of one
+/// rounding in the precision. If it changes an output by the error e, an error of 16 * (r + e) is allowed.
 struct Closeness {
   std::int64_t outputs = 0;  ///< number of outputs compared
   /// Number of outputs that cannot be judged, because rounding alone can change them by more than half of their norm.
   std::int64_t undecided = 0;
   double worst_error = 0;  ///< error of the output with the largest quotient of error and allowed error
   double worst_allowed = 0;
-  std::string worst_output;  ///< name of that output; empty: all outputs have the same bits as on the host
+  std::string worst_output;  ///< name of this output; empty: all outputs have the same bits as on the host
   bool close = true;         ///< whether all outputs that can be judged have an allowed error
 };
 /// Executes the graph on the host in fp32 and compares the kept outputs. Those of nodes without an op must have the
-/// same bits. A NaN is close only to a NaN.
+/// same bits. An output of floating-point numbers is never close if it or the host's output contains a NaN.
 Closeness check_with_host(const PreparedGraph& graph, const Execution& execution, std::int64_t alignment,
                           std::uint64_t seed, const std::atomic<bool>* stop = nullptr);
 
@@ -61,7 +61,7 @@ inline constexpr std::int64_t kGuardBytes = 256;
 
 /// Returns the number of nodes without an op.
 std::int64_t synthetic_nodes(const core::Graph& graph);
-/// Names the kernels that execute the graph: "real", "synthetic", or "mixed".
+/// Returns which kernels execute the graph: "real" if every node has an op, "synthetic" if none has one, else "mixed".
 std::string_view kernels_of(const core::Graph& graph);
 /// Progress of a run.
 struct RunProgress {
@@ -109,7 +109,7 @@ struct RunOutcome {
   const fit::Decision& decision;
   const fit::Answer* answer;  ///< answer that the decision comes from; nullptr if the user gave the schedule
   const RunResult& result;
-  std::int64_t nodes_in_free_memory = 0;  ///< FreeMemoryUse::nodes
+  std::int64_t nodes_in_free_memory = 0;  ///< number of nodes to which use_free_memory() gave more scratch
 };
 
 /// Returns the seconds of an execution that the graph's costs predict for the device that core::CostUnit::source names.
@@ -125,10 +125,11 @@ struct Spread {
   std::int64_t disturbed = 0;
 };
 Spread spread_of(const Execution& execution);
-/// Executes the baseline and a schedule of one graph and compares them. The constructor loads the baseline, so that it
-/// can be executed before the search for the schedule; its time tells how much of the limit to keep for executions. If
-/// memory does not suffice for the baseline, only the schedule is executed. The time of options.limit begins in the
-/// constructor. The constructor's arguments must outlive the object.
+/// Executes the baseline (the graph's input order) and a schedule of one graph, and compares them. The constructor
+/// loads the baseline, so that it can be executed before the search for the schedule. The time of this execution tells
+/// how much of the limit to keep for further executions. If memory does not suffice for the baseline, only the schedule
+/// is executed. The time of options.limit begins in the constructor. The constructor's arguments must outlive the
+/// object.
 class SideBySide {
  public:
   /// Plans and loads the baseline. Throws what Backend::load() throws, unless the baseline does not fit into memory.
@@ -179,8 +180,9 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
 /// Throws MemoryError in two cases:
 /// - Memory is too small for an arena of the lower bound, so that no schedule can be executed.
 /// - Memory is too small for an arena of the budget and for the baseline's arena, so that schedules that a search finds
-/// probably cannot be executed. `rounded` is the problem of the prepared graph with rounded-up sizes. Its graph has no
-/// resident tensors.
+/// probably cannot be executed.
+///
+/// `rounded` is the problem of the prepared graph with rounded-up sizes. Its graph has no resident tensors.
 void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded);
 
 /// Executes the baseline and the decision's schedule by means of a SideBySide.

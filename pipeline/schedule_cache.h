@@ -10,9 +10,9 @@
 
 namespace cairn::pipeline {
 
-/// Files with the schedule of the lowest plan that any command has found, for each graph. So a command can meet a
-/// budget that an earlier command has named, even if it has too little time to find the schedule again. Files may be
-/// deleted at any time. Files that cannot be read or written, and wrong plans, are ignored.
+/// Stores in files, for each graph, the schedule with the lowest plan that any command has found. So a command can meet
+/// a budget that an earlier command has printed, even if it has too little time to find the schedule again. Files may
+/// be deleted at any time. Files that cannot be read or written, and wrong plans, are ignored.
 class ScheduleCache {
  public:
   /// Uses the files in `folder`. If empty, nothing is stored and nothing is found.
@@ -27,8 +27,9 @@ class ScheduleCache {
   /// steps * log steps).
   std::optional<fit::LeastBudget> find(const fit::Task& task, const solvers::Scope& scope) const;
 
-  /// Stores `least` if its plan is lower than that of find(), or as low but cheaper. Returns the better of the two. If
-  /// two processes call this at once, the later result stays. Keeps the kMostFiles files that were written last.
+  /// Stores `least` if its plan is lower than that of the stored schedule, or as low but cheaper. Returns the better of
+  /// the two. If two processes call this at once, the later result stays. Keeps the kMostFiles files that were written
+  /// last.
   fit::LeastBudget keep(const fit::Task& task, const solvers::Scope& scope, fit::LeastBudget least) const;
 
   static constexpr int kMostFiles = 500;

@@ -34,7 +34,8 @@ core::NodeId to_node(std::int64_t value) {
   return fits ? static_cast<core::NodeId>(value) : std::numeric_limits<core::NodeId>::max();
 }
 
-/// Parses numbers with white space or one comma between them; `commas` requires the comma, as in JSON.
+/// Appends to `steps` the numbers in `text`, which have white space or one comma between them. `commas` requires the
+/// comma, as in JSON. Returns what is wrong with the text; empty if nothing.
 std::string parse_numbers(std::string_view text, bool commas, std::vector<core::NodeId>& steps) {
   std::size_t at = text.find_first_not_of(kBlank);
   while (at != std::string_view::npos) {

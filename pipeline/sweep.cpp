@@ -103,7 +103,8 @@ class Evaluation {
   sim::Outcomes outcomes_;
 };
 
-/// Merges what all ranks returned from Evaluation::remembered(). Only on rank 0 are there `texts`.
+/// Merges what all ranks returned from Evaluation::remembered(). `texts` has these results as JSON on rank 0, and is
+/// empty on other ranks.
 void collect(const std::vector<std::string>& texts, Swept& swept) {
   for (const std::string& text : texts) {
     const Json json = Json::parse(text);

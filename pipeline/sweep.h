@@ -33,7 +33,7 @@ struct Swept {
   std::vector<Remark> bad, invalid;
   /// Error about the line that ended the sweep; empty: none did.
   std::string failure;
-  std::optional<sim::Undominated> undominated;  ///< candidates that no other dominates; none: not asked for
+  std::optional<sim::Undominated> undominated;  ///< candidates not dominated by others; none: not asked for
 
   double per_second() const;  ///< Returns the candidates per second of this run.
 };
@@ -61,7 +61,7 @@ sim::TallyOptions tally_options(const fit::Problem& problem, std::int32_t top);
 struct RandomSweep {
   sim::Sweep sweep;
   std::string checkpoint;                    ///< path of the checkpoint file; empty: there is none
-  std::optional<std::int64_t> resumed_from;  ///< as Swept::resumed_from
+  std::optional<std::int64_t> resumed_from;  ///< number of candidates in the checkpoint; none: not resumed
   /// Whether to fill Swept::undominated from the candidates that were evaluated before a limit ended the sweep. Needs a
   /// single rank.
   bool undominated = false;

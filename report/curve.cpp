@@ -63,7 +63,8 @@ ReportTable table_of(const fit::Problem& problem, const fit::Curve& curve, const
   return table;
 }
 
-/// Adds the schedules of all points if the page has room for them, else only the knee's schedule.
+/// Adds the schedules of all points to the page if they have at most kMostSteps steps together, else only the knee's
+/// schedule.
 void add_schedules(const fit::Curve& curve, Report& page) {
   constexpr std::int64_t kMostSteps = 40'000;  // steps of all schedules together
   std::int64_t steps = 0;

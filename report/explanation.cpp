@@ -25,7 +25,7 @@ std::string_view kind_words(TensorKind kind) {
   return kWords[static_cast<std::size_t>(kind)];
 }
 
-/// Shortens a long name by removing its beginning, because the end of a node's name usually says more.
+/// Shortens a long name by replacing its beginning with "...", because the end of a node's name usually says more.
 std::string shortened(const std::string& name) {
   if (name.size() <= kLongestName) return name;
   std::size_t begin = name.size() - kLongestName + 3;

@@ -105,7 +105,7 @@ Json histogram_json(const pipeline::Histogram& histogram) {
   return {{"from", histogram.from}, {"width", histogram.width}, {"counts", histogram.counts}};
 }
 
-/// Measured figures are null if the schedule was not executed.
+/// Returns the figures of the baseline or of the schedule. Those that are measured are null if it was not executed.
 Json executed_json(const core::Graph& graph, const fit::Decision& decision, const pipeline::Execution* execution) {
   const runtime::StepReport report = execution != nullptr ? execution->report : runtime::StepReport();
   const pipeline::Spread spread = execution != nullptr ? pipeline::spread_of(*execution) : pipeline::Spread();

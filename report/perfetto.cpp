@@ -34,7 +34,7 @@ constexpr std::size_t kMostLanes = 24;  ///< largest number of tracks (lanes) fo
 struct Tracks {
   const char* name;
   int tid;           ///< tid of the track of steps, in process kTime
-  int tensors;       ///< pid of the process of tensors
+  int tensors;       ///< pid under which the trace shows tensors
   int first_lane;    ///< tid of the first track of tensors
   const char* live;  ///< name of a counter; viewers append the name of the argument, `bytes`
   const char* arena;

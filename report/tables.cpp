@@ -10,7 +10,7 @@
 #include "cairn/core/text.h"
 #include "cairn/report/words.h"
 
-// Tables of `info`, `run` and `simulate`.
+// Makes the tables that `info`, `run` and `simulate` print.
 namespace cairn::report {
 namespace {
 
@@ -26,16 +26,16 @@ std::string host_check_text(const pipeline::Closeness& check) {
                      decided, check.worst_output, check.worst_error, check.worst_allowed, rest);
 }
 
-/// Says what was compared. The text is empty if nothing was compared or if a difference was found, because notes say
-/// this.
+/// Says which outputs were compared and found identical. The text is empty if nothing was compared. Must not be called
+/// if outputs differ.
 std::string comparison_text(const pipeline::RunResult& result) {
   if (!result.identical()) return "";
   if (result.comparison.outputs == 0) return "nothing to compare: the graph has no outputs\n";
   return fmt::format("compared {}: identical\n", compared_text(result.comparison));
 }
 
-/// Returns the times that the graph's costs predict. The text is empty if the costs are not times, or if they were
-/// measured on the device that executed the schedule, because run_rows() then shows them.
+/// Says which times the graph's costs predict. The text is empty if the costs are not times. It is also empty if the
+/// costs were measured on the device that executed the schedule, because run_rows() then shows the times.
 std::string prediction_text(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const auto before = pipeline::predicted_seconds(graph, run.result.baseline);
@@ -46,7 +46,8 @@ std::string prediction_text(const pipeline::RunOutcome& run) {
                      predicted_by(graph));
 }
 
-/// Shows the baseline beside the schedule. Figures of a schedule that was not executed are missing.
+/// Returns the table of a run, with a column for the baseline and one for the schedule. Figures of a schedule that was
+/// not executed are missing.
 Rows run_rows(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const fit::Decision &after = run.decision, &before = run.result.baseline;

@@ -159,7 +159,7 @@ double increase_pct(std::int64_t value, std::int64_t base) {
 double percent_above(double value, double base) { return 100 * (value / std::max(base, 1e-12) - 1); }
 
 namespace {
-constexpr double kWorthSaying = 100;  // percent; a larger gap only means that the bound is weak
+constexpr double kWorthSaying = 100;  // percent; if a gap is larger, the bound is too weak to say much
 }
 
 std::string above_optimum_text(double pct) {
@@ -264,7 +264,7 @@ std::string scope_text(const solvers::Scope& scope) {
 
 namespace {
 
-/// Returns a number of bytes that is known to suffice, and its percentage. If it equals the lower bound `bound`, says
+/// Formats a number of bytes that is known to suffice, with its percentage. If it equals the lower bound `bound`, says
 /// so instead of giving the percentage.
 std::string known_text(const fit::Problem& problem, std::int64_t bytes, std::int64_t bound) {
   std::string size = size_to_type(bytes);
@@ -383,7 +383,8 @@ std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& ans
 }
 
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer) {
-  // If sizes do not fit even without rounding, rounding is not the reason, so the message is about the unrounded sizes.
+  // If the budget is below the lower bound even without rounding, rounding is not the reason. So the message states the
+  // unrounded sizes.
   const bool rounded = task.problem.budget && *task.problem.budget >= task.problem.plan_bound();
   fit::Problem problem = rounded ? task.searched() : task.problem;
   if (task.plans_fit()) problem = problem.of_plans();
@@ -394,8 +395,9 @@ fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer
 std::string best_so_far_text(const fit::Task& task, const fit::Answer& answer, const std::string& output) {
   const fit::Problem problem = problem_of_failure(task, answer);
   const std::int64_t peak = core::evaluate(problem.graph, answer.found.solution.schedule).peak;
-  // If only one of plan and peak is within the budget, the message is about the plan. If it is the plan that does not
-  // fit, this is the reason; if it fits, it is what was asked for.
+  // The message states the bytes of the plan if exactly one of plan and peak is within the budget. A plan above the
+  // budget is why the search failed, and a plan within it is what the user asked for. In other cases, the message
+  // states the peak.
   const bool by_plan = task.plans_fit() && problem.budget && answer.found.plan &&
                        (answer.found.plan->bytes > *problem.budget) != (peak > *problem.budget);
   const std::int64_t bytes = by_plan ? answer.found.plan->bytes : peak;

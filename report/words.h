@@ -19,7 +19,7 @@
 #include "cairn/solvers/registry.h"
 
 /// Makes the sentences and tables about a problem (fit::Problem: a graph and a budget) and about the answer of a
-/// search. core::option() spells the options that they name, because the command has "--budget" where Python has
+/// search. core::option() spells the options in these texts, because the command has "--budget" where Python has
 /// "budget".
 namespace cairn::report {
 

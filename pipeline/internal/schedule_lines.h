@@ -53,8 +53,8 @@ class ScheduleLines {
 };
 
 /// Reads a schedule: a JSON list of node numbers, a cairn.schedule object, or numbers separated by spaces or commas. A
-/// number that does not fit into a NodeId becomes the id of no node. Returns what is wrong with the line, or an empty
-/// text. `fingerprint` is that of the graph.
+/// number that does not fit into a NodeId is replaced by an id that no node has. Returns what is wrong with the line,
+/// or an empty text. `fingerprint` is that of the graph.
 std::string parse_schedule_line(std::string_view line, std::string_view fingerprint, std::vector<core::NodeId>& steps);
 
 }  // namespace cairn::pipeline

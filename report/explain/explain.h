@@ -39,7 +39,7 @@ struct TensorLabels {
   bool layers_known = false;  ///< whether there is more than one layer
 };
 /// Finds the kind and the layer of the tensors of a graph. The result of align_sizes() must not be passed, because it
-/// has no ops. O(n + m + characters in names).
+/// has no ops. O(nodes + edges + characters in names).
 TensorLabels label_tensors(const core::Graph& graph);
 
 /// The rows in which tables show layers.
@@ -71,8 +71,8 @@ struct LiveTensor {
 /// Returns the name of a tensor in tables, such as `conv1`, `conv1[mean]`, `conv1 (scratch)` or `relu1 (in place)`.
 std::string name_of(const core::Graph& graph, const LiveTensor& tensor);
 /// Returns the number of consecutive steps, beginning with `step`, that neither compute nor read the tensor. These
-/// steps end before the next step that reads the tensor, or at the end of the schedule if the tensor is kept and not
-/// read again. Returns 0 if `step` itself computes or reads the tensor.
+/// steps end before the next step that reads the tensor. They end with the schedule if the tensor is kept and not read
+/// again. Returns 0 if `step` itself computes or reads the tensor.
 std::int64_t idle_steps(const LiveTensor& tensor, std::int64_t step);
 
 /// Bytes and tensors of one kind or one layer.
@@ -88,7 +88,7 @@ struct MemoryShare {
 struct MemoryAt {
   std::int64_t step = -1;             ///< -1: the schedule is empty
   core::NodeId node = core::kNoNode;  ///< the node that runs at the step
-  std::int64_t bytes = 0;             ///< during(step) of Evaluator::profile
+  std::int64_t bytes = 0;             ///< bytes in memory while the node runs
   /// The tensors in descending order of size. Tensors of equal size are ordered by first step, then by value.
   std::vector<LiveTensor> tensors;
   std::vector<MemoryShare> by_kind;   ///< the largest first

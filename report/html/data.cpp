@@ -1,5 +1,5 @@
-// Makes the JSON object that a page's scripts read. To be small, it consists of columns of numbers, which index tables
-// of tensors, nodes, kinds, layers and ops.
+// Makes the JSON object that a page's scripts read. To keep it small, it consists of columns of numbers, which are
+// indices in tables of tensors, nodes, kinds, layers and ops.
 
 #include <algorithm>
 #include <map>
@@ -27,8 +27,8 @@ constexpr std::size_t kMostPoints = 12'000;  ///< largest number of points of a 
 constexpr std::size_t kMostLives = 12'000;
 constexpr std::size_t kMostAtPeak = 6'000;
 constexpr std::size_t kMostRecomputed = 300;
-/// Approximate number of readers that the page lists for all tensors together. It is divided equally among the tensors,
-/// but each tensor may list at least four readers.
+/// Approximate number of readers (nodes that read a tensor) that the page lists for all tensors together. It is divided
+/// equally among the tensors, but each tensor may list at least four readers.
 constexpr std::size_t kMostReaders = 200'000;
 constexpr std::int32_t kSmallGraph = 12'000;  ///< for a graph with at most this many nodes, the page contains all names
 
@@ -209,7 +209,8 @@ class GraphData {
     return track;
   }
 
-  /// The sums are exact even if the page names only some of the tensors.
+  /// Returns what is in memory at the schedule's peak, as sums by kind and by layer. The sums are exact even if the
+  /// page names only some of the tensors.
   Json peak_of(const core::Schedule& schedule) {
     if (schedule.steps.empty())
       return {{"at", 0}, {"bytes", 0}, {"tensors", 0}, {"by_kind", Json::array()}, {"by_layer", Json::array()}};
@@ -351,11 +352,11 @@ class GraphData {
   std::vector<std::string> ops_;
 };
 
-// --- free-standing buffers -----------------------------------------------------------------------------------------
+// --- buffers that belong to no graph -------------------------------------------------------------------------------
 
 void add_buffers(Json& json, const ReportBuffers& shown) {
   const std::vector<core::Buffer>& buffers = shown.plan.buffers;
-  // Time -> change of the number of live bytes.
+  // For each time, the change of the number of live bytes.
   std::map<std::int64_t, std::int64_t> changes;
   std::vector<Life> lives;
   for (std::size_t b = 0; b < buffers.size(); ++b) {
@@ -382,7 +383,7 @@ void add_buffers(Json& json, const ReportBuffers& shown) {
     load.push_back(bytes);
   }
   const std::int64_t end = at.back();
-  if (at.size() > 1) {  // the last change is at the end
+  if (at.size() > 1) {  // after the last change, nothing is live
     at.pop_back();
     load.pop_back();
   }

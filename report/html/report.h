@@ -94,7 +94,7 @@ struct ReportBuffers {
 /// The contents of a page.
 struct Report {
   std::string title;    ///< name of the graph or file
-  std::string command;  ///< "cairn run"
+  std::string command;  ///< command that made the page, for example "cairn run"
   std::string summary;  ///< line below the title
   std::vector<ReportFact> facts;
   std::vector<std::string> notes;  ///< sentences that every reader should see

@@ -1,6 +1,6 @@
-// The curve of cost over memory (curve.h). A point of the curve is a budget, with the cheapest known schedule within
-// it. A pass searches for a better schedule at each point. The two ends of the curve are the schedule of least memory
-// and a schedule without recomputation.
+// Computes the curve of cost over memory (curve.h). A point of the curve is a budget, with the cheapest known schedule
+// within it. A pass searches for a better schedule at each point. The two ends of the curve are the schedule of least
+// memory and a schedule without recomputation.
 
 #include "cairn/solvers/fit/curve.h"
 
@@ -63,8 +63,8 @@ class CurveSearch {
  private:
   using Front = solvers::Front<PlannedSchedule>;
 
-  /// On a large graph, a search exceeds its limit by about the time of kPlansOfEnd plans. So this time is kept free,
-  /// but at most the fraction kMostOfEnd of the whole limit.
+  /// On a large graph, a search exceeds its limit by about the time in which kPlansOfEnd schedules can be planned. So
+  /// this time, but at most the fraction kMostOfEnd of the whole limit, is kept free at the end.
   static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;
 
   /// Returns the limit of all searches together. This is less than `limit`, because searches and plans on large graphs
@@ -80,8 +80,8 @@ class CurveSearch {
     return best == nullptr ? nullptr : &best->entry;
   }
 
-  /// Adds a schedule to front_. Plans the schedule first, unless `plan` is its plan. Returns whether it is cheaper than
-  /// all known schedules that need at most as many bytes.
+  /// Plans a schedule, unless `plan` is its plan, and adds it to front_, the schedules found that no other one beats in
+  /// both memory and cost. Returns whether it is cheaper than all known schedules that need at most as many bytes.
   bool offer(core::Schedule schedule, std::optional<core::Plan> plan = std::nullopt) {
     PlannedSchedule one(problem_.graph, std::move(schedule), std::nullopt);
     const core::Evaluation& evaluation = one.evaluation;
@@ -98,7 +98,7 @@ class CurveSearch {
   }
 
   solvers::PlanOptions planning() const {
-    // Work limit of one plan, about a tenth of a second. It is this low because many schedules are planned.
+    // Work limit for planning one schedule, about 0.1 s. It is low because many schedules are planned.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.fit.plan;
     plan.guard_bytes = 0;
@@ -117,7 +117,7 @@ class CurveSearch {
   bool over() { return watch_.expired_now() || watch_.rest().seconds < ending_.seconds(); }
   core::Limit part_of_rest(double share) const { return core::Stopwatch(ending_.before(watch_.rest())).share(share); }
 
-  /// Searches for one end of the curve, the schedule of least peak in search.scope.
+  /// Searches for the schedule of least peak in search.scope, which is one end of the curve.
   void search_end(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -129,7 +129,7 @@ class CurveSearch {
     if (!found.schedule.steps.empty()) offer(std::move(found.schedule));
   }
 
-  /// Searches for one end of the curve, the schedule of least memory.
+  /// Searches for the schedule of least memory, which is one end of the curve.
   void search_least(solvers::SolveOptions search, double share) {
     if (over()) return;
     show(0, 0);
@@ -237,10 +237,11 @@ class CurveSearch {
     return {better, found.stop};
   }
 
-  /// Returns the number of passes among which the remaining time is divided if `open` points need a search. If time is
-  /// left after these passes, further passes follow.
+  /// Returns into how many passes the remaining time is divided. A pass searches once at each of the `open` points,
+  /// whose answers can still improve. If time is left after these passes, further passes follow.
   int planned_passes(std::size_t open) const {
-    // Estimated seconds for a useful search. On large graphs, a search spends much time on its first schedules.
+    // A useful search at one point takes about kSecondsOfOne plus kSecondsOfNode for each node, in seconds. On large
+    // graphs, a search spends much time on its first schedules.
     constexpr double kSecondsOfOne = 0.3, kSecondsOfNode = 1e-3;
     const double seconds = kSecondsOfOne + kSecondsOfNode * problem_.graph.node_count();
     constexpr int kMost = 6;
@@ -278,7 +279,7 @@ class CurveSearch {
   }
   bool stagnated() const { return progress_now() - last_gain_ > 0.5; }
 
-  /// With a smaller fraction of the remaining limit than this, a search would find nothing new.
+  /// Returns the least fraction of the remaining limit with which a search can find something new.
   double least_share() const {
     constexpr double kSeconds = 0.3, kPart = 0.01;
     const core::Limit& limit = options_.fit.search.limit;
@@ -320,8 +321,8 @@ class CurveSearch {
       const bool idle = watch_.rest().counts_work() && watch_.work() == work_before;
       more = better || !(all_ended || idle || (curve_.passes >= planned && stagnated()));
     }
-    // If the search chose the budgets, the curve is complete only if no smaller budget is possible. So even if all
-    // points are proved, the curve stopped for the reason for which the search for the least memory stopped.
+    // All points can be proved while the curve is incomplete: if the search itself chose the budgets, a smaller budget
+    // may be possible. So the reason for the end is then that of the search for the least memory.
     if (count_open() == 0) {
       curve_.stop = options_.budgets.empty() ? end_stop_ : solvers::Stop::proved;
     } else if (over()) {
@@ -360,9 +361,9 @@ class CurveSearch {
   solvers::Stop end_stop_ = solvers::Stop::ended;
   Front front_;
   std::vector<bool> proved_infeasible_;
-  double last_gain_ = 0;  ///< progress_now() at the last improvement of a point
-  /// For each point, the cost of the schedule of the next larger budget from which the last search for the point
-  /// started; -1: no search started from such a schedule.
+  double last_gain_ = 0;  ///< fraction of the limit that was used up when a point last improved
+  /// A search for a point may start from the schedule of the next larger budget. For each point, the cost of the
+  /// schedule from which its last such search started; -1: there was none.
   std::vector<std::int64_t> started_from_;
   Curve curve_;
 };

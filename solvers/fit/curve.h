@@ -13,11 +13,12 @@
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"
 
-/// The curve of cost over memory. For each of several budgets, it has the cheapest known schedule.
+/// Computes the curve of cost over memory: the cheapest schedule known for each of several memory budgets.
 namespace cairn::fit {
 
-/// A budget and the cheapest known schedule within it. The budget limits the height of the schedule's plan or, with
-/// CurveOptions::peak_only, the schedule's peak. `schedule` has no steps if no schedule is known.
+/// A budget and the cheapest known schedule within it. The budget limits the bytes of the schedule's plan, which
+/// assigns an address to each of its tensors. With CurveOptions::peak_only, it limits the schedule's peak instead.
+/// `schedule` has no steps if no schedule is known.
 struct CurvePoint : PlannedSchedule {
   std::int64_t budget = 0;  ///< bytes
   solvers::Status status = solvers::Status::not_found;
@@ -26,13 +27,14 @@ struct CurvePoint : PlannedSchedule {
   bool known() const { return status == solvers::Status::optimal || status == solvers::Status::feasible; }
 };
 
-/// Returns by how many percent `cost` exceeds the lower bound on the cost. `cost` exceeds the least possible cost by at
-/// most as much.
+/// Returns by how many percent `cost` exceeds `bound`, a lower bound on the cost. So `cost` is at most this percentage
+/// above the least possible cost.
 double gap_pct(std::int64_t cost, const solvers::Bound& bound);
 
 /// The state of the search for a curve.
 struct CurveProgress {
-  /// Number of the current pass over the points, from 1; 0 during the search for the ends of the curve.
+  /// Number of the current pass, from 1. Each pass searches once at every point. 0: the search for the largest and the
+  /// smallest budget of the curve.
   int pass = 0;
   std::int64_t budget = 0;            ///< budget of the current point, in bytes; 0 in pass 0
   std::size_t known = 0, points = 0;  ///< number of points with a known schedule, and of all points
@@ -40,16 +42,16 @@ struct CurveProgress {
 };
 
 struct CurveOptions {
-  /// Options of the searches. `fit.search.limit` limits the search for the whole curve. `fit.search.start` is a known
-  /// schedule that every point can use.
+  /// Options of the searches. `fit.search.limit` limits the search for the whole curve. If the schedule
+  /// `fit.search.start` is given, it is an answer for every point whose budget it meets.
   FitOptions fit;
   int points = 12;
   /// Whether budgets limit peaks instead of plans. If set, no plans are made, and `fit.plan` is not read.
   bool peak_only = false;
   /// Budgets of the points, in bytes. If empty, the search chooses `points` budgets at equal distances:
-  /// - The largest is the least budget for which a schedule without recomputation is found. If the solver cannot search
-  /// for such schedules, the largest budget is the baseline's memory.
-  /// - The smallest is the least budget for which the search finds any schedule.
+  /// - The largest is the least budget for which a schedule is found that costs no more than the baseline (the graph's
+  /// input order).
+  /// - The smallest is the least budget for which any schedule is found.
   std::vector<std::int64_t> budgets;
   std::function<void(const CurveProgress&)> progress;  ///< called before each search
 };
@@ -65,8 +67,8 @@ struct Curve {
   /// scaled so that each goes from 0 to 1 between the first and the last known point. The knee is the point farthest
   /// below the straight line between these two points (Satopaa et al. 2011).
   std::optional<std::size_t> knee;
-  /// Peaks and costs of other schedules that the searches found, by ascending peak. No entry is at most as large as
-  /// another one in both peak and cost.
+  /// Peaks and costs of other schedules that the searches found, by ascending peak. A schedule is left out if another
+  /// one is at most as large in both peak and cost.
   std::vector<solvers::Tradeoff> met;
   solvers::Bound peak_bound;      ///< lower bound on all peaks in bytes, with sizes rounded up to the alignment
   std::int64_t least_memory = 0;  ///< height of the lowest plan found or, with peak_only, the lowest peak; bytes
@@ -85,16 +87,16 @@ struct SamePoints {
 
   bool contains(std::optional<std::size_t> i) const { return i && first <= *i && *i <= last; }
 };
-/// Divides the points into the longest such ranges. The first point of a range has the largest budget of the range, so
-/// a proof for that point holds for all points of the range.
+/// Divides the points of a curve, which have descending budgets, into the longest ranges of neighbours with the same
+/// answer. The first point of a range has its largest budget, so a proof for that point holds for the whole range.
 std::vector<SamePoints> same_points(const std::vector<CurvePoint>& points);
 
-/// Finds the curve. Searches for a schedule at each point, in several passes over the points. The passes go alternately
-/// from the largest budget to the smallest and back. Each search starts from a schedule that is known for this or a
-/// larger budget. A schedule within a smaller budget is also used for larger budgets, and a lower bound on the cost for
-/// a larger budget is also used for smaller budgets. Ends when every point is proved optimal, when the limit is
-/// reached, or when no point has improved during half of the limit. Deterministic under a limit of work. Throws as
-/// solve() does.
+/// Finds the curve of cost over memory in several passes. Each pass searches for a schedule at every point (budget).
+/// The passes go alternately from the largest budget to the smallest and back. Each search starts from a schedule that
+/// is known for this or a larger budget. A schedule within a smaller budget is also used for larger budgets, and a
+/// lower bound on the cost for a larger budget is also used for smaller budgets. Ends when every point is proved
+/// optimal, when the limit is reached, or when no point has improved during half of the limit. Deterministic under a
+/// limit of work. Throws what solve() throws.
 Curve pareto_curve(const Problem& problem, const solvers::SolverInfo& solver, const CurveOptions& options);
 
 }  // namespace cairn::fit

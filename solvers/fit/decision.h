@@ -23,7 +23,7 @@ struct Decision {
   core::Plan plan;                  ///< plan to execute; with guards if the options ask for them
   std::int64_t guard_bytes = 0;     ///< unused bytes behind every buffer of the plan
   std::int64_t budgeted_bytes = 0;  ///< height of the plan without guards, which the budget limits
-  core::Evaluation evaluation;      ///< measures of the schedule, with sizes as given
+  core::Evaluation evaluation;      ///< peak and cost of the schedule, with sizes not rounded up
   /// Peak of the schedule in bytes, with sizes rounded up to the alignment.
   std::int64_t predicted_peak = 0;
 
@@ -33,8 +33,8 @@ struct Decision {
   }
 };
 
-/// Evaluates a schedule and plans it. If `plan` is given, it is used as the plan without guards. If the options ask for
-/// guards, plans the schedule again, with guards.
+/// Evaluates a schedule and plans it, unless `plan`, its plan without guards, is given. If the options ask for guards
+/// (unused bytes behind every buffer), plans the schedule again, with guards.
 Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,
                    const solvers::PlanOptions& options, std::optional<core::Plan> plan = std::nullopt);
 /// Evaluates a given schedule. `offsets` are the buffers' offsets in a known plan (core::offsets_of()), or empty. Plans
@@ -46,7 +46,7 @@ Decision decide_on_given(const Problem& problem, std::string solver, core::Sched
 Decision decide_on_baseline(const core::Graph& graph, const solvers::PlanOptions& options);
 
 /// Finds a schedule whose plan fits into the problem's budget. Throws core::Error with a one-line explanation if no
-/// such schedule is found. Throws DefectError as solve() does.
+/// such schedule is found. Throws DefectError if the answer of the solver is wrong.
 Decision decide(const Problem& problem, std::string_view solver = "auto", const FitOptions& options = {});
 
 }  // namespace cairn::fit

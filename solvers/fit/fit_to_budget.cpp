@@ -18,7 +18,7 @@
 namespace cairn::fit {
 namespace {
 
-/// The combined results of several calls of a solver, and the functions that call other searches.
+/// Collects the results of several calls of a solver in `fit`, and calls other searches.
 class Fitting {
  public:
   Fitting(const Problem& problem, const Problem& rounded, const FitOptions& options, core::Stopwatch& watch)
@@ -112,10 +112,9 @@ class Fitting {
     take(evaluated(known->schedule), known->plan);
   }
 
-  /// Searches for a schedule and its addresses together. Is called if the plan of the schedule `first` needs `planned`
+  /// Searches for a schedule and its addresses together, because the plan of the schedule `first` needs `planned`
   /// bytes, which exceeds fit.budget. First makes the result of secure() the answer, even if it is expensive. If this
-  /// answer fits, next calls aim_cheaply() to find a cheaper schedule. Finally, the joint search starts from both
-  /// schedules.
+  /// answer fits, calls aim_cheaply() to find a cheaper schedule. Finally starts the joint search from both schedules.
   void place(const solvers::SolverInfo& solver, const core::Schedule& first, std::int64_t planned) {
     plan_work_ = std::min(plan_work_, core::Limit::kAnyWork / kCareful) * kCareful;
     secure(solver);
@@ -243,7 +242,7 @@ class Fitting {
   }
 
  private:
-  // Factor by which the work limit of a plan rises where few plans are made and the result depends on each of them.
+  // Factor by which the work limit of a plan is raised in phases that make few plans and depend on each of them.
   static constexpr std::int64_t kCareful = 3;
 
   solvers::PlanOptions planning(double seconds) const {
@@ -268,7 +267,7 @@ class Fitting {
 /// following:
 /// - The solver may combine several algorithms (Capabilities::any_means).
 /// - search_placed() accepts the graph and the scope.
-/// - The graph has at least kFewest nodes. On smaller graphs, slightly lower budgets give better results.
+/// - The graph has at least kFewest nodes. On smaller graphs, calling the solver with lower budgets is better.
 /// - The schedule is not too long.
 bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
                const core::Schedule& schedule) {
@@ -278,10 +277,10 @@ bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, cons
          schedule.length() <= kLongest && solvers::can_search_placed(graph);
 }
 
-/// Chooses the budget of the first call. If many tensors of very different sizes are live at once, a plan often needs
-/// more than its schedule's peak. On a large graph, the first call takes most of the time, and no time would be left
-/// for another call if its plan exceeded the budget. So for large graphs of this kind, the first budget is slightly
-/// below the problem's budget.
+/// Chooses the budget of the solver's first call. If many tensors of very different sizes are live at once, a plan
+/// often needs more bytes than its schedule's peak. On a large graph, the first call takes most of the time, and no
+/// time would be left for another call if its plan exceeded the budget. So for large graphs of this kind, the first
+/// budget is slightly below the problem's budget.
 std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& solver) {
   constexpr core::NodeId kLarge = 5000;
   constexpr double kPart = 0.964;
@@ -291,7 +290,7 @@ std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& sol
   std::set<std::int64_t> sizes;
   for (core::ValueId x = 0; x < graph.value_count(); ++x) sizes.insert(graph.value_size(x));
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
-    if (graph.backward(v)) return *problem.budget;  // lifetimes in training graphs are nested, so plans are low
+    if (graph.backward(v)) return *problem.budget;  // in training graphs, plans need little more than the peak
   }
   constexpr std::size_t kFew = 8;
   if (sizes.size() < kFew) return *problem.budget;

@@ -95,8 +95,8 @@ class BatchSearch {
     const std::int64_t most = options_.max_cost ? options_.max_cost(problem) : std::numeric_limits<std::int64_t>::max();
     if (problem.baseline.cost > most) return Verdict::proved_not;
     if (baseline_fits(problem, rounded, budget)) return Verdict::as_it_is;
-    // Although about ten batches are tried, each search may take a quarter of the remaining limit: half of the searches
-    // end at once.
+    // About ten batches are tried, but about half of their searches end at once. So each search may take a quarter of
+    // the remaining limit.
     LeastBudgetOptions least{.search = options_.search, .plan = {.alignment = alignment}, .enough = budget};
     least.search.limit = watch_.share(0.25);
     const LeastBudget found = find_least_budget(problem, rounded, solver_, least);
@@ -122,7 +122,7 @@ class BatchSearch {
   const LargestBatchOptions& options_;
   core::Stopwatch watch_;
   LargestBatch found_;
-  std::int64_t above_as_it_is_ = 0;  ///< smallest batch tried whose baseline does not fit
+  std::int64_t above_as_it_is_ = 0;  ///< smallest batch tried whose baseline does not fit; 0: none
 };
 
 }  // namespace

@@ -85,7 +85,7 @@ class LeastBudgetSearch {
   bool may_call(std::int64_t part) { return !done() && part <= watch_.rest().work; }
 
   solvers::PlanOptions planning() const {
-    // Work limit of one plan, which takes about a tenth of a second. This work does not count towards the work limit of
+    // Work limit for planning one schedule, which takes about 0.1 s. This work does not count towards the work limit of
     // the search.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.plan;
@@ -131,7 +131,7 @@ class LeastBudgetSearch {
   /// Plans the schedules of lowest peak found since the last call of plan_met(), if their plans can be lower than the
   /// lowest known plan.
   void plan_met() {
-    constexpr int kMost = 2;  // a plan takes about as long as a short call
+    constexpr int kMost = 2;  // most schedules to plan, because a plan takes about as long as a short call
     std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
     for (core::Schedule& schedule : met_) {
       const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
@@ -278,7 +278,7 @@ class LeastBudgetSearch {
         scope.max_occurrences == 1 || !solvers::can_search_placed(rounded_.graph))
       return;
     // can_search_placed() accepts only graphs without in-place nodes. On such graphs no plan is lower than its
-    // schedule's peak.
+    // schedule's peak, so budgets below the lowest peak are not tried.
     std::int64_t low = std::max(lowest_peak_, least_.bound.value);
     for (int i = 0; i < kTries && may_call(part) && least_.schedule.length() <= kLongest; ++i) {
       const std::int64_t budget = (low + (least_.memory() - low) / 2) / unit * unit;

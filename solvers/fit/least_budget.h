@@ -16,8 +16,8 @@
 
 namespace cairn::fit {
 
-/// The schedule with the lowest known plan. The bytes of this plan, memory(), are the least budget known to be
-/// sufficient.
+/// The schedule whose plan needs the fewest bytes of all known plans. These bytes, memory(), are the least budget known
+/// to be sufficient.
 struct LeastBudget : PlannedSchedule {
   /// Name (SolverInfo::name) of the solver that found the schedule; `none` for the baseline.
   std::string_view solver = "none";
@@ -30,7 +30,8 @@ struct LeastBudget : PlannedSchedule {
 
   bool proved() const { return memory() <= bound.value; }
 
-  /// Takes over a schedule that the solver `by` found. The members of LeastBudget other than `solver` stay.
+  /// Replaces the schedule, its evaluation and its plan by those of `one`, which the solver `by` found. Other members
+  /// stay.
   void take(PlannedSchedule one, std::string_view by) {
     static_cast<PlannedSchedule&>(*this) = std::move(one);
     solver = by;

@@ -9,7 +9,8 @@
 namespace cairn::fit {
 namespace {
 
-/// Plans the answer's schedule, unless it is long and either Ctrl-C was pressed or the search failed.
+/// Plans the answer's schedule. Does not plan a long schedule if Ctrl-C was pressed or the search failed, because that
+/// takes time.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
   constexpr std::int64_t kQuicklyPlanned = 20'000;
   const solvers::Solution& solution = answer.found.solution;
@@ -40,7 +41,8 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
   once.max_occurrences = 1;
   const bool narrowed = no_recomputation_is_affordable(task) && solver.honours(once);
   if (narrowed) options.scope = once;
-  // No schedule costs less than the baseline, so the baseline is within max_cost and can be the start.
+  // The task is affordable, and no schedule costs less than the baseline. So the baseline is within max_cost and can be
+  // the start.
   const core::Schedule baseline = core::baseline_schedule(task.problem.graph);
   const bool usable = options.start != nullptr && options.scope.contains(task.problem.graph, *options.start);
   if (task.max_cost && !usable) options.start = &baseline;

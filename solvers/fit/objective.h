@@ -20,7 +20,7 @@ enum class Objective : std::uint8_t {
   within_peak,    ///< cheapest schedule whose peak is within the budget
   within_cost,    ///< least peak among the schedules that cost at most max_cost
   least_peak,     ///< least peak; among equal peaks, least cost
-  least_budget,   ///< lowest plan; among equal plans, least cost
+  least_budget,   ///< plan of fewest bytes; among equal plans, least cost
   knee,           ///< knee of the curve of cost over memory
 };
 std::string_view to_string(Objective objective);
@@ -65,7 +65,7 @@ struct Answer {
   }
 };
 
-/// What is known before a search. The objects are not owned; nullptr: there is none.
+/// Results of earlier searches, which a search can use. The objects are not owned; nullptr: there is no such result.
 struct Known {
   /// Result of find_least_budget() with the same limit. For Objective::within_budget, that function is not called
   /// again.
@@ -96,7 +96,7 @@ struct Gap {
   std::string_view of_what() const { return of == Of::cost ? "cost" : of == Of::peak ? "peak" : "planned bytes"; }
   double pct() const { return gap_pct(value, bound); }
 };
-/// Computes the gap of an answer, which must be a success. O(n + m).
+/// Computes the gap between an answer, which must be a success, and the lower bound.
 Gap gap_of(const Task& task, const Answer& answer);
 
 /// Computes a lower bound on the cost of all schedules in options.scope whose plans fit into the problem's budget.

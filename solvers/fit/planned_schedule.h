@@ -18,7 +18,7 @@ struct PlannedSchedule {
       : schedule(std::move(of)), evaluation(core::evaluate(graph, schedule)), plan(std::move(found)) {}
 
   core::Schedule schedule;
-  core::Evaluation evaluation;     ///< measures of the schedule, with sizes as given
+  core::Evaluation evaluation;     ///< peak and cost of the schedule, with sizes not rounded up
   std::optional<core::Plan> plan;  ///< plan of the schedule without guards; empty if budgets limit peaks
 
   /// Returns the number of bytes that a budget limits: the height of the plan or, if there is no plan, the peak.

@@ -9,8 +9,8 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/profile.h"
 
-/// The problem to solve. The folder solvers/fit/ finds schedules whose plans fit into a budget. A plan assigns an
-/// address to every buffer of a schedule, and can need more memory than the schedule's peak. The folder combines the
+/// Defines the problem to solve. The folder solvers/fit/ finds schedules whose plans fit into a budget. A plan assigns
+/// an address to every buffer of a schedule, and can need more memory than the schedule's peak. The folder combines the
 /// solvers, which only look at peaks, with the planner. The entry point of the folder is objective.h.
 namespace cairn::fit {
 
@@ -40,11 +40,11 @@ struct Problem {
 
   /// Makes a problem of a graph. `budget_text` is a budget in the syntax of core::parse_budget(), in which a percentage
   /// refers to hundred_percent. An empty text means that there is no budget. `alignment` is the alignment of plans in
-  /// bytes. Throws InputError if the text is not a budget. O(n + m).
+  /// bytes. Throws InputError if the text is not a budget. O(nodes + edges).
   explicit Problem(core::Graph graph, std::string_view budget_text = {}, std::string_view fallback_name = {},
                    std::int64_t alignment = 1);
   /// Returns a copy with sizes rounded up to the alignment, as planners round them. O(1) for the alignment that was
-  /// given to the constructor, otherwise O(n + m).
+  /// given to the constructor, otherwise O(nodes + edges).
   Problem rounded_up(std::int64_t alignment) const;
   /// Returns a lower bound, in bytes, on the plans of all schedules.
   std::int64_t plan_bound() const { return lower_bound - plan_slack; }

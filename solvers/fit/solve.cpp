@@ -65,7 +65,7 @@ solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
   solvers::PlanProblem problem = solvers::plan_problem(specs);
   problem.forbidden = forbidden;
   solvers::PlanSolution found = solvers::find_plan(problem, options);
-  for (std::size_t i = 0; i < specs.size(); ++i) {  // the planner renumbers times
+  for (std::size_t i = 0; i < specs.size(); ++i) {  // restores the times, which the planner renumbers
     found.plan.buffers[i].first = specs[i].lower;
     found.plan.buffers[i].last = specs[i].upper - 1;
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The files of report/html/page/, which the build embeds in the library (cmake/embed.cmake).
+// Contents of the files in report/html/page/. The build embeds these files in the library (cmake/embed.cmake).
 
 #include <string_view>
 
