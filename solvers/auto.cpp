@@ -1,6 +1,6 @@
-// The solver auto (internal/auto.h). First it calls other solvers. In names of this file, the word "construction"
-// stands for these calls and for the schedules that they return. Afterwards, auto improves the best schedule found,
-// which is called the incumbent, by a search over order and recomputation together.
+// Implements the solver `auto` (internal/auto.h). `auto` first calls other solvers. In names of this file, the word
+// "construction" stands for these calls and for the schedules that they return. Afterwards, `auto` improves the best
+// schedule found, which is called the incumbent, by a search that changes order and recomputation together.
 
 #include "cairn/solvers/internal/auto.h"
 
@@ -43,8 +43,8 @@ bool ready(const SolverInfo& solver, const core::Graph& graph, const Scope& scop
   return solver.graphs == kTrainingGraphs && has_backward_nodes(graph);
 }
 
-/// Returns the ready() solvers that have a turn and recompute if `recomputing` is true, otherwise those that do not
-/// recompute.
+/// Returns the ready() solvers that `auto` calls before its own search (AutoTurn::turn in registry.h), in the order of
+/// the calls. If `recomputing` is true, these are the solvers that recompute, otherwise those that do not.
 std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scope, bool recomputing) {
   std::vector<const SolverInfo*> found;
   for (const SolverInfo& solver : registry()) {
@@ -56,8 +56,8 @@ std::vector<const SolverInfo*> turns(const core::Graph& graph, const Scope& scop
   return found;
 }
 
-/// Returns the solvers that `auto` runs at the end (AutoTurn::rest), those that recompute first. Without `recomputes`,
-/// these are left out.
+/// Returns the ready() solvers that `auto` runs at the end (AutoTurn::rest in registry.h). The solvers that recompute
+/// come first. They are left out if `recomputes` is false.
 std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scope& scope, bool recomputes) {
   std::vector<const SolverInfo*> found;
   for (const bool recomputing : {true, false}) {
@@ -70,15 +70,15 @@ std::vector<const SolverInfo*> rest_of_time(const core::Graph& graph, const Scop
   return found;
 }
 
-/// Returns whether at least `seconds` are left and, under a work limit, at least the work that an engine (engine.h)
-/// does in this time.
+/// Returns whether at least `seconds` are left. Under a work limit, the work left must also suffice for an engine
+/// (HiGHS or CP-SAT) that runs for this time.
 bool has_left(const core::Stopwatch& watch, double seconds) {
   const core::Limit rest = watch.rest();
   return rest.seconds >= seconds && static_cast<double>(rest.work) >= seconds * kEngineWorkPerSecond;
 }
 
-/// The work limit of `auto` counts small changes of a schedule; the work of the solvers that it calls counts visits of
-/// nodes. One change takes about as long as this number of visits.
+/// The work limit of `auto` counts small changes of a schedule. The solvers that it calls count visits of nodes. One
+/// change takes about as long as this number of visits.
 constexpr std::int64_t kVisitsOfMove = 8;
 
 core::Limit in_visits(core::Limit limit) {
@@ -86,7 +86,8 @@ core::Limit in_visits(core::Limit limit) {
   return limit;
 }
 
-/// Computes a lower bound on the cost: on another thread if `beside` is true, otherwise in finish().
+/// Computes a lower bound on the cost by cost_bound(). This runs on another thread if `beside` is true, otherwise in
+/// finish().
 class BoundBeside {
  public:
   BoundBeside(const core::Graph& graph, const SolveOptions& options, const Incumbent& incumbent, core::Limit limit,
@@ -113,7 +114,8 @@ class BoundBeside {
   BoundBeside(const BoundBeside&) = delete;
   BoundBeside& operator=(const BoundBeside&) = delete;
 
-  /// Exchanges results between the incumbent and cost_bound(). Returns whether the bound can still rise.
+  /// Passes the bounds and schedules that cost_bound() found to the incumbent, and the incumbent's cost to
+  /// cost_bound(). Returns whether cost_bound() can still raise the bound.
   bool exchange(Incumbent& incumbent, core::Stopwatch& watch) {
     if (bound_.valid() && bound_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) take(watch);
     std::vector<core::Schedule> found;
@@ -147,22 +149,22 @@ class BoundBeside {
   bool infeasible_ = false;
   std::mutex mutex_;
   std::vector<core::Schedule> found_;
-  // The result of cost_bound(). This must be the last member: its destructor waits for the thread, which uses all other
-  // members.
+  // The result of cost_bound(). Must be the last member, because its destructor waits for the thread, which uses all
+  // other members.
   std::future<CostBound> bound_;
 };
 
-// Seconds after which `auto` ends if a bound proves that no schedule is within the budget.
+// Number of seconds after which `auto` ends if a bound proves that no schedule is within the budget.
 constexpr double kHopelessSeconds = 2;
 constexpr double kPricing = 0.2;  // fraction of the remaining limit for offer_priced()
-// Multiplies the share of the limit that a solver gets (AutoTurn::share). The factor is below 1, because the search
-// that follows needs time, too.
+// Factor by which construct() multiplies the share of the limit (AutoTurn::share) of each solver that is not exact. The
+// factor is below 1 to leave time for the search that follows.
 constexpr double kConstruction = 0.5;
-// Replaces kConstruction if search_most_ is true.
+// Factor that construct() uses for all solvers, instead of kConstruction, on large graphs (search_most_).
 constexpr double kShortConstruction = 0.01;
 // Fraction of the remaining limit for a second run of a solver that ended because its limit was reached.
 constexpr double kAgain = 0.3;
-// Such a solver runs again if the cost of its schedule is at most this multiple of the best known cost.
+// A solver that reached its limit runs again if its schedule costs at most this multiple of the best known cost.
 constexpr double kNearBest = 1.01;
 constexpr double kRefining = 0.3;        // fraction of the remaining limit for refine()
 constexpr double kRefiningStages = 0.5;  // fraction of the remaining limit for refine() if no search follows
@@ -175,7 +177,7 @@ constexpr double kLowering = 0.6;
 // solvers that `auto` calls.
 constexpr core::NodeId kLarge = 2000;
 constexpr int kStagnation = 2000;  // number of rounds without success after which refine() ends
-// Replaces kStagnation if refine() works on a training graph and the search follows.
+// Number of rounds without success after which refine() ends on a training graph if the search follows.
 constexpr int kShortStagnation = 200;
 
 class AutoRemat {
@@ -282,7 +284,7 @@ void AutoRemat::construct() {
   }
 }
 
-/// Gives more time to a solver that its limit ended, if its schedule is nearly as cheap as the best one.
+/// Runs a solver again, with more time, if it reached its limit and its schedule is nearly as cheap as the best one.
 void AutoRemat::go_on_with_cut_short() {
   if (cut_short_ != nullptr && incumbent_.within_budget() &&
       static_cast<double>(cut_short_cost_) <= kNearBest * static_cast<double>(incumbent_.cost()))
@@ -322,7 +324,7 @@ Stop AutoRemat::search_schedules() {
   credit("auto");
   if (!at_once && stop != Stop::ended && !over()) {
     const Stop of_cost = lower_cost_of_peak();
-    // A proof that the cost is least does not prove that the peak is least.
+    // `of_cost` can report a proof that the cost is least. This does not prove that the peak is least.
     if (incumbent_.optimal() || of_cost == Stop::interrupted) stop = of_cost;
   }
   return stop;
@@ -387,8 +389,8 @@ Solution AutoRemat::finish(Stop stop) {
   return solution;
 }
 
-/// Adds more expensive schedules that the solvers found, the cheapest first. One of them can be useful if its plan fits
-/// into the budget and the plan of the solution's schedule does not.
+/// Adds to solution.others the schedules found by other solvers that cost more than the solution, the cheapest first.
+/// One of them can be useful if its plan fits into the budget and the plan of the solution's schedule does not.
 void AutoRemat::add_others(Solution& solution) {
   std::sort(constructions_.begin(), constructions_.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -1,5 +1,5 @@
-// Elimination orders (elimination.h). Eliminating a node means to connect all pairs of its remaining neighbours and to
-// remove the node. The fill of a node is the number of pairs of its neighbours without an edge between them.
+// Computes elimination orders (elimination.h). Eliminating a node means to connect all pairs of its remaining
+// neighbours and to remove the node. The fill of a node is the number of pairs of its neighbours that are not adjacent.
 
 #include "cairn/solvers/decomposition/elimination.h"
 
@@ -47,8 +47,8 @@ UndirectedGraph::UndirectedGraph(NodeId node_count, const std::vector<std::pair<
 
 namespace {
 
-/// Counts all pairs of a node's neighbours and subtracts the triangles, each of which is found from its node of least
-/// degree. O(m^1.5).
+/// Computes the fill of each node: the number of pairs of its neighbours, minus the number of triangles with this node.
+/// Each triangle is found from its node of least degree. O(m^1.5) for m edges.
 std::vector<std::int64_t> count_fills(const UndirectedGraph& graph) {
   const NodeId n = graph.node_count();
   const auto below = [&](NodeId a, NodeId b) {
@@ -150,8 +150,8 @@ void Eliminator::eliminate(NodeId v) {
     for (const NodeId w : touched_) place_[w] = -1;
   }
   for (std::size_t i = 0; i < members_ && !fill_.empty(); ++i) {
-    // The node a has `outside` neighbours that are neither v nor neighbours of v. The fill of a loses the pairs of v
-    // with each of them, and gains the pairs of each of the `added` new neighbours of a with each of them.
+    // Node a has `outside` neighbours that are neither v nor neighbours of v. For each of these, the fill of a loses
+    // the pair with v, and gains the pairs with the `added` new neighbours of a.
     const NodeId a = touched_[i];
     const std::int64_t added = complete ? 0 : count_common(row(missing_, i), row(missing_, i));
     const std::int64_t outside = degree(a) - (static_cast<std::int64_t>(members_) - 1 - added);
@@ -161,8 +161,8 @@ void Eliminator::eliminate(NodeId v) {
   for (const NodeId w : touched_) queue_.update(w, key(w));
 }
 
-/// Computes missing_, lacking_ and the edges between members (neighbours of the eliminated node) in adjacent_. Uses
-/// walk() for a member unless its degree is much larger than the number of members.
+/// Computes missing_, lacking_ and the edges between members (neighbours of the eliminated node) in adjacent_. Calls
+/// walk(), which visits all neighbours of a member, unless the member has far more neighbours than there are members.
 void Eliminator::find_missing_edges() {
   const std::size_t long_row = 64 + 4 * members_;
   adjacent_.assign(members_ * words_, 0);
@@ -213,8 +213,8 @@ void Eliminator::walk(std::size_t member) {
   }
 }
 
-/// Completes the entries of adjacent_ that update_fills() needs and find_missing_edges() has left out. These concern
-/// common neighbours of two members that are not adjacent to each other.
+/// Adds those edges to adjacent_ that update_fills() needs and find_missing_edges() has left out. They lead to common
+/// neighbours of two members (neighbours of the eliminated node) that are not adjacent to each other.
 void Eliminator::meet_unwalked() {
   for (std::size_t i = 0; i < members_; ++i) {
     if (walked_[i]) continue;
@@ -230,10 +230,10 @@ void Eliminator::meet_unwalked() {
   }
 }
 
-/// Lowers the fills for the edges that the elimination adds between members. A new edge removes one pair from the fill
-/// of every node adjacent to both of its ends. For a new edge (a, b), eliminate() later adds the pairs of b with all
-/// neighbours of a that are not members to the fill of a. A neighbour that is adjacent to b forms no such pair, so
-/// these pairs are subtracted here.
+/// Lowers the fills for the edges that the elimination adds between members (neighbours of the eliminated node). A new
+/// edge removes one pair from the fill of every node adjacent to both of its ends. Afterwards, eliminate() raises the
+/// fill of each end a of a new edge (a, b): it counts the pairs of b with all neighbours of a that are not members.
+/// Those pairs that are adjacent must not count, so they are subtracted here.
 void Eliminator::update_fills() {
   for (std::size_t at = 0; at < touched_.size(); ++at) {
     const auto near = row(adjacent_, at);

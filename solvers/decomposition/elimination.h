@@ -16,7 +16,7 @@ struct TreeDecomposition;
 /// An undirected graph without repeated edges. Several threads may read the object at the same time.
 class UndirectedGraph {
  public:
-  /// Makes the undirected graph of a computation graph by ignoring the directions of the edges. O(n + m).
+  /// Makes an undirected graph by ignoring the directions of the edges. O(n + m) for n nodes and m edges.
   UndirectedGraph(const core::Graph& graph);
   /// Makes a graph of edges between nodes below `node_count`. Edges may come in any order and direction; repeated edges
   /// are merged. Edges from a node to itself are not allowed.

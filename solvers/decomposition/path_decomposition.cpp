@@ -1,5 +1,5 @@
-// Path decompositions (path_decomposition.h). A layout is a list of all nodes in some order. The boundary at a position
-// of a layout is the set of the nodes up to this position that have neighbours after it.
+// Computes path decompositions (path_decomposition.h). A layout is a list of all nodes in some order. The boundary at a
+// position of a layout is the set of the nodes up to this position that have neighbours after it.
 
 #include "cairn/solvers/decomposition/path_decomposition.h"
 
@@ -64,8 +64,8 @@ std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   return boundary;
 }
 
-/// Score of a layout; less is better: the largest boundary, which is the width of the layout's decomposition, and the
-/// sum of all boundaries.
+/// Score of a layout; less is better. The first number is the size of the largest boundary, which is the width of the
+/// layout's decomposition. The second number is the sum of the sizes of all boundaries.
 using LayoutScore = std::pair<std::int32_t, std::int64_t>;
 LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   LayoutScore score{0, 0};
@@ -90,8 +90,8 @@ void breadth_first(const Graph& graph, NodeId start, std::vector<std::uint8_t>& 
   }
 }
 
-/// Returns a good start for a layout of each connected component: the last node of a breadth-first search from the last
-/// node of another breadth-first search. It is far from most other nodes.
+/// Returns for each connected component a node with which a layout can start. The node is far from most others: it is
+/// the last node of a breadth-first search that starts at the last node of another breadth-first search.
 std::vector<NodeId> peripheral_nodes(const Graph& graph) {
   std::vector<NodeId> nodes;
   std::vector<std::uint8_t> seen(graph.node_count(), 0), seen_again(graph.node_count(), 0);
@@ -175,7 +175,7 @@ class GreedyLayout {
 
 /// Returns the nodes in the order in which a depth-first walk through the bags of a tree decomposition reaches them. At
 /// each bag, small branches of the tree come before large ones. So at any time, only O(log bags) visited bags have
-/// unvisited branches, and the boundary is a subset of these bags.
+/// unvisited branches, and the boundary contains only nodes of these bags.
 Layout layout_of_tree(const TreeDecomposition& decomposition, NodeId node_count) {
   const auto& tree = decomposition.tree;
   const auto count = static_cast<std::int32_t>(tree.size());
@@ -280,9 +280,9 @@ class LayoutWindowSearch {
     for_each_neighbour(graph_, v, [&](NodeId u) { last_[v] = std::max(last_[v], place_[u]); });
   }
 
-  /// Computes boundary_, which is indexed by subset of the window's nodes. The entry is the size of the boundary after
-  /// the nodes before the window and the nodes of the subset. It does not count nodes before the window with neighbours
-  /// after the window, because they are in the boundary for every subset.
+  /// Computes boundary_[set] for each subset of the window's nodes. This is the size of the boundary when exactly the
+  /// nodes before the window and the nodes of the subset are placed. Nodes before the window with neighbours after the
+  /// window do not count, because they are in the boundary for every subset.
   void measure(std::int32_t begin, std::int32_t end) {
     const std::int32_t size = end - begin;
     outer_.clear();
@@ -435,8 +435,8 @@ PathDecomposition exact_path_decomposition(const Graph& graph) {
   for (NodeId v = 0; v < n; ++v) {
     for_each_neighbour(graph, v, [&](NodeId u) { adjacent[v] |= 1U << u; });
   }
-  // Indexed by set of nodes. The entry is the least possible value of the largest boundary while the nodes of the set
-  // are placed first, over all their orders.
+  // least[set] is the size of the largest boundary at the first positions of a layout if the nodes of the set are
+  // placed there in the best order.
   std::vector<std::int8_t> least(std::size_t{1} << n, 0);
   for (std::uint32_t set = 1; set < 1U << n; ++set) {
     std::int8_t before = std::numeric_limits<std::int8_t>::max(), boundary = 0;

@@ -23,7 +23,7 @@ struct BagInterval {
   std::int32_t first = 0, last = -1;
   bool contains(std::int32_t bag) const { return first <= bag && bag <= last; }
 };
-/// The decomposition must be valid. O(sum of bag sizes).
+/// Returns the interval of each node. The decomposition must be valid. O(sum of bag sizes).
 std::vector<BagInterval> bag_intervals(const PathDecomposition& decomposition, core::NodeId node_count);
 /// Builds the decomposition with `bag_count` bags in which each node is in the bags of its interval. Leaves out each
 /// bag that is contained in a neighbouring bag. O(sum of bag sizes).
@@ -52,8 +52,8 @@ PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 /// min_fill_decomposition().
 PathDecomposition path_decomposition(const core::Graph& graph, core::Stopwatch* watch = nullptr);
 
-/// If the bags of its best layout have more nodes in total than this, path_decomposition() returns one bag of all
-/// nodes.
+/// If the bags of the best layout have more than this number of nodes in total, path_decomposition() returns one bag of
+/// all nodes instead.
 inline constexpr std::int64_t kMostBagEntries = std::int64_t{1} << 24;
 inline constexpr core::NodeId kMostExactPathwidthNodes = 20;
 /// Finds a path decomposition of least width by dynamic programming over sets of nodes. O(2^n n) time, 2^n bytes.
@@ -61,8 +61,7 @@ inline constexpr core::NodeId kMostExactPathwidthNodes = 20;
 PathDecomposition exact_path_decomposition(const core::Graph& graph);
 
 /// Describes what is wrong with the decomposition and names the nodes; the text is empty if the decomposition is valid.
-/// `spine` is a list of nodes; each two consecutive nodes of it must be together in some bag. O(n + m + sum of bag
-/// sizes).
+/// Any two consecutive nodes of the list `spine` must be together in some bag. O(n + m + sum of bag sizes).
 std::string check_path_decomposition(const core::Graph& graph, const PathDecomposition& decomposition,
                                      std::span<const core::NodeId> spine = {});
 

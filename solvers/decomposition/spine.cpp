@@ -55,9 +55,9 @@ class SpineAddition {
         continue;
       }
       const NodeId child = frame.children[frame.next++];
-      // The interval of the path's last node ends before the child's interval. So it is extended to the child's first
-      // bag. As printed, the algorithm extends it to r_u, the last bag of u, whenever the call for u ends, which also
-      // adds bags in which the last node is not needed.
+      // The interval of the path's last node ends before the child's interval. It is extended to the child's first bag,
+      // so that the two nodes share a bag. The printed algorithm extends it to the last bag of a node u whenever the
+      // call for u ends. This would also add bags in which the path's last node is not needed.
       if (frame.next > 1) extend_end(original_[child].first);
       explore(child, spine);
     }
@@ -69,7 +69,7 @@ class SpineAddition {
  private:
   struct Frame {
     NodeId node;
-    std::vector<NodeId> children;  ///< v_1, v_2, ... of the algorithm
+    std::vector<NodeId> children;  ///< v_1, v_2, ... of Algorithm 2: the nodes to explore after `node`
     std::size_t next = 0;
   };
 

@@ -12,20 +12,20 @@ namespace cairn::solvers {
 struct Spine {
   std::vector<core::NodeId> order;
   PathDecomposition decomposition;
-  /// Whether bags were enlarged. False if the graph has a Hamiltonian path: its consecutive nodes are together in a bag
-  /// of any decomposition.
+  /// Whether bags were enlarged. False if the graph has a Hamiltonian path, because its consecutive nodes are together
+  /// in a bag of any decomposition.
   bool added = false;
 };
 
-/// Returns the graph's Hamiltonian path, a directed path through all nodes, or an empty list if there is none. O(n +
-/// m).
+/// Returns the graph's Hamiltonian path, a directed path through all nodes, or an empty list if there is none. O(n + m)
+/// for n nodes and m edges.
 std::vector<core::NodeId> hamiltonian_path(const core::Graph& graph);
 
 /// Adds a spine by Algorithm 2 of Kumar et al. (Theorem 8). For a valid decomposition of width w, the bags of the
 /// result have at most 2 w + 3 nodes. The paper runs the algorithm on the graph itself, but there it can place two
 /// nodes next to each other that share no bag (docs/treewidth.md). So this function uses the interval graph of the
-/// decomposition: two nodes are joined if they share a bag, by an edge along the input order. The function is not
-/// recursive, so that long paths do not overflow the stack. O(n w + sum of the bag sizes of the result).
+/// decomposition. In this graph, any two nodes that share a bag are joined by an edge along the input order. The
+/// function is not recursive, so that long paths do not overflow the stack. O(n w + sum of the result's bag sizes).
 Spine add_spine(const core::Graph& graph, const PathDecomposition& decomposition);
 
 }  // namespace cairn::solvers

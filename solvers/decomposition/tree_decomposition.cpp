@@ -1,4 +1,4 @@
-// Tree decompositions, which are trees of bags (sets of nodes), and their separators (tree_decomposition.h). A
+// Computes tree decompositions, which are trees of bags (sets of nodes), and their separators (tree_decomposition.h). A
 // separator is a bag that is removed so that the tree falls into smaller components.
 
 #include "cairn/solvers/decomposition/tree_decomposition.h"
@@ -86,7 +86,8 @@ std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition
       return fmt::format("bag {} holds {}, which is not a node", b, bag.front() < 0 ? bag.front() : bag.back());
   }
   UnionFind joined(count);
-  // Edges that bags of lower number list, and edges that bags of higher number list. Both bags of an edge must list it.
+  // `edges` has the edges that their bag of lower number lists, `again` those that their bag of higher number lists.
+  // Both bags of an edge must list it.
   std::vector<std::pair<std::int32_t, std::int32_t>> edges, again;
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
@@ -192,8 +193,8 @@ class SeparatorBuilder {
   std::int32_t centroid(const Weight& weight) {
     std::int64_t total = 0;
     for (const auto& [bag, parent] : component_) total += below_[bag] = weight(bag);
-    // Going up from the leaves, this takes the first bag whose subtree has at least half of the weight. The subtrees of
-    // its children have less than half, and the bags outside its subtree have at most half.
+    // The loop goes up from the leaves and returns the first bag whose subtree has at least half of the weight. The
+    // subtrees of this bag's children have less than half, and the bags outside its subtree have at most half.
     for (std::size_t i = component_.size(); i-- > 0;) {
       const auto [bag, parent] = component_[i];
       if (below_[bag] >= total - below_[bag]) return bag;
@@ -206,9 +207,9 @@ class SeparatorBuilder {
     return centroid([](std::int32_t) { return 1; });
   }
 
-  /// Returns a bag whose removal leaves no component with more than half of the bytes. The weight of a bag is the sum
-  /// of the bytes of those nodes for which it is the bag nearest to the root. If a node is not in the removed bag, all
-  /// its bags are in the same component. So the weight of a component is the sum of its nodes' bytes.
+  /// Returns a bag whose removal leaves no component with more than half of the bytes. If it leaves one with more than
+  /// 2/3 of the bags, returns centroid_by_bags() instead. A node's bytes count only at its bag nearest to the root,
+  /// because all bags of a node are in the same component, unless the node is in the removed bag.
   std::int32_t centroid_by_bytes() {
     const auto number = static_cast<std::int32_t>(result_.parts.size());
     std::int64_t total = 0;

@@ -44,13 +44,13 @@ std::string check_decomposition(const core::Graph& graph, const TreeDecompositio
 
 /// The separators that the recursion of Algorithm 1 of Kumar et al. uses. A part is a connected set of bags. Removing
 /// one of its bags, the separator, divides a part into smaller parts, each of which is divided in the same way. The
-/// first part is the whole tree. A node that is in several of the separating bags belongs to the separator of the
-/// largest of these parts only. So every node of the graph belongs to exactly one separator.
+/// first part is the whole tree. If a node is in several of the removed bags, it belongs only to the separator of the
+/// largest part that one of them divides. So every node of the graph belongs to exactly one separator.
 struct SeparatorTree {
   struct Part {
     /// Nodes of the bag X* that divides this part, except those that belong to separators of larger parts.
     std::vector<core::NodeId> separator;
-    /// Numbers of the parts that remain of this part without X*.
+    /// Numbers of the parts into which removing X* divides this part.
     std::vector<std::int32_t> children;
     std::int32_t bags = 0;            ///< number of bags in this part of the tree
     std::int32_t begin = 0, end = 0;  ///< numbers [begin, end) of this part and all parts within it
@@ -60,12 +60,12 @@ struct SeparatorTree {
 };
 
 enum class Balance {
-  /// The number of bags. By Lemma 3 (Jordan), there is always a bag whose removal leaves no part with more than half of
-  /// the bags.
+  /// Separators halve the number of bags. By Lemma 3 (Jordan), there is always a bag whose removal leaves no part with
+  /// more than half of the bags.
   bags,
-  /// The bytes of the nodes that belong to no separator of a larger part. If halving the bytes would leave a part with
-  /// more than 2/3 of the bags, the number of bags is halved instead. So parts are nested O(log bags) deep in both
-  /// cases.
+  /// Separators halve the bytes of the nodes that belong to no separator of a larger part. If halving the bytes would
+  /// leave a part with more than 2/3 of the bags, the number of bags is halved instead. So parts are nested O(log bags)
+  /// deep in both cases.
   bytes
 };
 

@@ -1,5 +1,5 @@
-// Bounds on the treewidth (treewidth.h). A tree decomposition is a tree of bags, which are sets of nodes. Its width is
-// the size of the largest bag, minus one.
+// Computes bounds on the treewidth (treewidth.h). A tree decomposition is a tree of bags, which are sets of nodes. Its
+// width is the size of the largest bag, minus one.
 
 #include "cairn/solvers/decomposition/treewidth.h"
 
@@ -165,7 +165,7 @@ class WidthSearch {
     return outcome;
   }
 
-  /// Replaces the region by the decomposition of an elimination order, unless this has more bags of the tree's width.
+  /// Replaces the region by the decomposition of an elimination order, unless this has more bags of the largest size.
   Outcome put(const std::vector<Neighbour>& around, const UndirectedGraph& graph, const EliminationOrder& order) {
     TreeDecomposition part = decomposition_of(graph, order);
     if (order.width == width_) {
@@ -232,7 +232,7 @@ class WidthSearch {
   const UndirectedGraph& graph_;
   core::Random& random_;
   core::Stopwatch& watch_;
-  std::vector<std::vector<NodeId>> bags_;  ///< empty: the number is not in use
+  std::vector<std::vector<NodeId>> bags_;  ///< an entry is empty if its number is not in use
   std::vector<std::vector<std::int32_t>> tree_;
   std::int32_t width_ = -1;
   std::size_t alive_ = 0;

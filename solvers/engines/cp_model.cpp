@@ -5,7 +5,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Field numbers of cp_model.proto, by message.
+/// Field numbers of cp_model.proto. The comment on each line names the messages that have these fields.
 namespace model_field {
 constexpr int kVariables = 2, kConstraints = 3, kObjective = 4, kHint = 6;                          // CpModelProto
 constexpr int kVariableDomain = 2;                                                                  // variable
@@ -109,7 +109,7 @@ CpModel::Interval CpModel::add_interval(Affine start, Affine size, Affine end, s
   interval.message(model_field::kStart, affine_message(start));
   interval.message(model_field::kEnd, affine_message(end));
   interval.message(model_field::kSize, affine_message(size));
-  // The engine requires start + size = end as a separate linear constraint, too, unless it is trivially true.
+  // In addition to the interval, CP-SAT requires a linear constraint start + size = end, unless it is trivially true.
   std::vector<LinearTerm> terms;
   const auto add = [&](const Affine& value, std::int64_t sign) {
     if (value.variable == Affine::kNone) return;

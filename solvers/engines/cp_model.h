@@ -53,14 +53,14 @@ class CpModel {
   /// `capacity`.
   void add_cumulative(std::span<const Interval> intervals, std::span<const std::int64_t> demands, Affine capacity);
   void add_no_overlap(std::span<const Interval> intervals);
-  /// An amount `by` that is added at `time` if the literal `active` holds.
+  /// Adds the amount `by` to the level of a reservoir at `time` if the literal `active` holds.
   struct Change {
     Affine time;
     std::int64_t by = 0;
     Literal active = 0;
   };
-  /// Requires at every time that the active changes up to and including this time add up to at least `least`, which
-  /// must not be positive.
+  /// Requires that the level of a reservoir is at least `least` at every time. The level at a time is the sum of the
+  /// active changes up to and including this time. `least` must not be positive.
   void add_reservoir(std::span<const Change> changes, std::int64_t least);
 
   void minimize(std::span<const LinearTerm> terms);

@@ -20,7 +20,7 @@
 namespace cairn::solvers {
 namespace {
 
-/// Field numbers of sat_parameters.proto and of CpSolverResponse.
+/// Field numbers of the messages SatParameters (first two lines) and CpSolverResponse (last line).
 namespace field {
 constexpr int kSeed = 31, kSeconds = 36, kLog = 41, kDeterministicSeconds = 67, kCatchInterrupts = 135;
 constexpr int kLogToStdout = 186, kLogToResponse = 187, kWorkers = 206;
@@ -107,7 +107,7 @@ EngineAnswer read_response(std::string_view bytes) {
             response.bytes(), [&](std::int64_t value) { answer.values.push_back(static_cast<double>(value)); });
         break;
       case field::kObjective:
-        answer.objective = std::round(response.real());  // the engine's scaling adds errors to the whole objective
+        answer.objective = std::round(response.real());  // whole, but CP-SAT's scaling adds rounding errors
         break;
       case field::kBound:
         bound = std::round(response.real());

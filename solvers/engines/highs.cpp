@@ -23,7 +23,7 @@ struct Highs {
   enum Callback { kSimplexInterrupt = 1, kIpmInterrupt = 2, kImprovingSolution = 4, kMipInterrupt = 6 };
   struct DataOut;
   struct DataIn {
-    int interrupt;  // the first member in all versions
+    int interrupt;  // HiGHS's struct begins with this member in all versions
   };
   using CallbackFunction = void (*)(int, const char*, const DataOut*, DataIn*, void*);
 
@@ -52,8 +52,8 @@ Highs& highs() {
   return opened;
 }
 
-/// Powers of two by which rows, columns and costs are divided, so that no number is much larger than 1. HiGHS's
-/// tolerances are absolute and would be too small for large numbers.
+/// Powers of two that scale the rows, columns and costs of a program so that no coefficient is larger than kKept.
+/// HiGHS's tolerances are absolute and would be too small for large numbers.
 struct Scales {
   explicit Scales(const LinearModel& model) : column(model.columns().size(), 1), row(model.rows().size(), 1) {
     for (std::size_t j = 0; j < column.size(); ++j) {
@@ -70,7 +70,7 @@ struct Scales {
       row[i] = 1 / power(largest);
     }
   }
-  std::vector<double> column, row;  // x_j = column[j] * scaled x_j; scaled row i = row[i] * row i
+  std::vector<double> column, row;  // x_j = column[j] * (scaled x_j); (scaled row i) = row[i] * (row i)
   double cost = 1;
 
  private:
@@ -161,7 +161,7 @@ class Run {
   }
 
   void set_options() {
-    engine_.set_int(highs_, "threads", 1);  // the search is serial; more threads would only make answers differ
+    engine_.set_int(highs_, "threads", 1);  // HiGHS searches serially; more threads would only make answers vary
     engine_.set_int(highs_, "random_seed", static_cast<int>(options_.seed & 0x3fffffff));
     engine_.set_double(highs_, "time_limit", std::clamp(options_.limit.seconds, 0.0, 1e9));
     engine_.set_double(highs_, "mip_rel_gap", 0);
@@ -207,8 +207,8 @@ class Run {
     run.options_.incumbent(values, run.objective(values));
   }
 
-  /// Returns whether the work limit is used up, counting iterations. HiGHS's limit on nodes of its search tree does not
-  /// suffice, because the first node can take any number of iterations.
+  /// Returns whether the simplex iterations so far have used up the work limit. HiGHS's limit on nodes of its search
+  /// tree does not suffice, because the first node can take any number of iterations.
   bool iterations_done(int kind, const Highs::DataOut* out) const {
     if (kind != Highs::kMipInterrupt || !options_.limit.counts_work()) return false;
     const auto* done = static_cast<const std::int64_t*>(engine_.data_out_item(out, "mip_total_lp_iterations"));
@@ -238,7 +238,7 @@ class Run {
     }
     return sum;
   }
-  /// Returns by how much HiGHS's tolerances, which apply to the scaled program, can make a bound too high.
+  /// Returns the amount by which HiGHS's tolerances, which apply to the scaled program, can make a bound too high.
   double slack() const {
     constexpr double kReducedCost = 1e-7, kDifference = 1e-6;
     double sum = kDifference;

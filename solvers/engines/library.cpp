@@ -39,7 +39,7 @@ Library::Library(std::string engine, const std::vector<std::string>& names) : en
   std::vector<std::string> tries;
   const auto folder = engine_folder();
   for (const std::string& name : names) {
-    // The Python wheel has the library in a subfolder.
+    // The Python wheel of OR-Tools keeps the library in the subfolder ortools/.libs.
     for (const char* inside : {"ortools/.libs", ""}) {
       if (!folder) continue;
       const std::filesystem::path file = *folder / inside / name;

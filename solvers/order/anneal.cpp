@@ -15,7 +15,7 @@ constexpr double kCold = 0.02;    // last temperature, as a multiple of the mean
 constexpr double kBelow = 0.002;  // the target is below the lowest peak by this fraction of the peak
 constexpr double kTight = 0.003;  // weight, in the energy, of the bytes in memory at every position
 constexpr double kFocus = 0.5;    // fraction of moves close to a position whose memory is above the target
-constexpr double kCross = 0.5;    // fraction of these moves that must shift a step across that position
+constexpr double kCross = 0.5;    // fraction of the kFocus moves that must shift a step across that position
 // Fraction of moves that shift a step by up to kFarReach positions instead of kReach.
 constexpr double kFar = 0.1;
 constexpr std::int32_t kReach = 14, kFarReach = 100;

@@ -1,5 +1,5 @@
-// Caduceus graphs (caduceus.h), which consist of a path, the staff, and of bends, which are paths that leave the staff
-// and rejoin it. A segment is a piece of a memory profile that an optimal order runs without interruption.
+// Solves caduceus graphs (caduceus.h), which consist of a path, the staff, and of bends, which are paths that leave the
+// staff and rejoin it. A segment is a piece of a memory profile that an optimal order runs without interruption.
 
 #include "cairn/solvers/order/internal/caduceus.h"
 
@@ -33,8 +33,8 @@ void check(const Caduceus& caduceus) {
   }
 }
 
-/// Solves the graph in which each bend is replaced by the segments of its profile, by solve(workspace). Turns the order
-/// of segments that `solve` returns into an order of nodes.
+/// Replaces each bend by the segments of its profile, and calls solve(workspace) for the resulting graph. Turns the
+/// order of segments that `solve` returns into an order of nodes.
 template <class Solve>
 std::vector<NodeId> solve_segments(const Caduceus& caduceus, const Solve& solve) {
   check(caduceus);
@@ -80,7 +80,7 @@ bool inner(const core::NodeSumGraph& graph, NodeId v) {
   return graph.predecessors(v).size() == 1 && graph.successors(v).size() == 1;
 }
 
-/// A path between two branching nodes, whose nodes each have one predecessor and one successor.
+/// A path between two branching nodes. Each of its inner nodes (`nodes`) has one predecessor and one successor.
 struct InnerPath {
   std::int32_t from = 0, to = 0;  ///< ranks of the branching nodes in topological order
   std::vector<NodeId> nodes;
@@ -163,7 +163,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
   }
   for (const NodeId v : numbers) caduceus.staff.push_back(graph.weight(v));
   for (std::size_t c = 0; c < chains.size(); ++c) {
-    // Paths of the staff itself are no bends, and the staff implies edges between its nodes.
+    // Skip paths that belong to the staff, and single edges between nodes of the staff, because the staff implies them.
     if (way[chains[c].from] == static_cast<std::int32_t>(c) || chains[c].nodes.empty()) continue;
     Caduceus::Bend bend{position[chains[c].from], position[chains[c].to], {}};
     for (const NodeId v : chains[c].nodes) {

@@ -1,5 +1,5 @@
-// Solvers for classes of graphs. They only check that the graph is in the class; Reduction (internal/reduction.h) finds
-// the order.
+// Implements the solvers for classes of graphs. They only check that the graph is in the class. Reduction
+// (internal/reduction.h) finds the order.
 #include <fmt/format.h>
 
 #include <algorithm>

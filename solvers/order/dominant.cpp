@@ -1,5 +1,5 @@
-// Algorithms 1 and 2 of Jin et al. on step graphs (dominant.h). A cut is a set of steps that contains all predecessors
-// of its steps. A step first raises memory by its `rise` and afterwards lowers it by its `drop`.
+// Runs Algorithms 1 and 2 of Jin et al. on step graphs (dominant.h). A cut is a set of steps that contains all
+// predecessors of its steps. A step first raises memory by its `rise` and afterwards lowers it by its `drop`.
 
 #include "cairn/solvers/order/internal/dominant.h"
 

@@ -1,5 +1,5 @@
-// The exact search for an order of least peak (exact.h). A cut is a set of steps that have run. CutSearch explores the
-// cuts that can be reached with a peak of at most a threshold, which rises until an order is found.
+// Finds an order of least peak by an exact search (exact.h). A cut is a set of steps that have run. CutSearch explores
+// the cuts that can be reached with a peak of at most a threshold, which rises until an order is found.
 
 #include "cairn/solvers/order/internal/exact.h"
 
@@ -64,7 +64,7 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       found.lower_bound = std::max(found.lower_bound, next);
     }
   }
-  // No order has a peak within the upper bound. If a greedy order had a peak below this bound, this cannot happen.
+  // Every order has a peak above the upper bound. This cannot be true if a greedy order has a peak below this bound.
   if (found.lower_bound <= options.upper_bound) {
     if (most < options.upper_bound) throw std::logic_error("exact_order: the search lost the way");
     found.lower_bound = options.upper_bound + 1;

@@ -1,4 +1,4 @@
-// The rules of exchange_rules.h, which remove steps from an ordering problem. Memory rises by a step's `rise` when the
+// Removes steps from an ordering problem by the rules of exchange_rules.h. Memory rises by a step's `rise` when the
 // step begins, and falls by its `drop` when it ends. The bytes of a `first` group of steps are allocated when the first
 // of them runs; the bytes of a `last` group are freed after the last of them. A row is a set of steps, one bit each.
 
@@ -106,9 +106,9 @@ bool ExchangeRules::pass() {
 }
 
 /// Applies the rules for groups. `beyond` has, for each step, all steps that must run before it (`first` groups) or
-/// after it (`last` groups). Removes a step from a group if `beyond` has another step of the group for it, because it
-/// cannot be the first or the last to run. If only one step remains, adds the group's bytes to the step's entry of
-/// `own`, its rise or drop. Returns whether a group was removed.
+/// after it (`last` groups). If one of these is in a group of the step, the step leaves the group, because it is never
+/// the first or the last of the group to run. If only one step remains in a group, adds the group's bytes to the step's
+/// entry of `own`, its rise or drop. Returns whether a group was removed.
 bool ExchangeRules::tidy(std::vector<Group>& groups, const BitRows& beyond, std::vector<std::int64_t>& own) {
   bool changed = false;
   for (std::size_t g = 0; g < groups.size();) {

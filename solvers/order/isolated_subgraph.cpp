@@ -13,8 +13,8 @@ using Edges = std::span<const std::pair<NodeId, NodeId>>;
 
 /// Returns the immediate dominator of each node: the last node before it through which all paths from `root` go. (This
 /// has nothing to do with dominant orders.) Visits the nodes in topological order. A node's dominator is the lowest
-/// common ancestor of its predecessors in the tree of dominators, which jump pointers find. kNoNode for the root and
-/// for nodes that cannot be reached. O((n + m) log n).
+/// common ancestor of its predecessors in the tree of dominators, which jump pointers find. The entries of the root and
+/// of nodes that cannot be reached are kNoNode. O((n + m) log n).
 std::vector<NodeId> immediate_dominators(const Lists& successors, const Lists& predecessors, NodeId root) {
   const std::int32_t n = successors.count();
   std::vector<NodeId> dominator(static_cast<std::size_t>(n), core::kNoNode), jump(dominator);
@@ -156,7 +156,7 @@ std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::v
     for (const NodeId v : subgraph.inner) taken[v] = 1;
     disjoint.push_back(std::move(subgraph));
   }
-  // A subgraph with an end of a smaller one as an inner node is left out; it can be replaced after the smaller one.
+  // A subgraph is left out if an end of a smaller one is among its inner nodes. It can be replaced after the smaller.
   std::vector<std::uint8_t> is_end(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> result;
   for (IsolatedSubgraph& subgraph : disjoint) {

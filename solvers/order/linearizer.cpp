@@ -116,7 +116,7 @@ std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t re
 struct Linearizer::Tree {
   KeyTree keys;
   std::vector<BranchId> branches;
-  std::vector<BranchId> free;  ///< for each free path, the branch of which it is `before`
+  std::vector<BranchId> free;  ///< for each free path, the branch whose path `before` it is
   std::int32_t readers = 0;
 };
 

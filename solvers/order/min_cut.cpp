@@ -1,5 +1,5 @@
-// Cuts of least memory (min_cut.h). A cut is a set of steps that contains all predecessors of its steps. The memory of
-// a cut is the number of bytes in memory when exactly its steps have run. A step first raises memory by its `rise`.
+// Finds cuts of least memory (min_cut.h). A cut is a set of steps that contains all predecessors of its steps. The
+// memory of a cut is the bytes in use when exactly its steps have run. A step first raises memory by its `rise`.
 
 #include "cairn/solvers/order/internal/min_cut.h"
 
@@ -190,10 +190,9 @@ class CutFinder {
   std::vector<Need> needs_;
 };
 
-/// The computation of cut_lower_bound(). The bound of a step is its rise plus the least memory of a cut after which it
-/// can run. at_most_ has an upper bound on the bound of each step: its rise plus the memory of some such cut. The step
-/// with the highest at_most_ is examined next. The search ends when the best bound so far is at least at_most_ of every
-/// step.
+/// Computes cut_lower_bound(). The bound of a step is its rise plus the least memory of a cut after which it can run.
+/// at_most_ has an upper bound on the bound of each step: its rise plus the memory of some such cut. The step with the
+/// highest at_most_ is examined next. The search ends when the best bound so far is at least at_most_ of every step.
 class BoundSearch {
  public:
   BoundSearch(const StepGraph& graph, const Cut& from, const Cut& to)
@@ -282,7 +281,7 @@ class BoundSearch {
       if (behind.contains(t)) high.erase(t);
     }
     const Cut cut = finder_.least(low, high);
-    // If the steps of this cut run first, many other steps also run at low memory.
+    // If the steps of this cut run first, memory is low during many other steps, too, so their at_most_ falls as well.
     std::stable_partition(order_.begin(), order_.end(), [&](StepId t) { return cut.contains(t); });
     lower_to(order_);
     return at_most_[s] = memory(graph_, cut) + graph_[s].rise;

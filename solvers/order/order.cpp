@@ -1,6 +1,6 @@
-// The solver order (order.h). Reductions replace parts of the graph by paths. The remaining graph is searched for an
-// order of least peak. A dominant order of a part (order.h) can replace any other order of the part without raising the
-// peak of the graph.
+// Implements the solver `order` (order.h). Reductions replace parts of the graph by paths. The remaining graph is
+// searched for an order of least peak. A dominant order of a part (order.h) can replace any other order of the part
+// without raising the peak of the graph.
 
 #include "cairn/solvers/order/order.h"
 
@@ -216,7 +216,7 @@ Solution order(const Graph& graph, const OrderOptions& options) {
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
-  // Seconds per node and edge for which the reduction does not check the limit.
+  // Seconds per node and edge that the reduction can take without checking the limit.
   constexpr double kSecondsOfEdge = 8e-7;
   if (watch.rest().seconds < kSecondsOfEdge * static_cast<double>(graph.node_count() + graph.edge_count()))
     return incumbent.finish(true);

@@ -1,5 +1,5 @@
-// The dynamic program for parallel chains, called branches (pumpkin_table.h). Branches with equal memory profiles are
-// of one kind. A state is a multiset of branches. The key of a branch is its first step; the other steps are its rest.
+// Runs the dynamic program for parallel chains, called branches (pumpkin_table.h). Branches with equal memory profiles
+// are of one kind. A state is a multiset of branches. The key of a branch is its first step, the others are its rest.
 
 #include "cairn/solvers/order/internal/pumpkin_table.h"
 

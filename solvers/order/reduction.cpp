@@ -1,4 +1,4 @@
-// The series and parallel reductions of a graph (reduction.h). Each edge carries the part of the graph that it
+// Applies series and parallel reductions to a graph (reduction.h). Each edge carries the part of the graph that it
 // replaces, as an in-forest (linearizer.h), which consists of branches. A release is a vertex that runs no node, but
 // only frees memory. A region is a subgraph that is connected to the rest of the graph only at its source and its sink.
 
@@ -80,7 +80,7 @@ bool Reduction::series(VertexId v, EdgeId before, EdgeId behind, InForest& joine
   const InForest& forest = reducer_.edge(behind).value;
   std::int64_t released = forest.released ? 0 : vertices_[v].output;
   if (forest.direct) {
-    // This vertex reads v after all other readers of v, so it frees the output of v.
+    // The vertex behind v reads v after all other readers of v, so it frees the output of v.
     vertices_[reducer_.edge(behind).to].drop += released;
     released = 0;
   }
@@ -146,7 +146,8 @@ std::size_t Reduction::place_in(const Region& region, VertexId v) {
   return static_cast<std::size_t>(std::lower_bound(region.inner.begin(), region.inner.end(), v) - region.inner.begin());
 }
 
-/// Visits only edges of the region's vertices, because there can be thousands of regions.
+/// Collects the edges in a region and the outputs that are freed there. Visits only edges of the region's vertices,
+/// because there can be thousands of regions.
 Reduction::Inside Reduction::look_inside(const Region& region) const {
   Inside inside;
   for (const VertexId v : region.inner) inside.outputs.push_back(vertices_[v].output);

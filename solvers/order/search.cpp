@@ -1,4 +1,4 @@
-// A search for an order of low peak (internal/search.h). It alternates between beam searches (internal/beam.h) and
+// Searches for an order of low peak (internal/search.h). Alternates between beam searches (internal/beam.h) and
 // simulated annealing (internal/anneal.h). A step raises memory by its `rise` when it begins.
 
 #include "cairn/solvers/order/internal/search.h"
@@ -18,12 +18,12 @@ namespace {
 // All constants were found by experiment.
 constexpr double kBeamShare = 0.25;          // fraction of all work for beam searches
 constexpr std::int64_t kBeamFree = 1 << 17;  // work of beam searches before annealing first runs
-constexpr std::int64_t kLeastWidth = 16;     // number of states in the first beam; later beams are 4 times as wide
+constexpr std::int64_t kLeastWidth = 16;     // number of states in the first beam; the width grows by factors of 4
 // Largest number of states (topological cuts) in all rounds of a beam search; limits its memory.
 constexpr std::int64_t kTraced = 1 << 23;
 // First temperatures of hot and of warm runs of annealing, as multiples of the mean rise of a step.
 constexpr double kHot = 5, kWarm = 0.5;
-constexpr std::int64_t kAnnealing = 60;  // work per step in the first run of annealing; doubles after two runs
+constexpr std::int64_t kAnnealing = 60;  // work per step in the first run of annealing; doubles every two runs
 constexpr std::int64_t kLeastAnnealing = 100'000;
 // Work of each worker between two exchanges of orders, which grows from kFirstSlice to kLastSlice.
 constexpr std::int64_t kFirstSlice = 250'000, kLastSlice = 16'000'000;

@@ -1,4 +1,4 @@
-// The search for a low plan. A block is a group of buffers that share one offset (plan/internal/instance.h). A beam
+// Searches for a low plan. A block is a group of buffers that share one offset (plan/internal/instance.h). A beam
 // search places the blocks in order of time (plan/internal/time_beam.h). The exact search divides time into sections,
 // in each of which the same blocks are live, and can prove that no plan fits (plan/internal/exact.h).
 
@@ -104,7 +104,7 @@ class Finder {
     constexpr int kFewFruitless = 2;
     constexpr std::int64_t kLess = 4;
     const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
-    // The exact search solves most small problems immediately, so for these it runs first.
+    // The exact search solves most small problems immediately. So it runs before the first beam search on these.
     constexpr std::size_t kSmall = 200;  // largest number of blocks of a small problem
     const bool at_once = sections_ && instance_.blocks.size() <= kSmall;
     std::int64_t effort = kFirst, before = -1;

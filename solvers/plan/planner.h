@@ -92,7 +92,7 @@ PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options = 
 struct PlanConflict {
   /// Indices of the buffers, ascending. Empty unless it is proved that the problem does not fit.
   std::vector<std::int32_t> buffers;
-  /// Whether it is proved that all buffers fit after any one of these buffers is removed. False if the limit ended the
+  /// Whether it is proved that the set fits as soon as any one of its buffers is removed. False if the limit ended the
   /// search.
   bool irreducible = false;
 };

@@ -54,7 +54,7 @@ PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& sch
   core::EditableSchedule trial(aligned);
   core::Random random(1);
   trial.assign(schedule.steps);
-  // The search walks over orders whose plans are equally low; `best` is the first of these orders.
+  // The search also moves on to orders whose plans are only as low as the current one. `best` is the first of the best.
   PlannedOrder current = best;
   while (missed() && !watch.expired_now()) {
     shuffle(trial, capacity, random);

@@ -20,7 +20,7 @@ class Eliminator {
   core::NodeId next() const { return queue_.top(); }
   bool eliminated(core::NodeId v) const { return sets_.removed(v); }
   std::int32_t degree(core::NodeId v) const { return sets_.degree(v); }
-  /// Valid only under the rule min-fill.
+  /// Returns the fill of v. Valid only under the rule min-fill.
   std::int64_t fill(core::NodeId v) const { return fill_[v]; }
   std::span<const core::NodeId> neighbours(core::NodeId v) { return sets_.neighbours(v); }
 
@@ -50,8 +50,8 @@ class Eliminator {
   std::vector<core::NodeId> touched_;    ///< the members, then the other nodes adjacent to some member
   std::vector<std::uint64_t> adjacent_;  ///< for each entry of touched_: the members adjacent to it
   std::vector<std::uint64_t> missing_;   ///< for each member: the members not adjacent to it
-  std::vector<std::uint64_t> lacking_;   ///< the members that are not adjacent to some other member
-  std::vector<std::uint8_t> walked_;     ///< for each member: whether all its neighbours are in touched_
+  std::vector<std::uint64_t> lacking_;   ///< the members that lack an edge to another member
+  std::vector<std::uint8_t> walked_;     ///< for each member: whether walk() has visited it
 };
 
 }  // namespace cairn::solvers

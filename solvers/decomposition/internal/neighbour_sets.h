@@ -39,7 +39,7 @@ class NeighbourSets {
     return row.nodes;
   }
 
-  /// Neither node may have been removed.
+  /// Returns whether an edge joins the nodes. Neither node may have been removed.
   bool adjacent(core::NodeId a, core::NodeId b) const {
     if (rows_[a].nodes.size() > rows_[b].nodes.size()) std::swap(a, b);
     const Row& row = rows_[a];
@@ -47,7 +47,7 @@ class NeighbourSets {
     return row.table[row.slot(b)] == b;
   }
 
-  /// The nodes must not be adjacent yet.
+  /// Adds an edge between two nodes, which must not be adjacent yet.
   void connect(core::NodeId a, core::NodeId b) {
     append(a, b);
     append(b, a);

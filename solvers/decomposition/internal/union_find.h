@@ -6,7 +6,7 @@
 
 namespace cairn::solvers {
 
-/// Disjoint sets of the numbers 0 to n - 1. Each call takes almost constant time.
+/// Disjoint sets of the numbers 0 to n - 1. Each call takes O(log n) amortised time.
 class UnionFind {
  public:
   explicit UnionFind(std::int32_t n) : parent_(n) { std::iota(parent_.begin(), parent_.end(), 0); }

@@ -303,7 +303,7 @@ class CaduceusSolver {
     return true;
   }
 
-  /// Runs Algorithm 6 on the segments that have not run, i.e. those behind the cut. Returns the least peak, counted
+  /// Runs Algorithm 6 on the segments that have not run, i.e. those beyond the cut. Returns the least peak, counted
   /// from the memory at the cut. Sets order_ to an order with this peak.
   template <class Graph>
   CAIRN_HD std::int64_t optimal(const Graph& graph) {
@@ -370,7 +370,7 @@ class CaduceusSolver {
     const Graph& graph;
     std::int64_t peak = 0;
 
-    // False, because find_schedule() ends when no segment has a peak above the memory at the cut.
+    // Always false, because find_schedule() ends when no segment has a peak above the memory at the cut.
     CAIRN_HD bool done() const { return false; }
     CAIRN_HD bool find_optimal() {
       peak = solver.optimal(graph);
@@ -439,7 +439,7 @@ class CaduceusSolver {
     for (std::int32_t b = 0; b < graph.bend_count; ++b) {
       const auto& bend = graph.bends[b];
       // A segment that leaves memory unchanged is on one side of the lowest valley forwards and on the other side
-      // backwards. There it can belong together with the next segment; append() merges the two.
+      // backwards. Backwards, it can form one segment with the next one, so append() merges the two.
       MirroredSegment* chain = mirror_.begin_bend();
       std::int32_t length = 0;
       for (std::int32_t id = at_[b]; id-- > bend.begin;) {

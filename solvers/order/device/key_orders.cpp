@@ -1,6 +1,6 @@
-// The search over orders of keys (key_orders.h). A key is a node at which paths of a tree join, or which reads the
-// source of the tree. Orders are built from prefixes. The bound of a prefix is a lower bound on the peak of all orders
-// that begin with it.
+// Searches over orders of keys (key_orders.h). A key is a node at which paths of a tree join, or which reads the source
+// of the tree. Orders are built from prefixes. The bound of a prefix is a lower bound on the peak of all orders that
+// begin with it.
 
 #include "cairn/solvers/order/device/key_orders.h"
 
@@ -81,7 +81,7 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
     earlier->second = k;
     readers += key.reads_source ? 1 : 0;
   }
-  // Here `end` is the size of the subtree. The loop below turns it into the position of the next child.
+  // Until the loop after this one, `end` is the size of the key's subtree.
   for (std::int32_t k = count; k-- > 0;) {
     if (keys[k].parent < 0) continue;
     keys[keys[k].parent].end += keys[k].end;
@@ -219,7 +219,7 @@ class KeyOrderSearch {
     return left;
   }
 
-  /// Makes a whole order the best known order, unless the previous one dominates it.
+  /// Makes a whole order the best known order if it has a lower peak than that one, or the same peak and dominates it.
   void offer(const core::CanonicalView& profile, std::vector<std::int32_t>::const_iterator order) {
     core::CanonicalProfile candidate{0, {profile.segments.begin(), profile.segments.end()}};
     const auto peak = static_cast<std::uint64_t>(candidate.peak());

@@ -56,7 +56,7 @@ struct KeyOrdersFound {
     bool operator==(const Place&) const = default;
   };
   bool complete = false;           ///< whether `steps` is dominant; if not, `steps` is the best schedule found
-  std::vector<std::int32_t> keys;  ///< in the order found
+  std::vector<std::int32_t> keys;  ///< the keys, in the order that was found
   std::vector<Place> steps;        ///< every segment of every part, in the order found
   std::int64_t peak = 0;           ///< peak in bytes above the memory at the beginning
   std::int64_t relaxations = 0;    ///< number of prefixes whose least peak was computed

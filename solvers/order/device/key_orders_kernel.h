@@ -204,7 +204,7 @@ struct KeyOrderProfiles {
   std::vector<std::int32_t> counts;
 };
 
-/// The two kinds of batches, run on a machine that stores the tree.
+/// Evaluates batches of prefixes on a machine that stores the tree: finds their children, or their dominant profiles.
 class KeyOrderBatches {
  public:
   virtual ~KeyOrderBatches() = default;

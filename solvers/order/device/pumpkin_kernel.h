@@ -38,7 +38,7 @@ struct PumpkinSpace {
   template <class Visit>
   CAIRN_HD void for_each_kind(std::int64_t rank, std::int64_t size, const Visit& visit) const {
     // The kinds are visited from the last to the first. `before` counts the multisets of the layer below that rank
-    // before the result because of a kind visited already.
+    // before the result because they have fewer branches of a kind visited already.
     std::int64_t before = 0;
     for (std::int32_t kind = kinds; kind-- > 0 && size > 0;) {
       // `up_to(size) - up_to(size - x)` multisets have fewer than x branches of this kind.
@@ -116,9 +116,10 @@ struct PumpkinCandidate {
 /// candidates with that peak, the smallest sum of left(h) over all heights h below the peak. One pass over a candidate
 /// computes this sum, so candidates need not be stored.
 ///
-/// Candidates with the same peak and the same left also have the same right. To prove it, let D be dominant, and let C
-/// dominate all schedules that begin with the key of a branch B. Memory is a submodular function of the set of steps
-/// that have run: it is a sum over the branches, less what is freed once all keys have run. There are two cases:
+/// Candidates with the same peak and the same left also have the same right. To prove it, let D be a dominant schedule,
+/// and let C be a candidate with the peak and the left of D. C dominates all schedules that begin with the key of some
+/// branch B. Memory is a submodular function of the set of steps that have run: it is a sum over the branches, less
+/// what is freed once all keys have run. There are two cases:
 /// - C is at its lowest when a non-empty set Z has run. Consider the schedule that follows C until then, and continues
 /// with D without Z. It is nowhere above D and begins with B. So C's right is nowhere above D's.
 /// - Otherwise C is lowest only at the beginning. Let Z be the set that has run when D is at its lowest after its peak,
@@ -395,7 +396,7 @@ class PumpkinSolver {
               problem_.released};
   }
 
-  /// Returns false if the caller wants to stop.
+  /// Calls launch(begin, count) for one chunk of the states after another. Returns false if `go_on` returned false.
   template <class Launch>
   bool in_chunks(std::int64_t states, std::int64_t work_of_state, const Launch& launch) {
     for (std::int64_t begin = 0; begin < states; begin += options_.chunk) {

@@ -52,7 +52,7 @@ class Annealing {
 
   const StepGraph* graph_;
   core::Random random_;
-  core::EditableSchedule current_;  ///< current order; no place in it is empty, so that places are positions
+  core::EditableSchedule current_;  ///< current order; none of its places is empty, so a step's place is its position
   std::vector<StepId> best_;
   std::int64_t peak_ = 0, target_ = 0;
   std::int64_t at_peak_ = 0;  ///< number of positions whose memory is at least peak_

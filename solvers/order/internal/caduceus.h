@@ -33,7 +33,7 @@ struct Caduceus {
   std::vector<Bend> bends;
 };
 
-/// Throws InputError on a malformed bend.
+/// Returns the graph that the staff and the bends form. Throws InputError on a malformed bend.
 core::NodeSumGraph node_sum_graph(const Caduceus& caduceus);
 
 /// Recognises a caduceus graph and returns its staff and bends. A branching node is a node that does not have exactly

@@ -93,7 +93,7 @@ class CutSearch {
     }
   }
 
-  /// Requires that advance() has returned Status::reached.
+  /// Returns the order that the search has found. Requires that advance() has returned Status::reached.
   std::vector<std::int32_t> path() const { return path_to(goal_); }
 
   /// Makes the search ignore all moves whose peak is above `most`.
@@ -166,8 +166,8 @@ class CutSearch {
     std::int32_t from, next;
   };
   static constexpr std::int32_t kClosure = -1;  ///< only the closure was run
-  /// The cut has only some of the steps of the parent's cut. It is reached by the steps that lead to the parent,
-  /// without the others.
+  /// The cut has only some of the steps of the parent's cut. An order that leads to the parent, without the other
+  /// steps, leads to the cut.
   static constexpr std::int32_t kPart = -2;
   static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
   using Open = std::pair<std::int32_t, std::int32_t>;  ///< negated number of steps of a node, and the node
@@ -474,8 +474,8 @@ class CutSearch {
     commit(node);
   }
 
-  /// Returns whether no cut between `ancestor` and `node` has less memory than `node`. If not, sets `lowest` to the cut
-  /// of least memory between them.
+  /// Returns true if no cut between `ancestor` and `node` has less memory than `node`. Otherwise returns false and sets
+  /// `lowest` to the cut of least memory between them.
   bool least_between(std::int32_t ancestor, std::int32_t node, CutState& lowest) {
     const Word* low = bits_of(ancestor);
     const Word* high = bits_of(node);
@@ -583,7 +583,7 @@ class CutSearch {
   /// - near_: heap of the waiting moves whose peak is below the horizon; the lowest peak comes first.
   /// - far_: all other waiting moves.
   std::vector<Blocked> near_, far_;
-  std::int64_t horizon_ = 0;
+  std::int64_t horizon_ = 0;          ///< peak in bytes that separates near_ from far_
   std::vector<std::int32_t> prefix_;  ///< steps that run before the root
   std::vector<Link> links_;
   std::vector<Word> buffer_;

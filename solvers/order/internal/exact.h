@@ -12,8 +12,8 @@
 
 namespace cairn::solvers {
 
-/// Largest number of steps for which the search is made. Its tables have about steps^2 bits each, so more steps would
-/// take too long.
+/// Largest number of steps for which exact_order() searches. The tables of the search have about steps^2 bits each, so
+/// more steps would take too long.
 inline constexpr StepId kMostExactSteps = 4096;
 
 struct ExactOptions {

@@ -31,7 +31,7 @@ class Expander {
   void connect(StepId from, StepId to) {
     if (from != kOutside && to != kOutside) edges_.emplace_back(from, to);
   }
-  /// `from` and `to` are the steps of the forest's source and sink.
+  /// Adds the steps of a forest between the steps of its source (`from`) and its sink (`to`).
   void add_forest(const InForest& forest, StepId from, StepId to);
   Expansion finish() { return {StepGraph(std::move(steps_), std::move(edges_)), std::move(nodes_)}; }
 

@@ -32,7 +32,7 @@ class Reduction {
   /// What to do with a forest if the search for its dominant schedule ends early because the limit is reached.
   enum class Unfinished : std::uint8_t {
     take,  ///< use any schedule of the forest; the whole schedule is valid, but need not be dominant
-    leave  ///< do not remove the vertex, so that the forest stays a forest
+    leave  ///< keep the forest, and do not remove the vertex whose outgoing edge carries it
   };
   /// Prepares the reduction of a graph. The other parameters are those of Linearizer.
   Reduction(const core::Graph& graph, Unfinished unfinished, std::int64_t memory_bytes, int threads,
@@ -40,7 +40,7 @@ class Reduction {
 
   void run();
   bool done() const { return reducer_.vertices_left() == 0; }
-  /// Requires done().
+  /// Returns the path that replaces the whole graph. Requires done().
   Chain chain();
 
   /// Returns whether all forests that were turned into paths got a dominant order. Returns false if the limit ended a

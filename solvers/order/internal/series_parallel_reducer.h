@@ -75,7 +75,7 @@ class SeriesParallelReducer {
     vertices_[edge.to].in_edges ^= id;
     edge.from = -1;
   }
-  /// The vertex must have no edges.
+  /// Removes a vertex, which must have no edges.
   void remove_vertex(VertexId v) {
     vertices_[v].gone = true;
     --left_;

@@ -40,7 +40,7 @@ class StepGraph {
   using Edge = std::pair<StepId, StepId>;
 
   StepGraph() = default;
-  /// The edges must form no cycle; repeated edges are dropped. O(n + m log m).
+  /// The edges must form no cycle; repeated edges are dropped. O(n + m log m) for n steps and m edges.
   StepGraph(std::vector<Step> steps, std::vector<Edge> edges);
   /// Makes a step of each node, with the node's number. If some successors of a node read one of its values and others
   /// do not, a separate step after the value's readers frees the value. Such a step, called a release, runs no node. If
@@ -88,7 +88,7 @@ class Cut {
   std::vector<std::uint64_t> words_;
 };
 
-/// Returns the bytes in memory when exactly the steps of `cut` have run. O(n + m).
+/// Returns the bytes in memory when exactly the steps of `cut` have run. O(n + m) for n steps and m edges.
 std::int64_t memory(const StepGraph& graph, const Cut& cut);
 
 /// Returns the bytes in memory while `order` runs after the cut `from`. The first entry is memory(graph, from). Two

@@ -9,12 +9,13 @@
 
 namespace cairn::solvers::plan {
 
-/// Returns the first of some ranges that ends above `address`. The ranges are disjoint and ascend. O(log n).
+/// Returns the first range that ends above `address`. The n ranges must be disjoint and ascending. O(log n).
 inline auto first_above(std::span<const core::AddressRange> ranges, std::int64_t address) {
   return std::ranges::upper_bound(ranges, address, {}, &core::AddressRange::upper);
 }
 
-/// Returns whether one of some ranges lies partly in [lower, upper). The ranges are disjoint and ascend. O(log n).
+/// Returns whether a range overlaps [lower, upper); an empty range does if it lies strictly inside. The n ranges must
+/// be disjoint and ascending. O(log n).
 inline bool overlap(std::span<const core::AddressRange> ranges, std::int64_t lower, std::int64_t upper) {
   const auto at = first_above(ranges, lower);
   return at != ranges.end() && at->lower < upper;

@@ -1,4 +1,4 @@
-// The exact search for a plan (exact.h explains the terms). A block is a group of buffers that share one offset. A
+// Searches exhaustively for a plan (explained in exact.h). A block is a group of buffers that share one offset. A
 // section is a range of steps during which the same blocks are live. In a section, blocks are stacked upwards from the
 // bottom to the address `low`, and downwards from the top to the address `high`. A block that is not placed yet is
 // open; its possible offsets range from least_ to most_. A part is a set of open blocks that can be searched alone,
@@ -17,7 +17,7 @@ namespace cairn::solvers::plan {
 namespace {
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-// Weights in the choice of sections and blocks, tuned on problems without a byte to spare.
+// Weights in the choice of sections and blocks, tuned on problems in which plans leave no byte of the capacity unused.
 constexpr double kContact = 7, kSlackWeight = 30, kOrderNoise = 0.65;
 // Largest number of remembered parts that have no solution; each takes 16 bytes.
 constexpr std::size_t kRemembered = std::size_t{1} << 18;
@@ -92,8 +92,8 @@ void Search::mark(std::int32_t section, Side side) {
   dirty_[s].push_back(section);
 }
 
-/// Returns whether block b, at its least offset (Side::bottom) or its largest (Side::top), touches the `low` or the
-/// `high` of the section of its part.
+/// Returns whether block b can be stacked in the section part.section without unused bytes. At the bottom, its least
+/// offset must be the section's `low`. At the top, it must end at the section's `high` at its largest offset.
 bool Search::held(std::int32_t b, const Sections::Part& part, Side side) const {
   return side == Side::bottom ? low_[part.section] == least_[b] : high_[part.section] == most_[b] + part.size;
 }
@@ -265,8 +265,8 @@ bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t e
       continue;
     }
     if (least_[twin] != least || most_[twin] < most) continue;
-    // Lowest address at which an open block or an obstacle can end. The block cannot lie lower, because it must lie on
-    // one of these.
+    // Lowest address at which another open block or an obstacle can end. The block `twin` must lie on one of these, so
+    // it cannot lie lower.
     std::int64_t support = kNone;
     for (std::size_t j = begin; j < end; ++j) {
       const std::int32_t other = open_[j];
@@ -295,7 +295,7 @@ bool Search::cut() {
   return is_cut_;
 }
 
-/// Divides the open blocks open_[begin, end), which are sorted by first section, into parts, and searches each part.
+/// Divides the open blocks open_[begin, end), sorted by first section, into parts that share no section. Searches each.
 Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
   struct Part {
     std::size_t begin, end;

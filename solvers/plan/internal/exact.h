@@ -112,7 +112,7 @@ class Search {
   std::vector<std::int64_t> size_, smallest_;  ///< for each block, its largest and smallest size
 
   /// Indexed by section.
-  /// - low_, high_, slack_: `low`, `high` and the slack of the section, as explained above.
+  /// - low_, high_, slack_: `low`, `high` and the slack of the section, as explained at the class.
   /// - open_count_: number of open blocks.
   std::vector<std::int64_t> low_, high_, slack_, open_count_;
   std::vector<std::int64_t> least_, most_;     ///< for each block, its least and largest possible offset

@@ -84,7 +84,7 @@ std::int64_t Occupancy::lowest_free(std::span<const Rectangle> rectangles, std::
   }
   if (size > 0) look_at(forbidden, size);
   std::int64_t offset = 0;
-  std::size_t in_a_row = 0;  // number of cursors since the offset last changed, all of which allow it
+  std::size_t in_a_row = 0;  // number of consecutive cursors that allow the current offset
   for (std::size_t i = 0; in_a_row < cursors.size(); i = i + 1 == cursors.size() ? 0 : i + 1) {
     Cursor& c = cursors[i];
     ++in_a_row;

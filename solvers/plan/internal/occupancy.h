@@ -10,9 +10,9 @@
 
 namespace cairn::solvers::plan {
 
-/// The rectangles placed so far, in a segment tree over time. The time axis is divided into sections. Each node of the
-/// tree stands for a range of sections and stores which addresses are used during them. So lowest_free() need not visit
-/// the thousands of rectangles that can be live at the same time. Times are integers below 2^62.
+/// The rectangles (ranges of steps and addresses) placed so far, in a segment tree over time. The time axis is divided
+/// into sections. Each node of the tree stands for a range of sections and stores which addresses are used during them.
+/// So lowest_free() need not visit the thousands of rectangles that can be live at once. Times are integers below 2^62.
 class Occupancy {
  public:
   /// Makes an empty set. `times` are the first and last steps of the rectangles to be inserted, ascending. About

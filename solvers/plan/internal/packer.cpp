@@ -1,4 +1,4 @@
-// Greedy methods that find a low plan (packer.h). A block is a group of buffers that share one offset. It consists of
+// Finds a low plan by greedy methods (packer.h). A block is a group of buffers that share one offset. It consists of
 // rectangles, each a range of steps and a range of addresses. The offset of a fixed block is given.
 
 #include "cairn/solvers/plan/internal/packer.h"

@@ -1,5 +1,5 @@
-// The skyline heuristic (skyline.h). A block is a group of buffers that share one offset. The skyline is, for each
-// step, the end of the highest block placed at this step.
+// Places blocks by the skyline heuristic (skyline.h). A block is a group of buffers that share one offset. The skyline
+// is, for each step, the end of the highest block placed at this step.
 
 #include "cairn/solvers/plan/internal/skyline.h"
 
@@ -104,7 +104,7 @@ class Unplaced {
   int visits_ = 0;
 };
 
-/// The skyline. A part is a range of steps with the same level (height in bytes).
+/// The skyline, as a list of parts. A part is a range of steps with the same level (height in bytes).
 class Skyline {
  public:
   explicit Skyline(std::int64_t steps) : level_(steps + 1), last_(steps + 1, -1), first_(steps + 1) {
@@ -126,11 +126,11 @@ class Skyline {
     }
   }
 
-  /// Returns kInfinite if no part comes before `part`.
+  /// Returns the level of the part before `part`, or kInfinite if there is none.
   std::int64_t level_before(const Part& part) const {
     return part.first == 0 ? kInfinite : level_[first_[part.first - 1]];
   }
-  /// Returns kInfinite if no part comes after `part`.
+  /// Returns the level of the part after `part`, or kInfinite if there is none.
   std::int64_t level_after(const Part& part) const {
     return part.last + 1 == static_cast<std::int64_t>(level_.size()) ? kInfinite : level_[part.last + 1];
   }

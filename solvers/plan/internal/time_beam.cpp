@@ -1,4 +1,4 @@
-// The beam search over time for a plan (time_beam.h explains the terms). An item is a block of buffers that share one
+// Finds a plan by a beam search over time (explained in time_beam.h). An item is a block of buffers that share one
 // offset, treated as one rectangle of steps and addresses. A state is a placement of the first items; the beam is the
 // list of states that are kept. A child of a state also places the next item. A hole is a range of free addresses
 // between live items.
@@ -158,7 +158,7 @@ void TimeBeam::branch(const State& state, std::int32_t parent, const Problem::It
   }
 }
 
-/// Makes those children the next beam whose holes have the least weight. Of children with equal hashes, keeps one.
+/// Keeps the children whose holes have the least weight as the next beam. Of children with equal hashes, keeps one.
 void TimeBeam::select(const Problem::Item& item, std::int32_t number) {
   const auto width = static_cast<std::size_t>(std::min(kWide, kNarrow << std::min(attempts_ / kPatience, 8)));
   const auto better = [](const Child& a, const Child& b) {

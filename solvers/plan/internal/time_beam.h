@@ -37,7 +37,7 @@ class TimeBeam {
     std::vector<core::AddressRange> forbidden;
     std::size_t blocks = 0;
     std::int64_t load = 0;  ///< largest number of bytes that items use at one step
-    double mean_size = 0;   ///< bytes
+    double mean_size = 0;   ///< mean size of the items, in bytes
     double mean_live = 0;   ///< mean number of items that are live at once
     /// Each table has, for each step, the sum of the weights of all earlier steps. The weight of a step rises with the
     /// number of live bytes, in each table at a different rate.
@@ -83,7 +83,7 @@ class TimeBeam {
     std::vector<Live> live;
     double holes = 0;  ///< weight of all holes from the current step on, as border() computes it
     std::uint64_t hash = 0;
-    std::int32_t last = -1;  ///< index in placed_
+    std::int32_t last = -1;  ///< index in placed_ of the latest placement; -1: no item is placed
   };
   /// A state that follows from the state `parent` by placing the next item at `offset`. `position` is the item's index
   /// among the parent's live items.
@@ -94,7 +94,7 @@ class TimeBeam {
     std::int64_t offset = 0;
   };
   struct Placed {
-    /// - before: index in placed_, or -1.
+    /// - before: index in placed_ of the state's placement before this one; -1: there is none.
     /// - item: index of the placed item.
     std::int32_t before = -1, item = 0;
     std::int64_t offset = 0;
