@@ -10,6 +10,7 @@ import torch
 from torch._dynamo import symbolic_convert, trace_rules
 from torch._dynamo.exc import SkipFrame, TensorifyScalarRestartAnalysis
 
+from . import optimizers
 from .running import SharedContext
 from .sizes import hint
 
@@ -50,7 +51,8 @@ def _subclasses(kind):
 def _python_files():
     root = pathlib.Path(torch.__file__).parent
     files = [*(root / "optim").rglob("*.py"), root / "nn" / "utils" / "clip_grad.py", root / "amp" / "grad_scaler.py"]
-    return frozenset(file.as_posix() for file in files)
+    # The last file has functions that optimizers call at each step.
+    return frozenset([*(file.as_posix() for file in files), optimizers.before_any_step.__code__.co_filename])
 
 
 def suppresses_errors():

@@ -4,7 +4,6 @@ import contextlib
 import threading
 
 import torch
-from torch.optim import optimizer
 from torch.utils._python_dispatch import _disable_current_modes
 
 
@@ -104,20 +103,6 @@ def no_autocast():
 def autocasts():
     """Returns whether autocast is active now for any device."""
     return torch._C._is_any_autocast_enabled()
-
-
-@contextlib.contextmanager
-def no_optimizer_hooks():
-    """In this context, the hooks on all optimizers' steps are removed."""
-    kept = [(hooks, list(hooks.items())) for hooks in (optimizer._global_optimizer_pre_hooks,
-                                                       optimizer._global_optimizer_post_hooks)]
-    for hooks, _ in kept:
-        hooks.clear()
-    try:
-        yield
-    finally:
-        for hooks, items in kept:
-            hooks.update(items)
 
 
 def generator_states():

@@ -2,10 +2,10 @@
 freed."""
 
 import sys
+import threading
 import warnings
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils import _pytree as pytree
 
 import cairn
@@ -125,7 +125,7 @@ class Updates:
                         scalar = torch.full((), torch.nan, dtype=p.dtype, device=p.device)
                         self._marks[p.dtype, p.device] = scalar, scalar._version
         self._hooks = {id(o): o.register_step_pre_hook(_private.left_alone(self._before_step)) for o in self.optimizers}
-        self._hooks[None] = register_optimizer_step_pre_hook(_private.left_alone(self._before_any_step))
+        self._hooks[None] = _private.before_any_step(self._before_any_step)
         self._active = True
         return self
 
@@ -244,18 +244,19 @@ class Updates:
 
 
 class OptimizersThatStep:
-    """Collects the optimizers whose step runs within a ``with`` block."""
+    """Collects the optimizers whose step this thread runs within a ``with`` block."""
 
     def __enter__(self):
         self.optimizers = []
-        self._hook = register_optimizer_step_post_hook(self._after_step)
+        self._thread = threading.get_ident()
+        self._hook = _private.after_any_step(self._after_step)
         return self
 
     def __exit__(self, *error):
         self._hook.remove()
 
     def _after_step(self, optimizer, args, kwargs):
-        if all(o is not optimizer for o in self.optimizers):
+        if threading.get_ident() == self._thread and all(o is not optimizer for o in self.optimizers):
             self.optimizers.append(optimizer)
 
     def state_bytes(self):

@@ -3,6 +3,7 @@ the budget."""
 
 import copy
 import random
+import threading
 import unittest
 import unittest.mock
 import warnings
@@ -16,6 +17,13 @@ from cairn.torch._graph.trace import Operation, Trace
 from cairn.torch._memory.peak import Measured
 from small_net import MODELS, WORK, Net, adam, momentum, net, plain
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+
+@torch.compiler.disable
+def in_another_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
 
 
 class Updated(unittest.TestCase):
@@ -226,6 +234,65 @@ class Updated(unittest.TestCase):
             for hook in hooks:
                 hook.remove()
         self.assertEqual(called, 4 * ["before", "after"])
+
+    def test_hooks_are_called_for_other_threads_during_an_update(self):
+        class Beside(torch.optim.SGD):
+            def step(self, closure=None):
+                in_another_thread(other.step)
+                steps.append(other)
+                return super().step(closure)
+
+        other = torch.optim.Adam([torch.nn.Parameter(torch.ones(1))])
+        steps, called = [], []
+        self.addCleanup(register_optimizer_step_post_hook(
+            lambda optimizer, *_: called.append(optimizer) if optimizer is other else None).remove)
+        with harness.cairn_warnings("ignore"):
+            self.trained(lambda: net(lambda model: Beside(model.parameters(), lr=1e-2)), "min", steps=2)
+        self.assertGreater(len(steps), 6)  # there was an update of each of six parameters
+        self.assertEqual(len(called), len(steps))
+
+    def test_a_first_step_while_another_thread_is_in_a_hook(self):
+        other, errors = torch.optim.Adam([torch.nn.Parameter(torch.ones(9))]), []
+        other.param_groups[0]["params"][0].grad = torch.ones(9)
+        begun, done = threading.Event(), threading.Event()
+
+        def hook(optimizer, *_):
+            if optimizer is other:
+                begun.set()
+                done.wait(60)
+
+        def run():
+            try:
+                other.step()
+            except RuntimeError as error:
+                errors.append(error)
+
+        for register in (register_optimizer_step_pre_hook, register_optimizer_step_post_hook):
+            for planned in (False, True):
+                begun.clear()
+                done.clear()
+                hooks = [register(hook), register(lambda *_: None)]  # torch looks for the second when the first has ended
+                thread = threading.Thread(target=run)
+                thread.start()
+                self.assertTrue(begun.wait(60))
+                self.trained(lambda: net(momentum), "min", planned=planned, steps=1)
+                done.set()
+                thread.join()
+                for one in hooks:
+                    one.remove()
+        self.assertEqual(errors, [])
+
+    def test_the_state_of_other_threads_optimizers_does_not_count(self):
+        def body(model, optimizer, loss_of, inputs):
+            in_another_thread(other.step)
+            return plain(model, optimizer, loss_of, inputs)
+
+        parameter = torch.nn.Parameter(torch.ones(10_000))
+        parameter.grad = torch.ones(10_000)
+        other = torch.optim.Adam([parameter])
+        alone = self.trained(lambda: net(momentum), "min", planned=False)[3]
+        beside = self.trained(lambda: net(momentum), "min", body, planned=False)[3]
+        self.assertEqual(beside.optimizer_state, alone.optimizer_state)
 
     def test_a_state_that_is_loaded_before_the_backward_pass(self):
         def body(model, optimizer, loss_of, inputs):
