@@ -29,3 +29,16 @@ class Inductor(unittest.TestCase):
         for name, gradient in whole.gradients.items():
             error = (gradient - less.gradients[name]).norm() / gradient.norm()
             self.assertLess(error.item(), 1e-4, name)
+
+    def test_a_graph_without_a_backward_pass_has_no_budget(self):
+        torch._dynamo.reset()
+        model, x = torch.nn.Linear(8, 8), torch.randn(4, 8)
+        backend = cairn.torch.backend(1, compiler="inductor", fallback=False)
+        compiled = torch.compile(model, backend=backend, dynamic=False)
+        with torch.no_grad(), harness.told() as told:
+            for inputs in (x, x[:2]):
+                self.assertTrue(torch.allclose(compiled(inputs), model(inputs)))
+        self.assertEqual(len(told), 1)
+        self.assertRegex(told[0], "no budget holds for it")
+        self.assertIn(f"a graph runs without a budget: {told[0]}", str(backend.report))
+        self.assertIsNone(backend.report.kept)
