@@ -231,6 +231,15 @@ class LeastPeaks(unittest.TestCase):
         self.assertLess(found["auto"].promised, found["exact"].promised)
         self.assertLessEqual(found["exact"].lower_bound, found["auto"].promised)
 
+    def test_a_solver_that_cannot_begin_with_the_least_peak(self):
+        graph = random_graph(1)
+        least = Least(graph, "of another solver")
+        least.offer(cairn.solve(graph, "min", peak_only=True, work_limit=2_000).schedule.steps)
+        known = least.peak
+        self.assertLess(known, graph.baseline.peak)
+        least.search(Limits(solver="order"))  # finds only schedules without recomputation
+        self.assertEqual(least.peak, known)
+
     def test_the_error_names_what_min_reaches(self):
         graph = random_graph(2)
         with self.assertRaises(cairn.torch.InfeasibleError) as caught:
