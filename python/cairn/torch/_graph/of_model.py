@@ -43,6 +43,7 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
     flat, structure = pytree.tree_flatten(inputs)
     positions = [i for i, leaf in enumerate(flat) if isinstance(leaf, torch.Tensor)]
     given = [*state.values(), *(flat[i] for i in positions)]
+    _refuse_other_layouts([*state, *(f"input {i}" for i in positions)], given)
     device = device or next((t.device.type for t in given if t.device.type != "meta"), "cpu")
     here = "cpu" if device.startswith("cuda") and not torch.cuda.is_available() else device
     mode, fakes = _private.fake_like(given, here)
@@ -77,11 +78,29 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
         _, built, _ = prepare(traced.joint.graph, Options(None, calibrate=False), name=name or type(model).__name__,
                               forward_outputs=traced.forward_outputs, parameters=parameters, device=device.split(":")[0])
         return built
-    except RuntimeError as error:  # raised by fake tensors, or by the model itself
-        why = " ".join(str(error).split()) or type(error).__name__
+    except Exception as error:  # raised by fake tensors, or by the model itself
+        if _in_package(error, torch.nested):
+            why = "a nested (jagged) tensor has sizes that depend on values"
+        elif isinstance(error, RuntimeError):
+            why = " ".join(str(error).split()) or type(error).__name__
+        else:
+            raise
         raise cairn.InputError(f"graph: the model cannot be traced with tensors that have no values{_place_of(error)}: "
                                f"{why}") from error
     raise cairn.Error("graph: the model was not traced")
+
+
+def _refuse_other_layouts(names, tensors):
+    """Raises an error for a tensor that no fake tensor with shape and strides stands for."""
+    for name, tensor in zip(names, tensors):
+        if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized:
+            kind = "nested" if tensor.is_nested else "quantized" if tensor.is_quantized else tensor.layout
+            raise cairn.InputError(f"graph: {name} is a {kind} tensor, and only plain strided tensors can be traced")
+
+
+def _in_package(error, package):
+    folder = pathlib.PurePath(package.__file__).parent
+    return any(folder in pathlib.PurePath(f.filename).parents for f in traceback.extract_tb(error.__traceback__))
 
 
 def _place_of(error):

@@ -390,11 +390,26 @@ class BadInput(harness.Fresh):
         def scaled(x):
             return x * 2 if x.sum().item() > 0 else x
 
-        for part in (scaled, lambda x: torch.from_numpy(x.detach().numpy()) * x, lambda x: x @ x):
+        def jagged(x):
+            return torch.nested.nested_tensor_from_jagged(x, torch.tensor([0, 1, 3])).values()
+
+        for part in (scaled, lambda x: torch.from_numpy(x.detach().numpy()) * x, lambda x: x @ x, jagged):
             with self.subTest(part), self.assertRaises(cairn.InputError) as caught:
                 cairn.torch.graph(Model(part), (torch.randn(3, 4),))
             self.assertRegex(str(caught.exception), r"^graph: .* at backend_test.py:\d+: \S")
             self.assertEqual(len(str(caught.exception).splitlines()), 1)
+        with self.assertRaisesRegex(AssertionError, "^of the model$"):
+            cairn.torch.graph(Model(unittest.mock.Mock(side_effect=AssertionError("of the model"))), torch.randn(3, 4))
+
+    def test_a_graph_of_inputs_that_are_not_strided(self):
+        class Model(torch.nn.Module):
+            def forward(self, x):
+                return x.values().sum()
+
+        jagged = torch.nested.nested_tensor([torch.ones(1, 4), torch.ones(2, 4)], layout=torch.jagged)
+        for x, kind in ((jagged, "nested"), (torch.eye(4).to_sparse(), "torch.sparse_coo")):
+            with self.assertRaisesRegex(cairn.InputError, f"^graph: input 0 is a {kind} tensor, and only .* can be traced$"):
+                cairn.torch.graph(Model(), (x,))
 
     def test_one_warning_for_one_reason(self):
         """A model has many graphs that cannot be scheduled. There is only one warning."""
