@@ -226,7 +226,8 @@ def _valid(graph, goal, entry, in_time):
         return None
     if not all(entry.get(key) is None or is_size(entry[key]) for key in ("measured", "lower_bound")):
         return None
-    met = goal is None or cairn.evaluate(graph, entry["steps"]).peak <= goal
+    peak = cairn.evaluate(graph, entry["steps"]).peak
+    met = (goal is None or peak <= goal) and (entry.get("measured") or 0) <= peak  # remember_measured() stores no more
     return entry if met and in_time(entry["steps"]) == entry["steps"] else None
 
 
@@ -242,7 +243,7 @@ def _agree(store, name, graph, goal, limits, key, least):
         store.set(name, json.dumps(entry))
         return entry, source
     store.wait([name], datetime.timedelta(seconds=limits.wait_s))
-    entry = json.loads(store.get(name))
+    entry = {**json.loads(store.get(name)), "measured": None}
     if "steps" not in entry:
         raise cairn.Error(entry["error"])
     if "unmet" in entry:
@@ -252,7 +253,7 @@ def _agree(store, name, graph, goal, limits, key, least):
     # searches itself.
     if _valid(graph, None if "unmet" in entry else goal, entry, least.in_time) is None:
         return _find(graph, goal, limits, key, least)
-    return {**entry, "measured": None}, "another rank"
+    return entry, "another rank"
 
 
 def _search(graph, goal, limits, least):
