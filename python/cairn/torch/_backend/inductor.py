@@ -38,7 +38,8 @@ class _InductorCompiling(Compiling):
         """Wraps the compiled function so that its first run is measured. A graph without a backward pass is not
         planned, so its function is returned as it is."""
         if self.report is None or is_inference:
-            self.owner.runs_without_budget("Inductor compiles a graph without a backward pass as it is: no budget holds for it")
+            self.owner.runs_without_budget(
+                "Inductor compiles a graph without a backward pass as it is: no budget holds for it")
             return run
         return self.run_backward(run, module) if is_backward else self.run_forward(run, module)
 

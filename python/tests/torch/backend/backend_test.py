@@ -419,7 +419,7 @@ class BadInput(harness.Fresh):
 
         jagged = torch.nested.nested_tensor([torch.ones(1, 4), torch.ones(2, 4)], layout=torch.jagged)
         for x, kind in ((jagged, "nested"), (torch.eye(4).to_sparse(), "torch.sparse_coo")):
-            with self.assertRaisesRegex(cairn.InputError, f"^graph: input 0 is a {kind} tensor, and only .* can be traced$"):
+            with self.assertRaisesRegex(cairn.InputError, f"^graph: input 0 is a {kind} tensor, .* can be traced$"):
                 cairn.torch.graph(Model(), (x,))
 
     def test_one_warning_for_one_reason(self):

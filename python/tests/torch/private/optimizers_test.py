@@ -1,4 +1,4 @@
-"""Tests that steps of optimizers can be noticed, also where torch.compile captures them, and can be made without hooks."""
+"""Tests that steps of optimizers are noticed, also where torch.compile captures them, and can be made without hooks."""
 
 import functools
 import unittest

@@ -271,7 +271,8 @@ class Updated(unittest.TestCase):
             for planned in (False, True):
                 begun.clear()
                 done.clear()
-                hooks = [register(hook), register(lambda *_: None)]  # torch looks for the second when the first has ended
+                # When the first of two hooks has ended, torch looks for the second.
+                hooks = [register(hook), register(lambda *_: None)]
                 thread = threading.Thread(target=run)
                 thread.start()
                 self.assertTrue(begun.wait(60))
