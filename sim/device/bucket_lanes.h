@@ -10,6 +10,7 @@
 #include "cairn/sim/device/lanes.h"
 #include "cairn/sim/device/order_lanes.h"
 #include "cairn/sim/device/rewind.h"
+#include "cairn/sim/device/shared_items.h"
 
 /// Evaluates drawn orders without sorting their nodes, one in each lane of a team (sim/device/lanes.h).
 namespace cairn::sim::device {
@@ -203,24 +204,18 @@ class BucketLanes {
       if (entry == Arrays::kListed) fetch_add(&arrays_.count[lanes_], 1);
     });
     grid_.team().sync();
-    if (grid_.row() == 0) {
-      std::int32_t below = 0;
-      CAIRN_UNROLL_BY(1)
-      for (std::int32_t lane = 0; lane < lane_; ++lane) below += arrays_.count[lane];
-      arrays_.before[lane_] = below;
-      if (lane_ == lanes_ - 1) arrays_.before[lanes_] = below + arrays_.count[lane_];
-    }
+    count_before(grid_.team(), arrays_.count, lanes_, arrays_.before);
     grid_.team().sync();
     if (arrays_.count[lanes_] != 0) return false;
     if (arrays_.before[lanes_] == 0) {
       grid_.team().sync();  // the next round writes what other threads may still read
       return true;
     }
-    for_each_listed([&](std::int32_t lane, std::int32_t entry) {
+    for_each_item<kLanes>(grid_.team(), arrays_.before, lanes_, [&](std::int32_t lane, std::int32_t entry) {
       arrays_.listed_freed[entry * lanes_ + lane] = freed_after(arrays_.listed[entry * lanes_ + lane], lane);
     });
     grid_.team().sync();
-    for_each_listed([&](std::int32_t lane, std::int32_t entry) {
+    for_each_item<kLanes>(grid_.team(), arrays_.before, lanes_, [&](std::int32_t lane, std::int32_t entry) {
       arrays_.listed_peak[entry * lanes_ + lane] = exact(arrays_.listed[entry * lanes_ + lane], lane);
     });
     grid_.team().sync();
@@ -236,20 +231,6 @@ class BucketLanes {
     grid_.team().sync();
     best = highest[lane_];
     return true;
-  }
-
-  /// Calls body(lane, entry) for each entry of each lane. The team's threads share the entries, whichever lanes have
-  /// them, because lanes have different numbers of entries.
-  template <class Body>
-  CAIRN_HD void for_each_listed(const Body& body) const {
-    const std::int32_t all = arrays_.before[lanes_];
-    CAIRN_UNROLL_BY(1)
-    for (std::int32_t i = grid_.team().rank(); i < all; i += grid_.team().size()) {
-      std::int32_t lane = 0;
-      CAIRN_UNROLL_BY(1)
-      while (i >= arrays_.before[lane + 1]) ++lane;
-      body(lane, i - arrays_.before[lane]);
-    }
   }
 
   /// Returns whether node u runs before node v.

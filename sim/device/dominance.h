@@ -14,6 +14,7 @@
 #include "cairn/sim/canonical_batch.h"
 #include "cairn/sim/device/canonical_batch.h"
 #include "cairn/sim/device/intrinsics.h"
+#include "cairn/sim/device/shared_items.h"
 #include "cairn/sim/dominance.h"
 
 /// Dominance among many profiles, on any Machine (core/machine/support/machine.h).
@@ -332,6 +333,7 @@ struct MatrixTile {
   struct Shared {
     std::uint64_t possible[kRows];   ///< pairs that signatures do not rule out, a bit per column
     std::uint32_t found[kRows][2];   ///< pairs of which the row's profile dominates the column's
+    std::int32_t counts[kRows];      ///< number of possible pairs in a row
     std::int32_t before[kRows + 1];  ///< number of possible pairs in the rows before
   };
 
@@ -344,25 +346,17 @@ struct MatrixTile {
     Shared& shared = *team.template shared<Shared>();
     for (std::int32_t r = team.rank(); r < kRows; r += team.size()) {
       shared.possible[r] = r < rows_here ? possible(first_row + row + r, first) : 0;
+      shared.counts[r] = count_bits(shared.possible[r]);
       shared.found[r][0] = shared.found[r][1] = 0;
     }
     team.sync();
-    for (std::int32_t r = team.rank(); r <= kRows; r += team.size()) {
-      std::int32_t before = 0;
-      CAIRN_UNROLL_BY(4)
-      for (std::int32_t k = 0; k < r; ++k) before += count_bits(shared.possible[k]);
-      shared.before[r] = before;
-    }
+    count_before(team, shared.counts, kRows, shared.before);
     team.sync();
-    const std::int32_t all = shared.before[kRows];
-    for (std::int32_t i = team.rank(); i < all; i += team.size()) {
-      std::int32_t r = 0;
-      CAIRN_UNROLL
-      for (std::int32_t step = kRows / 2; step > 0; step /= 2) r += shared.before[r + step] <= i ? step : 0;
-      const std::int32_t column = nth_bit(shared.possible[r], i - shared.before[r]);
+    for_each_item<kRows>(team, shared.before, kRows, [&](std::int32_t r, std::int32_t item) {
+      const std::int32_t column = nth_bit(shared.possible[r], item);
       if (dominates_by_stairs(profiles, first_row + row + r, profiles, first + column))
         fetch_or(&shared.found[r][column / 32], 1U << column % 32);
-    }
+    });
     team.sync();
     for (std::int32_t r = team.rank(); r < rows_here; r += team.size()) {
       bits[(row + r) * words_of_row + word] = std::uint64_t{shared.found[r][1]} << 32 | shared.found[r][0];

@@ -64,11 +64,7 @@ CAIRN_HD inline std::int32_t count_bits(std::uint32_t word) {
 }
 
 CAIRN_HD inline std::int32_t count_bits(std::uint64_t word) {
-#ifdef CAIRN_DEVICE_PASS
-  return __popcll(word);
-#else
-  return __builtin_popcountll(word);
-#endif
+  return count_bits(static_cast<std::uint32_t>(word)) + count_bits(static_cast<std::uint32_t>(word >> 32));
 }
 
 /// Returns the index of the lowest set bit; `word` must not be 0.
