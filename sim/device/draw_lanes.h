@@ -19,10 +19,10 @@ CAIRN_HD std::uint32_t draw_keys(const TablesView<Id>& graph, std::uint64_t seed
                                  std::uint32_t* key) {
   std::uint32_t highest = 0;
   std::int32_t at = 0;
-  for (std::int32_t i = 0; i < graph.node_count; i += 8) {
-    const Philox words = random_words(seed, index, kWaitingTimes, static_cast<std::uint32_t>(i) / 8);
+  for (std::int32_t i = 0; i < graph.node_count; i += kHalves) {
+    const Philox words = random_words(seed, index, kWaitingTimes, static_cast<std::uint32_t>(i / kHalves));
     CAIRN_UNROLL
-    for (int k = 0; k < 8; ++k) {
+    for (int k = 0; k < kHalves; ++k) {
       if (i + k >= graph.node_count) break;
       std::uint32_t ready = 0;
       for (const std::int32_t end = graph.draw_begin[i + k + 1]; at < end; ++at) {

@@ -32,7 +32,9 @@ CAIRN_HD inline std::uint32_t random_word(std::uint64_t seed, std::int64_t index
   return random_words(seed, index, purpose, at / 4).word[at % 4];
 }
 
-/// Returns the k-th half of four words, for k in [0, 8). The low half of a word comes first.
+inline constexpr std::int32_t kHalves = 8;  ///< number of random half words that one call of philox() gives
+
+/// Returns the k-th half of four words, for k in [0, kHalves). The low half of a word comes first.
 CAIRN_HD inline std::uint32_t half_of(const Philox& words, std::int32_t k) {
   return k % 2 == 0 ? words.word[k / 2] & 0xFFFFU : words.word[k / 2] >> 16;
 }
@@ -159,12 +161,12 @@ template <class Id, class Team>
 CAIRN_HD void draw_order(const Team& team, const TablesView<Id>& graph, std::uint64_t seed, std::int64_t index,
                          const DrawSpace& space, Id* order) {
   const std::int32_t n = graph.node_count;
-  for (std::int32_t group = team.rank(); 8 * group < n; group += team.size()) {
+  for (std::int32_t group = team.rank(); kHalves * group < n; group += team.size()) {
     const Philox words = random_words(seed, index, kWaitingTimes, static_cast<std::uint32_t>(group));
     CAIRN_UNROLL
-    for (std::int32_t i = 0; i < 8; ++i) {
-      if (8 * group + i < n)
-        space.key[graph.by_level[8 * group + i]] = waiting_time(half_of(words, i), graph.wait_shift);
+    for (std::int32_t i = 0; i < kHalves; ++i) {
+      if (kHalves * group + i < n)
+        space.key[graph.by_level[kHalves * group + i]] = waiting_time(half_of(words, i), graph.wait_shift);
     }
   }
   team.sync();

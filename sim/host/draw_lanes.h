@@ -42,7 +42,7 @@ class DrawLanes final : public DrawOrders {
   int lanes() const override { return kLanes; }
 
   void draw(std::uint64_t seed, std::int64_t first) override {
-    for (std::int32_t i = 0; i < graph_.node_count; i += 8) wait(seed, first, i);
+    for (std::int32_t i = 0; i < graph_.node_count; i += device::kHalves) wait(seed, first, i);
     for (std::int32_t i = graph_.level_count > 0 ? graph_.level_begin[1] : 0; i < graph_.node_count; ++i) {
       const std::int32_t v = graph_.by_level[i];
       Words ready{};
@@ -99,6 +99,12 @@ class DrawLanes final : public DrawOrders {
 
   Words& key_of(std::int32_t v) const {
     return *reinterpret_cast<Words*>(keys_.data() + static_cast<std::size_t>(v) * kLanes);
+  }
+  std::int32_t producer_of(std::int32_t x) const { return graph_.single_output() ? x : graph_.producer[x]; }
+  /// Returns the total size of the outputs of each node.
+  template <class Sum>
+  const Sum* outputs_of(const device::Amounts<Sum>& amounts) const {
+    return graph_.single_output() ? amounts.size : amounts.outputs;
   }
   const Bucket* own_row(int lane) const {
     return own_rows_.data() + static_cast<std::size_t>(lane % kGroup) * node_width_;
@@ -166,13 +172,13 @@ class DrawLanes final : public DrawOrders {
   /// Sets the waiting times of the nodes at the places i .. i + 7 of TablesView::by_level, in every lane.
   void wait(std::uint64_t seed, std::int64_t first, std::int32_t i) {
     Halves word[2][4];
-    philox_of(seed, first, static_cast<std::uint32_t>(i) / 8, word);
-    Words times[8];
+    philox_of(seed, first, static_cast<std::uint32_t>(i / device::kHalves), word);
+    Words times[device::kHalves];
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       wait_of(reinterpret_cast<Words>((word[0][k] & 0xFFFFFFFFU) | word[1][k] << 32), times[2 * k], times[2 * k + 1]);
     }
-    for (int k = 0; k < 8 && i + k < graph_.node_count; ++k) key_of(graph_.by_level[i + k]) = times[k];
+    for (int k = 0; k < device::kHalves && i + k < graph_.node_count; ++k) key_of(graph_.by_level[i + k]) = times[k];
   }
 
   /// Makes room for evaluate(). Drawing alone does not need it.
@@ -207,7 +213,7 @@ class DrawLanes final : public DrawOrders {
     };
     for (std::int32_t v = 0; v < graph_.node_count; ++v) at(own_, v) = bucket_of(key_of(v));
     for (const std::int32_t x : by_readers_) {
-      Words last = key_of(graph_.single_output() ? x : graph_.producer[x]);
+      Words last = key_of(producer_of(x));
       for (std::int32_t e = graph_.reader_begin[x]; e < graph_.reader_begin[x + 1]; ++e) {
         const Words read = key_of(graph_.readers[e]);
         last = read > last ? read : last;
@@ -275,7 +281,7 @@ class DrawLanes final : public DrawOrders {
       for (std::int32_t v = 0; v < graph_.node_count; ++v) extra[own[v]] = std::max(extra[own[v]], amounts.scratch[v]);
     }
     const Sum* __restrict size = amounts.size;
-    const Sum* __restrict outputs = graph_.single_output() ? amounts.size : amounts.outputs;
+    const Sum* __restrict outputs = outputs_of(amounts);
     const std::int32_t nodes = graph_.node_count, values = graph_.value_count;
 #pragma GCC unroll 4
     for (std::int32_t v = 0; v < nodes; ++v) {
@@ -342,7 +348,7 @@ class DrawLanes final : public DrawOrders {
     std::sort(steps.begin(), steps.end());
     if (steps.size() > 1) {
       for_each_in(last, value_width_, static_cast<Bucket>(bucket), [&](std::int32_t x) {
-        std::uint64_t latest = when(graph_.single_output() ? x : graph_.producer[x]);
+        std::uint64_t latest = when(producer_of(x));
         for (std::int32_t e = graph_.reader_begin[x]; e < graph_.reader_begin[x + 1]; ++e)
           latest = std::max(latest, when(graph_.readers[e]));
         for (Step& step : steps) step.freed += step.when == latest ? amounts.size[x] : 0;
@@ -354,7 +360,7 @@ class DrawLanes final : public DrawOrders {
     Sum live = sum_of(bound_) - sum_of(taken_) - sum_of(extra_);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const std::int32_t v = steps[i].node;
-      live += (graph_.single_output() ? amounts.size : amounts.outputs)[v];
+      live += outputs_of(amounts)[v];
       const Sum during = live + (graph_.has_scratch ? amounts.scratch[v] : 0);
       if (during > best.peak || (during == best.peak && bucket < best.bucket))
         best = {during, bucket, static_cast<std::int32_t>(i)};

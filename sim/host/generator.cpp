@@ -26,9 +26,9 @@ core::Schedule generate(const core::Graph& graph, const Generator& generator, st
     const core::NodeId v = order[i];
     std::uint32_t ready = 0;
     for (const core::NodeId u : graph.predecessors(v)) ready = std::max(ready, key[u]);
-    const Philox words =
-        device::random_words(generator.seed, index, device::kWaitingTimes, static_cast<std::uint32_t>(i) / 8);
-    key[v] = ready + device::waiting_time(device::half_of(words, i % 8), shift);
+    const Philox words = device::random_words(generator.seed, index, device::kWaitingTimes,
+                                              static_cast<std::uint32_t>(i / device::kHalves));
+    key[v] = ready + device::waiting_time(device::half_of(words, i % device::kHalves), shift);
   }
   std::sort(order.begin(), order.end(),
             [&](core::NodeId a, core::NodeId b) { return key[a] != key[b] ? key[a] < key[b] : a < b; });
