@@ -104,6 +104,8 @@ Tables<Id>::Tables(const core::Graph& graph) {
     to.edge_reader.insert(to.edge_reader.end(), graph.predecessors(v).size(), static_cast<Id>(v));
     scalars_.level_count = std::max(scalars_.level_count, level[v] + 1);
   }
+  to.bits_at_end.resize((values.size() + 31) / 32);
+  for (std::size_t x = 0; x < values.size(); ++x) to.bits_at_end[x / 32] |= std::uint32_t{to.at_end[x] == 0} << x % 32;
   if (!graph.single_output()) {
     to.outputs.assign(view.node_size, view.node_size + n);
     for (core::NodeId v = 0; v <= n; ++v) to.further_begin.push_back(n + view.value_begin[v] - v);

@@ -74,10 +74,12 @@ struct TablesView {
   const std::uint8_t* pinned = nullptr;
   const std::int64_t* cost = nullptr;
   // Per value:
-  // Value with which rewind() starts the entry of `pending`: 0 if the value counts as in memory after the last step,
+  // Value with which ValueWords (sim/device/rewind.h) starts: 0 if the value counts as in memory after the last step,
   // else its bytes plus kMark. A value counts in two cases: if it is kept, or if it is the first output of a node that
   // every schedule must run although its outputs are neither read nor kept.
   const std::uint64_t* at_end = nullptr;
+  /// A bit per value, 32 in a word: whether the value counts as in memory after the last step.
+  const std::uint32_t* bits_at_end = nullptr;
   const std::int32_t* reader_begin = nullptr;
   const Id* readers = nullptr;
   const std::uint8_t* keep = nullptr;
@@ -126,6 +128,7 @@ template <class Id, template <class> class ArrayOf>
 struct TableArrays {
   ArrayOf<NodeRecord> nodes;
   ArrayOf<std::uint64_t> at_end;
+  ArrayOf<std::uint32_t> bits_at_end;
   ArrayOf<std::int32_t> predecessor_begin, reader_begin, level_begin, draw_begin, further_begin, inputs;
   ArrayOf<Id> predecessors, readers, edge_reader, by_level, producer;
   ArrayOf<FourIds<Id>> draw_inputs, reader_fours;
@@ -152,6 +155,7 @@ void for_all_tables(const From& from, To& to, TablesView<Id>& view, const Take& 
   take(from.pinned, to.pinned, view.pinned);
   take(from.cost, to.cost, view.cost);
   take(from.at_end, to.at_end, view.at_end);
+  take(from.bits_at_end, to.bits_at_end, view.bits_at_end);
   take(from.reader_begin, to.reader_begin, view.reader_begin);
   take(from.readers, to.readers, view.readers);
   take(from.keep, to.keep, view.keep);

@@ -224,10 +224,25 @@ struct RankKeys {
   }
 };
 
-/// Evaluates any schedules. One warp evaluates one candidate at a time.
+/// Number of threads of a team that rewinds schedules (sim/device/rewind.h), one in each thread.
+inline constexpr int kThreadsOfRewind = 32;
+
+/// Calls take(c, values) for each candidate c in [0, count) of which this is the thread, with new ValueBits in
+/// `memory`, which the team's threads share.
+template <class Id, class Team, class Take>
+CAIRN_HD void for_each_rewound(const Team& team, const TablesView<Id>& graph, std::byte* memory, std::int64_t index,
+                               std::int64_t teams, std::int64_t count, const Take& take) {
+  const LaneGrid<Team, kThreadsOfRewind> grid(team);
+  auto* const words = reinterpret_cast<std::uint32_t*>(memory) + grid.lane();
+  for (std::int64_t c = index * grid.lanes() + grid.lane(); c < count; c += teams * grid.lanes()) {
+    take(c, ValueBits(graph, words, grid.lanes()));
+  }
+}
+
+/// Evaluates any schedules, one in each thread.
 template <class Id, class Space>
 struct EvaluateAny {
-  static constexpr int kThreads = 32;
+  static constexpr int kThreads = kThreadsOfRewind;
   TablesView<Id> graph;
   BatchView<Id> batch;
   OutcomesView outcomes;
@@ -236,21 +251,17 @@ struct EvaluateAny {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    auto* pending = reinterpret_cast<std::uint64_t*>(space.of(team, index));
-    for (std::int64_t c = index; c < batch.count; c += teams) {
-      const Outcome outcome =
-          rewind(team, graph, batch.steps + batch.begin[c], batch.length[c], pending, IgnoreSteps{});
-      if (team.rank() == 0) outcomes.put(c, outcome);
-      team.sync();
-    }
+    for_each_rewound(
+        team, graph, space.of(team, index), index, teams, batch.count, [&](std::int64_t c, ValueBits values) {
+          outcomes.put(c, rewind(graph, batch.steps + batch.begin[c], batch.length[c], values, IgnoreSteps{}));
+        });
   }
 };
 
-/// Writes memory profiles. One warp handles one candidate at a time. A candidate without entries is invalid and is
-/// skipped.
+/// Writes memory profiles, one in each thread. A candidate without entries is invalid and is skipped.
 template <class Id, class Space>
 struct WriteProfiles {
-  static constexpr int kThreads = 32;
+  static constexpr int kThreads = kThreadsOfRewind;
   TablesView<Id> graph;
   BatchView<Id> batch;
   const std::int64_t* begin;  ///< batch.count + 1 offsets into `value`, one range per candidate
@@ -260,19 +271,17 @@ struct WriteProfiles {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    auto* pending = reinterpret_cast<std::uint64_t*>(space.of(team, index));
-    for (std::int64_t c = index; c < batch.count; c += teams) {
-      if (begin[c] == begin[c + 1]) continue;
-      std::int64_t* profile = value + begin[c];
-      if (team.rank() == 0) profile[0] = 0;
-      rewind(team, graph, batch.steps + batch.begin[c], batch.length[c], pending,
-             [&](std::int32_t i, std::int64_t during, std::int64_t after) {
-               if (team.rank() != 0) return;
-               profile[2 * i + 1] = during;
-               profile[2 * i + 2] = after;
-             });
-      team.sync();
-    }
+    for_each_rewound(team, graph, space.of(team, index), index, teams, batch.count,
+                     [&](std::int64_t c, ValueBits values) {
+                       if (begin[c] == begin[c + 1]) return;
+                       std::int64_t* const profile = value + begin[c];
+                       profile[0] = 0;
+                       rewind(graph, batch.steps + batch.begin[c], batch.length[c], values,
+                              [&](std::int32_t i, std::int64_t during, std::int64_t after) {
+                                profile[2 * i + 1] = during;
+                                profile[2 * i + 2] = after;
+                              });
+                     });
   }
 };
 
@@ -463,10 +472,11 @@ class MachineSimulator : public Simulator {
                  const auto begins = machine_.template array<std::int64_t>(piece.count + 1);
                  const auto values = machine_.template array<std::int64_t>(entries);
                  machine_.upload(begin.data(), piece.count + 1, begins.data());
-                 launch_with_space(piece.count, pending_bytes(), [&](const auto& space, std::int64_t teams) {
-                   using Space = std::decay_t<decltype(space)>;
-                   return WriteProfiles<Id, Space>{tables_.view, piece, begins.data(), values.data(), space, teams};
-                 });
+                 launch_with_space(
+                     teams_of_rewind(piece.count), bytes_of_rewind(), [&](const auto& space, std::int64_t teams) {
+                       using Space = std::decay_t<decltype(space)>;
+                       return WriteProfiles<Id, Space>{tables_.view, piece, begins.data(), values.data(), space, teams};
+                     });
                  machine_.download(values.data(), entries, profiles.value.data() + offset);
                });
     return profiles;
@@ -545,7 +555,7 @@ class MachineSimulator : public Simulator {
   void evaluate_piece(const BatchView<Id>& piece, bool orders) {
     const OutcomesView outcomes = outcomes_room(piece.count);
     if (!orders) {
-      launch_with_space(piece.count, pending_bytes(), [&](const auto& space, std::int64_t teams) {
+      launch_with_space(teams_of_rewind(piece.count), bytes_of_rewind(), [&](const auto& space, std::int64_t teams) {
         return EvaluateAny<Id, std::decay_t<decltype(space)>>{tables_.view, piece, outcomes, space, teams};
       });
     } else if (tables_.view.unit > 0) {
@@ -624,8 +634,11 @@ class MachineSimulator : public Simulator {
     }
   }
 
-  std::int64_t pending_bytes() const {
-    return tables_.view.value_count * static_cast<std::int64_t>(sizeof(std::uint64_t));
+  static std::int64_t teams_of_rewind(std::int64_t count) { return (count + kThreadsOfRewind - 1) / kThreadsOfRewind; }
+  /// Returns the bytes of the ValueBits of a team.
+  std::int64_t bytes_of_rewind() const {
+    return ValueBits::words(tables_.view.value_count) * kThreadsOfRewind *
+           static_cast<std::int64_t>(sizeof(std::uint32_t));
   }
 
   /// Whether orders are drawn in lanes. rank_keys() takes fewer than 2^16 nodes.
@@ -644,6 +657,7 @@ class MachineSimulator : public Simulator {
       const std::int64_t all = machine_.shared_limit(), half = all / 2;
       if (bytes_of(LaneCount<32>()) <= half) return call(LaneCount<32>(), std::true_type(), half);
       if (bytes_of(LaneCount<16>()) <= half) return call(LaneCount<16>(), std::true_type(), half);
+      if (bytes_of(LaneCount<16>()) <= all) return call(LaneCount<16>(), std::true_type(), all);
       if (bytes_of(LaneCount<8>()) <= all) return call(LaneCount<8>(), std::true_type(), all);
     }
     call(LaneCount<8>(), std::false_type(), std::int64_t{0});

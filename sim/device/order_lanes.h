@@ -93,8 +93,10 @@ class OrderLanes {
       const Index node = kSingle ? x : graph_.producer[x];
       const std::uint32_t own = position[node * lanes];
       std::uint32_t last = own, first = UINT32_MAX;
-      for (std::int32_t k = value.begin; k < value.end; ++k) {
-        const FourIds<Id> readers = graph_.reader_fours[k];
+      const FourIds<Id>* const end = graph_.reader_fours + value.end;
+      CAIRN_UNROLL_BY(1)
+      for (const FourIds<Id>* next = graph_.reader_fours + value.begin; next != end; ++next) {
+        const FourIds<Id> readers = *next;
         std::uint32_t read[4];
         CAIRN_UNROLL
         for (int j = 0; j < 4; ++j) read[j] = position[static_cast<Index>(readers.id[j]) * lanes];
@@ -104,7 +106,7 @@ class OrderLanes {
           if constexpr (!kValid) first = read[j] < first ? read[j] : first;
         }
       }
-      if constexpr (!kValid) bad = bad | (own == 0) | (first <= own);
+      if constexpr (!kValid) bad = bad | (first - 1 <= own - 1);  // also if own is 0
       if (kSingle || x < graph_.node_count) {
         fetch_add(&change[own * lanes], value.taken);
         if (graph_.has_scratch) fetch_add(&change[(own + 1) * lanes], -amounts_.scratch[x]);

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cairn/core/machine/team.h"
+#include "cairn/core/host_device.h"
 #include "cairn/core/support/saturating.h"
 #include "cairn/sim/device/graph_tables.h"
 
@@ -34,52 +34,117 @@ struct IgnoreSteps {
   CAIRN_HD void operator()(std::int32_t, std::int64_t, std::int64_t) const {}
 };
 
+/// The set of a candidate's values that are in memory, with a word per value. This form is the fastest on a processor.
+class ValueWords {
+ public:
+  /// `words` must have room for value_count words. A word is NodeRecord::held of a value that is not in memory, else 0.
+  template <class Id>
+  ValueWords(const TablesView<Id>& graph, std::uint64_t* words) : words_(words), count_(graph.value_count) {
+    for (std::int32_t x = 0; x < count_; ++x) words_[x] = graph.at_end[x];
+  }
+  /// Puts a value into memory. Returns the bytes that this adds, up to marks (kMark).
+  std::uint64_t add(std::int32_t x) {
+    const std::uint64_t added = words_[x];
+    words_[x] = 0;
+    return added;
+  }
+  /// Takes a value out of memory, in which it takes the bytes `held`. Returns the bytes that this removes.
+  std::uint64_t remove(std::int32_t x, std::uint64_t held) {
+    const std::uint64_t removed = held - words_[x];
+    words_[x] = held;
+    return removed;
+  }
+  bool empty() const {
+    bool any = false;
+    for (std::int32_t x = 0; x < count_; ++x) any |= words_[x] == 0;
+    return !any;
+  }
+
+ private:
+  std::uint64_t* words_;
+  std::int32_t count_;
+};
+
+/// The set of a candidate's values that are in memory, with a bit per value. This form is for a GPU, where the bits of
+/// many candidates fit into shared memory. Each thread of a warp handles a candidate. Word k of all candidates is
+/// stored side by side, so that the threads never access the same bank, whichever words they access.
+class ValueBits {
+ public:
+  static CAIRN_HD std::int64_t words(std::int64_t values) { return (values + 31) / 32; }
+
+  /// The candidate's words are words[0], words[stride], words[2 * stride], and so on, words(value_count) of them.
+  template <class Id>
+  CAIRN_HD ValueBits(const TablesView<Id>& graph, std::uint32_t* words, std::int32_t stride)
+      : words_(words),
+        size_(graph.in_bytes.size),
+        stride_(stride),
+        count_(static_cast<std::int32_t>(ValueBits::words(graph.value_count))) {
+    CAIRN_UNROLL_BY(4)
+    for (std::int32_t k = 0; k < count_; ++k) words_[k * stride_] = graph.bits_at_end[k];
+  }
+  CAIRN_HD std::uint64_t add(std::int32_t x) {
+    std::uint32_t& word = words_[(x >> 5) * stride_];
+    const std::uint32_t old = word, bit = 1U << (x & 31);
+    word = old | bit;
+    return (old & bit) != 0 ? 0 : static_cast<std::uint64_t>(size_[x]);
+  }
+  CAIRN_HD std::uint64_t remove(std::int32_t x, std::uint64_t held) {
+    std::uint32_t& word = words_[(x >> 5) * stride_];
+    const std::uint32_t old = word, bit = 1U << (x & 31);
+    word = old & ~bit;
+    return (old & bit) != 0 ? held & ~kMark : 0;
+  }
+  CAIRN_HD bool empty() const {
+    std::uint32_t any = 0;
+    CAIRN_UNROLL_BY(4)
+    for (std::int32_t k = 0; k < count_; ++k) any |= words_[k * stride_];
+    return any == 0;
+  }
+
+ private:
+  std::uint32_t* words_;
+  const std::int64_t* size_;
+  std::int32_t stride_, count_;
+};
+
 /// Returns whether no pinned node runs more than once, provided that every node runs.
-template <class Id, class Team>
-CAIRN_HD bool pins_hold(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length) {
+template <class Id>
+CAIRN_HD bool pins_hold(const TablesView<Id>& graph, const Id* steps, std::int32_t length) {
   if (graph.pinned_count == 0 || length == graph.node_count) return true;
   std::int32_t pinned = 0;
-  for (std::int32_t i = team.rank(); i < length; i += team.size()) {
+  CAIRN_UNROLL_BY(4)
+  for (std::int32_t i = 0; i < length; ++i) {
     const std::uint32_t v = steps[i];
     if (v < static_cast<std::uint32_t>(graph.node_count)) pinned += graph.pinned[v];
   }
-  return team.reduce(pinned, core::Sum()) == graph.pinned_count;
+  return pinned == graph.pinned_count;
 }
 
 /// Runs the loop of rewind(). kSingle: every node has one output.
-template <bool kSingle, class Id, class Team, class Visit>
-CAIRN_HD Outcome rewind_steps(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length,
-                              std::uint64_t* pending, const Visit& visit) {
+template <bool kSingle, class Id, class Values, class Visit>
+CAIRN_HD Outcome rewind_steps(const TablesView<Id>& graph, const Id* steps, std::int32_t length, Values& values,
+                              const Visit& visit) {
   const auto n = static_cast<std::uint32_t>(graph.node_count);
-  for (std::int32_t x = team.rank(); x < graph.value_count; x += team.size()) pending[x] = graph.at_end[x];
-  team.sync();
-
   Outcome outcome;
   std::int64_t peak = -1, cost = 0;
   std::int32_t peak_step = -1;
   auto live = static_cast<std::uint64_t>(graph.kept_bytes);
+  CAIRN_UNROLL_BY(1)
   for (std::int32_t i = length; i-- > 0;) {
     const std::uint32_t v = steps[i];
     if (v >= n) return outcome;
     const NodeRecord node = graph.nodes[v];
     const auto after = static_cast<std::int64_t>(live & ~kMark);
-    live -= node.held - pending[v];
-    team.sync();
-    if (team.rank() == 0) pending[v] = node.held;
-    std::uint64_t read = 0;
+    live -= values.remove(static_cast<std::int32_t>(v), node.held);
     if constexpr (!kSingle) {
-      for (std::int32_t x = graph.further_begin[v] + team.rank(); x < graph.further_begin[v + 1]; x += team.size()) {
-        const std::uint64_t held = kMark | static_cast<std::uint64_t>(graph.in_bytes.size[x]);
-        read -= held - pending[x];
-        pending[x] = held;
+      for (std::int32_t x = graph.further_begin[v]; x < graph.further_begin[v + 1]; ++x) {
+        live -= values.remove(x, kMark | static_cast<std::uint64_t>(graph.in_bytes.size[x]));
       }
     }
-    for (std::int32_t e = node.begin + team.rank(); e < node.end; e += team.size()) {
-      const std::uint32_t x = graph.template input<kSingle>(e);
-      read += pending[x];
-      pending[x] = 0;
+    CAIRN_UNROLL_BY(2)
+    for (std::int32_t e = node.begin; e < node.end; ++e) {
+      live += values.add(static_cast<std::int32_t>(graph.template input<kSingle>(e)));
     }
-    live += team.reduce(read, core::Sum());
     const std::int64_t during = static_cast<std::int64_t>(live & ~kMark) + node.extra;
     if (during >= peak) {
       peak = during;
@@ -88,10 +153,7 @@ CAIRN_HD Outcome rewind_steps(const Team& team, const TablesView<Id>& graph, con
     cost = core::saturating_add(cost, node.cost);
     visit(i, during, after);
   }
-
-  bool missing = false;
-  for (std::int32_t x = team.rank(); x < graph.value_count; x += team.size()) missing |= pending[x] == 0;
-  if (team.reduce(missing ? 1 : 0, core::Or()) != 0) return outcome;
+  if (!values.empty()) return outcome;
   outcome.valid = true;
   outcome.peak = length > 0 ? peak : 0;
   outcome.cost = cost;
@@ -108,17 +170,15 @@ CAIRN_HD Outcome rewind_steps(const Team& team, const TablesView<Id>& graph, con
 /// The schedule is valid if nothing is in memory before the first step, if every required node occurs, and if no pinned
 /// node occurs twice.
 ///
-/// `pending` must have room for value_count words, which the team shares. An entry is NodeRecord::held of a value that
-/// is not in memory, else 0. Every thread calls visit(i, during, after) for every step, from the last to the first. If
-/// the schedule turns out to be invalid at some step, the calls end there. If a pinned node runs again, visit() is not
-/// called at all. The threads of the team share the work on the inputs and outputs of a step. Takes
-/// O(n + T + sum of in-degrees and outputs) time for T steps.
-template <class Id, class Team, class Visit>
-CAIRN_HD Outcome rewind(const Team& team, const TablesView<Id>& graph, const Id* steps, std::int32_t length,
-                        std::uint64_t* pending, const Visit& visit) {
-  if (!pins_hold(team, graph, steps, length)) return {};
-  return graph.single_output() ? rewind_steps<true>(team, graph, steps, length, pending, visit)
-                               : rewind_steps<false>(team, graph, steps, length, pending, visit);
+/// `values` is a new ValueWords or ValueBits. Calls visit(i, during, after) for every step, from the last to the first.
+/// If the schedule turns out to be invalid at some step, the calls end there. If a pinned node runs again, visit() is
+/// not called at all. Takes O(T + sum of in-degrees and outputs) time for T steps.
+template <class Id, class Values, class Visit>
+CAIRN_HD Outcome rewind(const TablesView<Id>& graph, const Id* steps, std::int32_t length, Values values,
+                        const Visit& visit) {
+  if (!pins_hold(graph, steps, length)) return {};
+  return graph.single_output() ? rewind_steps<true>(graph, steps, length, values, visit)
+                               : rewind_steps<false>(graph, steps, length, values, visit);
 }
 
 }  // namespace cairn::sim::device

@@ -78,7 +78,7 @@ template <class Id>
 class Worker {
  public:
   explicit Worker(const TablesView<Id>& graph)
-      : graph_(graph), pending_(static_cast<std::size_t>(graph.value_count)), orders_(graph, graph.node_count) {}
+      : graph_(graph), words_(static_cast<std::size_t>(graph.value_count)), orders_(graph, graph.node_count) {}
 
   /// Calls put_outcome(i, outcome) for each rows[i], in any order.
   template <class Put>
@@ -109,11 +109,11 @@ class Worker {
   }
 
   Outcome rewind_one(const Row<Id>& row) {
-    return device::rewind(core::SerialTeam(), graph_, row.steps, row.length, pending_.data(), device::IgnoreSteps{});
+    return device::rewind(graph_, row.steps, row.length, values(), device::IgnoreSteps{});
   }
   template <class Visit>
   void visit_steps(const Row<Id>& row, const Visit& visit) {
-    device::rewind(core::SerialTeam(), graph_, row.steps, row.length, pending_.data(), visit);
+    device::rewind(graph_, row.steps, row.length, values(), visit);
   }
 
   /// Draws candidates first .. first + count - 1 of the generator. The steps of candidate first + i go to steps + i *
@@ -194,6 +194,8 @@ class Worker {
     return row.length == 0 || static_cast<std::int64_t>(highest) < graph_.node_count;
   }
 
+  device::ValueWords values() { return {graph_, words_.data()}; }
+
   DrawOrders& draw_orders() {
     if (!drawn_) drawn_ = make_draw_orders(graph_);
     return *drawn_;
@@ -225,7 +227,7 @@ class Worker {
   }
 
   TablesView<Id> graph_;
-  std::vector<std::uint64_t> pending_;
+  std::vector<std::uint64_t> words_;
   Tile orders_, recomputing_;
   std::vector<std::max_align_t> space_;
   std::unique_ptr<DrawOrders> drawn_;

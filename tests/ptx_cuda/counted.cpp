@@ -140,29 +140,31 @@ void print_kernels(const std::string& title, double items, const std::function<v
   }
 }
 
-void print_simulator() {
-  constexpr std::int64_t kCandidates = 64;
-  const core::Graph graph = bench::random_layered(1000, 5875);
+constexpr std::int64_t kCandidates = 64;
+
+/// Counts evaluating candidates that are given, and candidates that are drawn.
+void print_evaluation(const std::string& name, const core::Graph& graph, const sim::Generator& generator) {
   const auto device = cuda::device_simulator(graph);
-  for (const int moves : {0, 500}) {
-    const std::string which = moves == 0 ? "an order" : "a schedule with 500 moves";
-    const sim::ScheduleBatch batch = sim::host_simulator(graph)->generate({.seed = 1, .moves = moves}, 0, kCandidates);
-    sim::Outcomes outcomes;
-    print_kernels("evaluate, " + which, kCandidates, [&] { device->evaluate(batch, outcomes); });
-    print_kernels("draw, " + which, kCandidates,
-                  [&] { device->generate({.seed = 1, .moves = moves}, 0, kCandidates); });
-  }
-  const auto print_sweep = [](const std::string& name, const core::Graph& of) {
-    const auto simulator = cuda::device_simulator(of);
-    sim::Outcomes outcomes;
-    print_kernels("draw and evaluate, an order of " + name, kCandidates,
-                  [&] { simulator->evaluate(sim::Generator{.seed = 1}, 0, kCandidates, outcomes); });
-  };
-  print_sweep("the layered graph", graph);
-  for (const std::string name : {"gpt2", "resnet50", "unet", "transformer"}) {
+  const sim::ScheduleBatch batch = sim::host_simulator(graph)->generate(generator, 0, kCandidates);
+  sim::Outcomes outcomes;
+  print_kernels("evaluate, " + name, kCandidates, [&] { device->evaluate(batch, outcomes); });
+  print_kernels("draw and evaluate, " + name, kCandidates,
+                [&] { device->evaluate(generator, 0, kCandidates, outcomes); });
+}
+
+void print_simulator() {
+  const core::Graph layered = bench::random_layered(1000, 5875);
+  const sim::Generator orders{.seed = 1}, schedules{.seed = 1, .moves = 500};
+  print_evaluation("an order of the layered graph", layered, orders);
+  const auto device = cuda::device_simulator(layered);
+  print_kernels("draw, an order of the layered graph", kCandidates, [&] { device->generate(orders, 0, kCandidates); });
+  print_evaluation("a schedule with 500 moves", layered, schedules);
+  const sim::ScheduleBatch batch = sim::host_simulator(layered)->generate(schedules, 0, kCandidates);
+  print_kernels("profile, a schedule with 500 moves", kCandidates, [&] { device->profiles(batch); });
+  for (const std::string name : {"gpt2", "resnet50", "unet", "transformer", "transformer-big"}) {
     models::BuildOptions options;
     if (name == "gpt2") options.values["layers"] = 24;
-    print_sweep(name, models::build_model(name, options));
+    print_evaluation("an order of " + name, models::build_model(name, options), orders);
   }
 }
 
