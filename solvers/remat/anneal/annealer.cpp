@@ -38,7 +38,8 @@ Annealer::Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t s
   price_ = excess_price_ = unit_cost_ / unit_size_;
 }
 
-/// Counts the steps from which a search starts, and forgets the best schedule before them.
+/// Computes the cost of the schedule from which a search starts, and how often each node runs in it. Forgets the best
+/// schedule found before.
 void Annealer::count(const std::vector<NodeId>& steps) {
   std::fill(count_.begin(), count_.end(), 0);
   cost_ = 0;
@@ -109,18 +110,20 @@ void Annealer::undo() {
 }
 
 bool Annealer::may_run_again(NodeId v) const {
-  // No recomputation may raise the cost beyond this, so that sums of costs cannot overflow.
+  // A recomputation may raise the cost of the schedule to at most this value, so that sums of costs cannot overflow.
   constexpr std::int64_t kMostCost = std::int64_t{1} << 62;
   return !graph_.pinned(v) && cost_ <= kMostCost - graph_.cost(v) &&
          (scope_.max_occurrences == 0 || count_[v] < scope_.max_occurrences);
 }
 
-/// Returns whether occurrence o may be dropped or moved. First runs may not if the scope fixes their order.
+/// Returns whether occurrence o may be dropped or moved. If the scope fixes the order of first runs, only
+/// recomputations may be.
 bool Annealer::may_go(Occurrence o) const {
   return scope_.order == OrderRule::free || schedule_.previous_of_node(o) != EditableSchedule::kNone;
 }
 
-/// Drops occurrence o and, recursively, all occurrences whose outputs only dropped occurrences read.
+/// Drops occurrence o. Also drops, repeatedly, each occurrence that is no longer needed because its readers were
+/// dropped.
 void Annealer::drop_unneeded(Occurrence o) {
   unneeded_.assign(1, o);
   while (!unneeded_.empty()) {
@@ -167,7 +170,8 @@ void Annealer::evict() {
   }
 }
 
-/// Evicts the outputs of occurrence o at the position `at`. Returns false if this is not possible.
+/// Removes the outputs of occurrence o from memory at the position `at`, and computes them again before their next use
+/// or, if there is none, at the end of the schedule. Returns false if this is not possible.
 bool Annealer::evict_across(Occurrence o, Place at) {
   constexpr int kLongestChain = 32;
   const NodeId v = schedule_.node(o);
@@ -318,9 +322,10 @@ void Annealer::begin_run(std::int64_t length, double hot, double cold, double fi
   temperature_ = unit_cost_ * hot;
 }
 
-/// Adapts the price of exceeding the budget. Without a placement, a certain fraction of the visited schedules should be
-/// within the budget. With a placement, few schedules fit, so their fraction says little. So the price rises by a fixed
-/// rule during most of the run. At the end of the run, it is adapted as without a placement.
+/// Adapts the price of exceeding the budget. In a search without addresses (no placement), raises or lowers the price
+/// so that a certain fraction of the visited schedules is within the budget. In a search with addresses, few schedules
+/// fit, so their fraction says little. There, the price rises by a fixed rule during most of the run. Only at the end
+/// of the run, it is adapted as in a search without addresses.
 void Annealer::adapt_price() {
   constexpr double kLeastFitting = 0.1, kMostFitting = 0.2, kCheapest = 1.0 / 30, kDearest = 1000;
   constexpr double kLast = 3, kRising = 0.85;

@@ -14,8 +14,9 @@
 
 namespace cairn::solvers {
 
-/// Draws the seeds of `count` islands, which are annealers that run in parallel. If `count` is 0, draws one seed for
-/// each thread. Under a work limit it draws two instead, so that the result does not depend on the number of threads.
+/// Draws one random seed for each of `count` islands. An island is an annealer that runs in parallel to others. If
+/// `count` is 0, draws one seed for each thread. If `limit` counts work units instead of time, draws two instead, so
+/// that the result does not depend on the number of threads.
 std::vector<std::uint64_t> island_seeds(int count, const core::Limit& limit, std::uint64_t seed);
 
 /// Simulated annealing over schedules, which changes order and recomputation together. A move makes one or more of
@@ -34,20 +35,21 @@ class Annealer {
   using Place = core::EditableSchedule::Place;
 
   /// Prepares a search among the schedules that `scope` allows. The order rule of `scope` must be `free` or `input`. If
-  /// Scope::max_occurrences is 1, all moves are shifts. The graph must outlive the annealer.
+  /// Scope::max_occurrences is 1, no node may run twice, so all moves are shifts. The graph must outlive the annealer.
   Annealer(const core::Graph& graph, const Scope& scope, std::uint64_t seed);
 
-  /// Continues from the given schedule, which must be valid and allowed by the scope, but may exceed the budget.
-  /// Forgets the best schedule.
+  /// Sets the schedule from which the next run starts. It must be valid and allowed by the scope, but may exceed the
+  /// budget (bytes). Forgets the best schedule found before.
   void start(const std::vector<core::NodeId>& steps, std::int64_t budget);
-  /// Continues from a valid schedule with addresses, given as for Placement::assign(). From now on, moves change
-  /// addresses too, and a schedule is within the budget if no two of its values are in conflict (see Placement). A run
-  /// without a placement must be made before, because it finds the price of a byte. The placement must outlive the run.
+  /// Sets a valid schedule with addresses from which the next run starts. `offsets` are the addresses, in the order
+  /// that Placement::assign() describes. From now on, moves change addresses too, and a schedule is within the budget
+  /// if no two of its values are in conflict (see Placement). A run without a placement must be made before, because it
+  /// finds the price of a byte above the budget. The placement must outlive the run.
   void start(const std::vector<core::NodeId>& steps, Placement& placement, std::span<const std::int64_t> offsets);
-  /// Begins a run of `length` moves or, with a placement, of `length` units of Placement::work(). The temperature falls
-  /// geometrically from `hot` to `cold`, both in units of the mean cost of a node. With a placement, the price of a
-  /// byte that two values share rises during the run. Its first value is `first_price` times the price found by runs
-  /// without a placement.
+  /// Begins a run of `length` moves or, with a placement, of `length` units of the work that advance() charges. The
+  /// temperature falls geometrically from `hot` to `cold`, both in units of the mean cost of a node. With a placement,
+  /// the price of a byte that two values share rises during the run. Its first value is `first_price` times the price
+  /// found by runs without a placement.
   void begin_run(std::int64_t length, double hot, double cold, double first_price = 1);
   /// Continues the run until it ends or the watch expires. Charges the watch one unit for each move and for each edit,
   /// plus the work of the placement.
@@ -129,7 +131,7 @@ class Annealer {
   std::int64_t best_cost_ = kNone;
   std::int64_t enough_ = -1;
   std::int64_t moves_ = 0, run_length_ = 0, run_done_ = 0;
-  /// Number of moves since the last adaptation of the price after which the schedule was within the budget.
+  /// Number of moves, since the last adaptation of the price, after which the schedule was within the budget.
   std::int64_t fitting_ = 0;
   double first_price_ = 1;
   std::int64_t straightened_ = 0;  ///< Placement::work() at the last attempt of straighten()

@@ -57,7 +57,8 @@ class PlacedIsland {
     annealer_.set_enough(options.enough);
   }
 
-  /// Runs annealing until the search ends. The first run begins with starts[own]. All starts that fit are offered.
+  /// Offers all starts that fit as results. Then makes annealing runs until the search ends. The first run begins with
+  /// starts[own].
   void run(const std::vector<PlacedSchedule>& starts, std::size_t own) {
     constexpr double kHot = 0.05, kCold = 0.02, kCheap = 0.05, kDear = 0.7;
     for (const PlacedSchedule& start : starts) {
@@ -94,7 +95,7 @@ class PlacedIsland {
     return !counts_work_ && !std::isfinite(watch_.rest().seconds) && runs_ - improved_run_ > kPatience;
   }
 
-  /// Finds the price of a byte under this budget, by a run that ignores addresses.
+  /// Finds the price of one byte above the budget, by an annealing run that ignores addresses.
   void learn_price(const core::Schedule& schedule) {
     constexpr double kWarm = 0.05;
     constexpr std::int64_t kMovesOfNode = 50;

@@ -42,8 +42,8 @@ void Placement::add_rects(const EditableSchedule& schedule, Occurrence o) {
   pooled_.resize(owner_.size(), 0);
 }
 
-/// Returns a Place with the times of the k-th rectangle of occurrence o; its `bottom` and `top` are 0. The result is
-/// empty if o was dropped.
+/// Returns the lifetime of the k-th output of occurrence o, or of its scratch if k is the number of outputs. Sets only
+/// `first` and `last` of the result; `bottom` and `top` are 0. The result is empty if o was dropped.
 Placement::Place Placement::life(const EditableSchedule& schedule, Occurrence o, std::int32_t k) const {
   if (schedule.place(o) < 0) return {};
   const bool output = k < graph_.output_count(schedule.node(o));
@@ -326,7 +326,7 @@ void Placement::settle(const EditableSchedule& schedule) {
       change(to, p);
     }
   }
-  // Existing rectangles get their new times before addresses are chosen for new rectangles.
+  // Existing rectangles get their new times first, because the choice of addresses for new rectangles depends on them.
   for (const bool fresh : {false, true}) {
     for (const Occurrence o : touched_list_) {
       for (std::int32_t k = 0; k < rect_count(schedule.node(o)); ++k) {

@@ -46,10 +46,10 @@ class Placement {
   /// Records that occurrence o was inserted. If `like` is an occurrence of the same node, o gets the addresses of
   /// `like`, which the caller must drop before settle(). If `like` is kNone, settle() looks for free addresses.
   void inserted(const core::EditableSchedule& schedule, Occurrence o, Occurrence like);
-  /// Must be called before the schedule drops o.
+  /// Records that occurrence o is about to be dropped. Must be called before the schedule drops o.
   void dropping(const core::EditableSchedule& schedule, Occurrence o);
-  /// Moves a rectangle into a gap between other values, or next to a random value that is in memory at the same time.
-  /// Takes O(v) time for v values.
+  /// Gives a value another address: in a gap between other values, or right above or below a random value that is in
+  /// memory at the same time. Takes O(v) time for v values.
   void relocate(Rect r);
   /// Updates lifetimes and conflicts after the recorded edits.
   void settle(const core::EditableSchedule& schedule);

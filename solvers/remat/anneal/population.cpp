@@ -36,12 +36,12 @@ const T& draw(Random& random, const std::vector<T>& list) {
   return list[static_cast<std::size_t>(draw_below(random, std::ssize(list)))];
 }
 
-/// Of two schedules, the one with the lower rank is better.
+/// Returns the rank of a schedule with the given peak (bytes) and cost. Schedules of lower rank are better.
 auto rank_of(std::int64_t budget, std::int64_t peak, std::int64_t cost) {
   return std::tuple(std::max<std::int64_t>(0, peak - budget), cost, peak);
 }
 
-/// A schedule that survived a generation. Also stores what each step reads and where random edits can be made.
+/// A schedule that survived a generation, with the steps from which each step reads, and with places for random edits.
 struct Parent {
   Individual own;
   Step peak_step = 0;
@@ -52,7 +52,9 @@ struct Parent {
   std::vector<std::int32_t> readers;
   /// Previous step of the same node, indexed by step. kNoStep: there is none.
   std::vector<Step> before;
-  /// Pairs of a step and its next use. The outputs of the step are in memory at the peak step but not read there.
+  /// Pairs of a step before the peak step and its next reader after the peak step. If no step reads its output again,
+  /// but the output is kept, the second number is the number of steps. The outputs are in memory at the peak step but
+  /// not read there.
   std::vector<std::pair<Step, Step>> evictable;
   std::vector<Step> recomputations;
 
@@ -60,8 +62,7 @@ struct Parent {
   Step length() const { return static_cast<Step>(own.schedule.steps.size()); }
 };
 
-/// Computes all fields except the schedule, its measures and its peak step, which must be set before. O(T + sum of
-/// in-degrees) for T steps.
+/// Computes all fields except `own` and `peak_step`, which must be set before. O(T + sum of in-degrees) for T steps.
 void complete(const core::Graph& graph, Parent& parent) {
   const auto& steps = parent.own.schedule.steps;
   const auto length = parent.length();
@@ -73,7 +74,7 @@ void complete(const core::Graph& graph, Parent& parent) {
   parent.last_read.assign(size, kNoStep);
   parent.readers.assign(size, 0);
   parent.before.assign(size, kNoStep);
-  // Indexed by a step before the peak step: the first step, at the peak step or after it, that reads from this step.
+  // For each step s before the peak step, next_use[s] is the first step from the peak step on that reads from s.
   std::vector<Step> next_use(size, kNoStep);
   for (Step i = 0; i < length; ++i) {
     for (const NodeId u : graph.predecessors(steps[i])) {
@@ -283,7 +284,8 @@ class Population {
     std::size_t island = 0;
   };
 
-  /// Returns the number of candidates of the next generation, which is limited because of the time on large graphs.
+  /// Returns the number of candidates of the next generation. It is limited so that a generation of a large graph is
+  /// fast.
   std::int64_t count() const {
     constexpr std::int64_t kMostSteps = 1 << 20;
     std::int64_t longest = 1;
@@ -356,12 +358,12 @@ class Population {
   std::int64_t budget_;
   const PopulationOptions& options_;
   sim::Simulator& simulator_;
-  /// The host's simulator, which is used once the device of simulator_ has failed.
+  /// Simulator on the host. Replaces simulator_ after the device of simulator_ has failed; null before.
   std::unique_ptr<sim::Simulator> instead_;
   std::vector<std::int32_t> rank_;
   std::vector<Editor> editors_;
   std::size_t islands_ = 0;
-  std::vector<std::vector<Parent>> survivors_;  ///< of each island, best first
+  std::vector<std::vector<Parent>> survivors_;  ///< survivors of each island, best first
   std::vector<Candidate> candidates_;
   sim::Outcomes outcomes_;
   std::int64_t work_ = 0;

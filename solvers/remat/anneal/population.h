@@ -18,7 +18,7 @@ struct PopulationOptions {
   int generations = 50;
   /// number of candidates of a generation; reduced so that they have at most about a million steps in total
   int candidates = 256;
-  int survivors = 4;  ///< number of schedules of each island that survive a generation
+  int survivors = 4;  ///< number of schedules that survive a generation, for each island (see evolve())
   std::uint64_t seed = 0;
   Scope scope;      ///< scope of the result; the starts must be within it, and candidates outside it are discarded
   int threads = 0;  ///< number of threads that make candidates; 0: one for each core
@@ -35,7 +35,7 @@ struct Individual {
 /// candidates at once, and the best schedules of each island survive. A schedule is better if its peak exceeds `budget`
 /// (bytes) by less or, if both exceed it by the same amount, if it costs less. There are these edits:
 /// - Remove a value from memory around the step of highest memory, and compute the value again before its next use,
-/// together with some of the inputs that are no longer in memory.
+///   together with some of the inputs that are no longer in memory.
 /// - Drop a recomputation, together with all steps that ran only for it.
 /// - Remove one value from memory as above, and drop one recomputation.
 /// - Shift a step to another position.
@@ -49,10 +49,10 @@ struct Individual {
 std::vector<Individual> evolve(const core::Graph& graph, std::span<const core::Schedule> starts, std::int64_t budget,
                                const PopulationOptions& options, sim::Simulator& simulator, core::Stopwatch& watch);
 
-/// Evolves a population that starts with the incumbent, and with schedules made from the incumbent by random evictions.
-/// Offers the results. Uses at most a tenth of the watch's limit and at most 200 generations. Does nothing if there is
-/// no budget or no options.simulator. A host simulator is not used by default, because on a host a population does not
-/// improve the result (bench/results/solvers.md).
+/// Evolves a population that starts with the incumbent (the best known schedule), and with schedules made from it by
+/// random evictions. Offers the results to the incumbent. Uses at most a tenth of the watch's limit and at most 200
+/// generations. Does nothing if there is no budget or no options.simulator. A host simulator is not used by default,
+/// because on a host a population does not improve the result (bench/results/solvers.md).
 void offer_evolved(const core::Graph& graph, const SolveOptions& options, Incumbent& incumbent, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers

@@ -57,7 +57,7 @@ class Island {
     running_ = false;
     polish_left_ = 0;
     mending_ = false;
-    if (!cost) runs_ = 0;  // begins with short runs, as few changes often give a lower peak
+    if (!cost) runs_ = 0;  // makes the next runs short, because a few changes often suffice to lower the peak
   }
   void meet(const std::vector<NodeId>& steps, std::int64_t cost) {
     if (cost >= best_cost_) return;
@@ -73,7 +73,7 @@ class Island {
         polish(watch);
       } else if (running_) {
         annealer_.advance(watch);
-        // The best schedule of an unfinished run counts as well, because on a large graph a run may never end.
+        // The best schedule of an unfinished run counts as well, because on a large graph a run can outlast the limit.
         if (annealer_.fits() && annealer_.best_cost() < best_cost_) {
           best_ = annealer_.best();
           best_cost_ = annealer_.best_cost();
@@ -94,8 +94,8 @@ class Island {
 
  private:
   void begin_run(std::int64_t moves_left) {
-    // With about one move for each node, a run can only reach the nearest minimum. A high temperature helps only with
-    // about a thousand moves for each node.
+    // With about one move for each node, a run can only reach the nearest local minimum. A high temperature helps only
+    // with about a thousand moves for each node.
     constexpr double kLeastHot = 0.1, kMostHot = 10, kLeastCold = 0.02, kMostCold = 0.12, kThorough = 1000;
     constexpr std::int64_t kShortest = 20'000, kMovesOfNode = 100;
     const auto nodes = static_cast<std::int64_t>(graph_.node_count());
@@ -138,7 +138,7 @@ class Island {
     }
   }
   void take_polished() {
-    // The first polished schedule within the budget ends the mending.
+    // Mending looks for a schedule within the budget, and ends when it has found one.
     if (mending_) {
       best_ = polished_;
       if (core::evaluate(graph_, {polished_}).peak > goal_.budget) return;
@@ -158,12 +158,12 @@ class Island {
   Annealer annealer_;
   std::optional<WindowSearch> windows_;
   Goal goal_;
-  /// Cheapest known schedule within the budget. If there is none: the last schedule of the latest run.
+  /// Cheapest known schedule within the budget. If none is known: the last schedule of the latest run.
   std::vector<NodeId> best_;
   std::int64_t best_cost_ = kAnyCost;
   bool running_ = false;
   int runs_ = 0, ended_runs_ = 0;
-  std::int64_t polish_left_ = 0;  ///< number of windows that the current polishing still has to improve
+  std::int64_t polish_left_ = 0;  ///< number of windows still to be searched before the next annealing run
   bool mending_ = false;
   std::vector<NodeId> polished_;
 };
@@ -217,7 +217,8 @@ class Search {
     constexpr std::int64_t kWork = 400'000;
     core::Limit limit = watch_.rest();
     const auto islands = static_cast<std::int64_t>(islands_.size());
-    // Under a work limit, the length of a round must not depend on the clock.
+    // If the limit counts work units, results must be reproducible. So the length of a round must not depend on the
+    // clock.
     if (!limit_.counts_work()) limit.seconds = std::min(limit.seconds, kSeconds);
     limit.work = limit_.counts_work() ? std::min(limit.work / islands, kWork) : core::Limit::kAnyWork;
     const std::int64_t moves_left = most_moves();
@@ -239,8 +240,8 @@ class Search {
     if (done > 0 && limit_.counts_work()) {
       most = static_cast<double>(done) / work * static_cast<double>(rest.work) / islands;
     } else if (std::isfinite(limit_.seconds)) {
-      // No move was made yet. Assume about 50,000 moves per second for a schedule of 10,000 steps, and time
-      // proportional to sqrt(T) for T steps, because edits take O(sqrt(T)).
+      // Before the first move, assume about 50,000 moves per second for a schedule of 10,000 steps, and a time per move
+      // proportional to sqrt(T) for T steps, because an edit takes O(sqrt(T)).
       const double a_second = done > 0 && seconds > 0
                                   ? static_cast<double>(done) / seconds / islands
                                   : 5e6 / std::sqrt(static_cast<double>(incumbent_.schedule().length() + 1));
@@ -307,7 +308,7 @@ class Search {
     if (lowering_) {
       const auto gap = static_cast<double>(incumbent_.peak() - incumbent_.lower_bound());
       auto lower = std::max<std::int64_t>(1, static_cast<std::int64_t>(gap * step_));
-      // If the user gave a budget, each goal is at least 1/500 below the lowest known peak.
+      // If the user gave a budget, each new goal lowers the peak by at least 1/500, but not below this budget.
       if (options_.budget) lower = std::max(lower, incumbent_.peak() / 500);
       // On large graphs, one annealing run takes most of the limit. So if the user's budget is less than 1/25 below the
       // lowest known peak, the budget becomes the goal at once.

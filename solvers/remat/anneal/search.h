@@ -8,8 +8,9 @@
 
 namespace cairn::solvers {
 
-/// Improves the incumbent by a search over order and recomputation together. This is the main search of `auto`. Runs
-/// several searches (islands) in parallel, one for each core, or two under a work limit:
+/// Improves the incumbent, the best known schedule, by a search over order and recomputation together. This is the main
+/// search of `auto`. Runs several searches (islands) in parallel, one for each core, or two if the limit counts work
+/// units:
 /// - Each island anneals schedules (annealer.h) in runs. Later runs are longer and begin at a higher temperature.
 /// - After each run, exact searches improve windows of the schedule that the run found. A window is a range of
 ///   consecutive steps (window.h).

@@ -38,7 +38,7 @@ std::vector<std::int32_t> cut(const core::Graph& graph, std::int32_t length, std
 }
 
 /// Builds the schedule for one division of the forward part into segments. `segment` holds the number of the segment of
-/// each step of the forward part. O(n + m).
+/// each step of the forward part. Takes O(n + m) time for n nodes and m edges.
 core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int32_t>& segment) {
   constexpr std::int32_t kTail = -1;
   const auto order = graph.input_order();
@@ -56,8 +56,8 @@ core::Schedule checkpointed(const core::Graph& graph, const std::vector<std::int
                  std::all_of(graph.successors(v).begin(), graph.successors(v).end(),
                              [&](NodeId w) { return segment_of[w] == kTail || segment_of[w] == segment[i]; });
   }
-  // The nodes that run again: those whose dropped values are read after the forward part, or are needed to compute such
-  // values. They are listed by segment, in reverse order.
+  // A node runs again if its dropped value is read after the forward part, or is needed to compute such a value again.
+  // These nodes are listed by segment, in reverse order.
   std::vector<std::uint8_t> wanted(graph.node_count(), 0);
   std::vector<std::vector<NodeId>> again(count);
   for (std::int32_t i = length; i-- > 0;) {

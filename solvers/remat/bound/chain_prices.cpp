@@ -9,7 +9,8 @@
 
 namespace cairn::solvers {
 
-/// Rules of forward() for prices in floating-point numbers. Also records how each price was found, for the subgradient.
+/// Rules by which forward() computes the bound with prices in floating-point numbers. Also records how each price was
+/// found, because the subgradient is computed from these records.
 struct ChainPrices::Guide {
   const ChainPrices& prices;
   std::vector<Origin>& sources;
@@ -35,7 +36,7 @@ struct ChainPrices::Guide {
   void stage_done(std::int32_t, double) {}
 };
 
-/// Rules of forward() for prices in integers. Also stores the results of fix().
+/// Rules by which forward() computes the bound with prices in integers. Also stores the results of fix().
 struct ChainPrices::Exact {
   ChainPrices& prices;
   bool in_advance = false;
@@ -46,9 +47,9 @@ struct ChainPrices::Exact {
   std::int64_t cost(core::NodeId v) const {
     return prices.graph_.cost(v) / prices.stages_.cost_unit() << prices.shift_;
   }
-  /// Returns an amount that is subtracted in stage t, where x is available at no price, and added again at the next use
-  /// of x. The sum stays the same, but rest() and worth() then show at once what it costs to drop x. The amount is the
-  /// cost of making x less that of holding x until the next use.
+  /// Returns an amount that is subtracted from the bound in stage t, where x is available at no price, and added again
+  /// at the next use of x. The sum stays the same, but rest() and worth() then show at once what it costs to drop x.
+  /// The amount is the cost of making x less that of holding x until the next use.
   std::int64_t advance(std::int32_t t, core::ValueId x) const {
     const core::NodeId v = prices.graph_.producer(x);
     if (!in_advance || prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
@@ -186,8 +187,9 @@ Number ChainPrices::forward(Rules& rules) {
         left[x] = price;
         share[x] = Number{0};
         bool shared = false;
-        // The price can exceed the cost of holding x until its next certain use. The difference is charged to the nodes
-        // that can run again in this stage and read x.
+        // Instead of being held until its next certain use, x can be made there. So the value's price counts only up to
+        // the cost of making x less that of holding x until then. The rest of the price is charged to the nodes that
+        // can run again in this stage and read x. If x has no certain use later, they are charged the whole price.
         if (const std::int32_t readers = price > 0 ? readers_again(t, x) : 0; readers > 0 && !used(t, x)) {
           const bool later = next_use(t, x) >= 0;
           const Number kept = !later ? Number{0} : node.once ? price : std::min(price, rules.until_next_use(t, x));
@@ -227,10 +229,10 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
   for (const double price : price_) price_until_.push_back(price_until_.back() + price);
   Guide guide{*this, sources_, gradient};
   const double sum = forward<double>(guide);
-  // Derivatives of the bound with respect to quantities of forward().
-  // - of_carried: with respect to `carried` of a value.
-  // - of_price: with respect to the price of a value.
-  // - of_making: with respect to the cost of running a node again.
+  // Derivatives of the bound with respect to these quantities of forward():
+  // - of_carried: `carried` of a value.
+  // - of_price: the price of a value.
+  // - of_making: the cost of running a node again.
   std::vector<double> of_carried(static_cast<std::size_t>(graph_.value_count()), 0.0), of_price(of_carried);
   std::vector<double> of_making(static_cast<std::size_t>(graph_.node_count()), 0.0);
   // Indexed by stage: differences between terms of the gradient of neighbouring stages. Their prefix sums are added to

@@ -23,20 +23,20 @@ class ChainPrices {
   explicit ChainPrices(const ChainStages& stages);
 
   /// Improves the prices by at most `rounds` subgradient steps. Ends early when the bound reaches `target` or the watch
-  /// expires. Bounds are in units of cost above the cost of running each node once. Returns the best bound as a double,
-  /// which is only an estimate. A step takes time proportional to ChainStages::size() plus the number of inputs of the
-  /// nodes that can run in the stages.
+  /// expires. Bounds are on the cost above that of running each node once, in units of ChainStages::cost_unit().
+  /// Returns the best bound as a double, which is only an estimate. A step takes time proportional to
+  /// ChainStages::size() plus the number of inputs of the nodes that can run in the stages.
   double ascend(double target, int rounds, core::Stopwatch& watch);
 
-  /// Computes the bound of the best prices again in integers, which proves it.
+  /// Computes the bound for the best prices once more, in integers. This bound is exact, so it is proved.
   void fix();
 
-  // The following functions return results of fix(). They are exact. Their unit is the unit of cost divided by one().
+  // The following functions return results of fix(), which are exact. Their unit is ChainStages::cost_unit() / one().
   std::int64_t one() const { return std::int64_t{1} << shift_; }
   /// Returns the lower bound on the extra cost. The extra cost is the cost above that of running each node once.
   std::int64_t bound() const { return rest_.front(); }
-  /// Returns the number r of this lower bound: the nodes that run again after the run of c_t cost at least `r - w`,
-  /// where w is the sum of worth(t, x) over all values x that are held during that run.
+  /// Returns a number r from which a lower bound follows: all nodes that run again after the run of c_t cost at least r
+  /// minus the sum of worth(t, x) over all values x that are held during the run of c_t.
   std::int64_t rest(std::int32_t t) const { return rest_[static_cast<std::size_t>(t) + 1]; }
   /// Returns by how much the lower bound on the remaining extra cost falls if value x is held during the run of c_t.
   /// Returns 0 outside the range in which x can be held.
@@ -95,11 +95,11 @@ class ChainPrices {
 
   const ChainStages& stages_;
   const core::Graph& graph_;
-  std::int32_t end_;  // number of nodes of the chain, which is also the number of its last stage
+  std::int32_t end_;  // number of nodes of the chain, and index of the last stage
   std::vector<std::size_t> active_begin_;
   std::vector<core::NodeId> active_;
   std::vector<std::size_t> uses_begin_;
-  // stages in which every solution reads a value, in the order of values
+  // For each value x, starting at index uses_begin_[x]: the stages in which every solution reads x, ascending.
   std::vector<std::int32_t> uses_;
   std::vector<double> price_, best_price_;  // current and best prices, in units of cost per byte
   double best_ = 0;
@@ -107,12 +107,13 @@ class ChainPrices {
   std::vector<std::int64_t> whole_price_;  // best prices as integers, scaled by 2^(shift_ + price_shift_)
   __extension__ using Wide = __int128;
   std::vector<Wide> whole_price_until_;  // whole_price_until_[t]: sum of the prices of all stages before t
-  std::vector<std::int64_t> rest_;       // rest_[t]: sum of what is collected in stage t and all later stages
+  std::vector<std::int64_t> rest_;       // rest_[t]: what stage t and all later stages add to the bound
   std::vector<std::size_t> worth_begin_;
   std::vector<std::int64_t> worth_, hold_excess_;
   std::vector<std::size_t> run_begin_;
   std::vector<std::int64_t> run_excess_;
-  // Value of the bound to which the reduced costs run_excess_ and hold_excess_ belong.
+  // Lower bound on the extra cost, without further conditions. If a node runs again in a stage, the bound rises by the
+  // entry of run_excess_ for this node and stage. If a value is held, it rises by the entry of hold_excess_.
   std::int64_t excess_of_ = 0;
   std::vector<Origin> sources_;
   std::vector<double> price_until_;

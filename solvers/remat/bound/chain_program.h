@@ -14,11 +14,11 @@ namespace cairn::solvers {
 
 class ChainPrices;
 
-/// Stands for a known cost if no schedule is known.
+/// A known cost has this value if no schedule within the budget is known.
 inline constexpr std::int64_t kUnknownCost = std::numeric_limits<std::int64_t>::max();
 
 /// Finds a path of the graph with the most nodes. Of several such paths, prefers one whose nodes need many bytes while
-/// they run. O(n + m).
+/// they run. Takes O(n + m) time for n nodes and m edges.
 std::vector<core::NodeId> longest_chain(const core::Graph& graph);
 
 /// Selects at most `most` nodes of a chain. Divides the chain into `most` parts of about equal length, and takes from
@@ -39,12 +39,12 @@ class ChainStages {
     std::int32_t last = 0;  ///< last stage in which the node may have to run again
     bool once = false;      ///< whether the node runs only once, because it is pinned or too expensive to run again
   };
-  /// When a value can be in memory. A number t stands for the first run of c_t, and K stands for the end of the
-  /// schedule.
+  /// States when a value can be in memory. Only the times of the first runs of the chain's nodes are considered. The
+  /// number t stands for the first run of c_t, and K stands for the end of the schedule.
   struct Value {
-    /// The value is never in memory during first runs outside of [from, until].
+    /// The value is in memory at no time t outside of [from, until].
     std::int32_t from = 0, until = -1;
-    /// The value is always in memory during first runs in [surely_from, surely_until].
+    /// The value is in memory at each time t in [surely_from, surely_until].
     std::int32_t surely_from = 0, surely_until = -1;
   };
 
@@ -63,12 +63,12 @@ class ChainStages {
   std::int64_t budget() const { return budget_; }
   std::int64_t base_cost() const { return base_cost_; }  ///< cost of running each node once
   std::int64_t cost_unit() const { return cost_unit_; }  ///< greatest common divisor of all costs, at least 1
-  /// Returns the size of the relaxation (see cost_bound.h): the number of pairs of a node and a stage in which it can
-  /// run, plus the number of pairs of a value and a first run during which it can be in memory.
+  /// Returns the size of the relaxation (the simpler problem of cost_bound.h). This is the number of pairs of a node
+  /// and a stage in which it can run, plus the number of pairs of a value and a first run during which it can be in
+  /// memory.
   std::int64_t size() const;
-  /// Returns whether every solution of the relaxation has x in memory during the first run of c_t (for t = K: at the
-  /// end). This is so if x is an input or output of c_t, if x is surely in memory there (see Value), or if x is kept
-  /// and t = K.
+  /// Returns whether value x must be in memory during the first run of c_t (for t = K: at the end). This is so if x is
+  /// an input or output of c_t, if x is surely in memory there (see Value), or if x is kept and t = K.
   bool forced(std::int32_t t, core::ValueId x) const;
   /// Returns whether the values for which forced(t, x) holds are within the budget for every t. If not, there is no
   /// schedule within the budget that costs less than the known cost. O(n + m).
@@ -123,7 +123,8 @@ class ChainProgram {
   const core::Graph& graph_;
   LinearModel model_;
   std::int64_t fixed_cost_ = 0;
-  // First variable of each node or value, that of its first stage. The variables of its other stages follow.
+  // run_begin_[v] and held_begin_[x]: the first variable of node v and of value x. The variables of the later stages
+  // follow it, in the order of the stages.
   std::vector<Entry> run_begin_, held_begin_;
 };
 

@@ -168,7 +168,8 @@ class ChainSearch {
     for (const core::NodeId v : runs_) in_stage_[v] = 0;
   }
 
-  /// Returns a lower bound, times one(), on the extra cost of all solutions that contain the current choice of runs.
+  /// Returns a lower bound on the extra cost of all solutions that contain the current choice of runs. The bound is in
+  /// units of ChainStages::cost_unit() / ChainPrices::one().
   std::int64_t least() {
     std::int64_t sum = extra_ * prices_.one() + prices_.rest(stage_) - prices_.holding(stage_, capacity_) - 1;
     for (const core::NodeId v : prices_.active(stage_)) {
@@ -307,7 +308,8 @@ class ChainSearch {
       const Candidate dropped = candidates_[i];
       if (too_much(cost + dropped.worth)) continue;
       take_out(kept_, dropped.value);
-      // Values that could be made from the dropped value at no cost were not kept. Now they are candidates, too.
+      // Values that the dropped value would have allowed to make at no cost were not kept. Now they are kept, and are
+      // candidates for dropping.
       const std::size_t before = candidates_.size();
       std::int64_t more_excess = 0;
       for (const core::NodeId reader : graph_.readers(dropped.value)) {

@@ -13,23 +13,23 @@ namespace cairn::solvers {
 
 struct ChainSearchAnswer {
   bool complete = false;  ///< if false, time or memory ran out, and nothing is proved
-  bool left_out = false;  ///< whether states were left out because they cost too much
-  /// Cost of the best solution of the relaxation, in units (ChainStages::cost_unit()) above the cost of running each
-  /// node once. Absent if this cost is above `most_extra`.
+  bool left_out = false;  ///< whether states were left out because their cost must exceed `most_extra`
+  /// Cost of the best solution of the relaxation above the cost of running each node once, in units of
+  /// ChainStages::cost_unit(). Absent if this cost is above `most_extra`.
   std::optional<std::int64_t> extra;
   /// schedule of the best solution; it can exceed the budget, because the relaxation does not count all memory
   core::Schedule schedule;
 };
 
-/// Solves the relaxation (see ChainStages) by a search that goes through the stages in order. A state after stage t
-/// consists of the values held during the first run of c_t and of the nodes outside the chain that have run. In each
-/// stage, the search chooses nodes to run again and values to drop. It drops no value that could be kept without
-/// exceeding the budget.
+/// Solves the relaxation (the simpler problem of cost_bound.h) by a search that goes through the stages (see
+/// ChainStages) in order. A state after stage t consists of the values held during the first run of c_t and of the
+/// nodes outside the chain that have run. In each stage, the search chooses nodes to run again and values to drop. It
+/// drops no value that could be kept without exceeding the budget.
 ///
-/// The prices bound the remaining cost from below. A state is left out if this bound exceeds `most_extra`, or if
-/// another state of the stage, in which the same nodes have run, holds all of its values and costs no more. The result
-/// can be higher than the optimum of ChainProgram, because the search counts more memory: a value that stays in memory
-/// between two first runs of the chain also counts during the runs between them.
+/// The prices bound the cost of the remaining stages from below. A state is left out if its cost plus this bound
+/// exceeds `most_extra`, or if another state of the stage, in which the same nodes have run, holds all of its values
+/// and costs no more. The result can be higher than the optimum of ChainProgram, because the search counts more memory:
+/// a value that stays in memory between two first runs of the chain also counts during the runs between them.
 ChainSearchAnswer search_chain(const ChainStages& stages, const ChainPrices& prices, std::int64_t most_extra,
                                std::int64_t memory_bytes, core::Stopwatch& watch);
 

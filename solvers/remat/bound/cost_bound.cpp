@@ -21,9 +21,10 @@
 namespace cairn::solvers {
 namespace {
 
-// Bytes that an engine, or the prices, need for each pair that ChainStages::size() counts.
+// Bytes that an engine (HiGHS) and ChainPrices need for each pair that ChainStages::size() counts.
 constexpr std::int64_t kEngineBytesAPair = 16384, kPriceBytesAPair = 64;
-/// Largest number of pairs for which subgradient steps are made. With more pairs, a step takes too long to be useful.
+/// Largest ChainStages::size() for which subgradient steps are made. With more pairs, a step takes too long to be
+/// useful.
 constexpr std::int64_t kMostPairs = std::int64_t{1} << 20;
 
 constexpr int kRounds = 300;
@@ -95,21 +96,21 @@ class CostBounding {
     return kSecondsOfPair * static_cast<double>(relaxation.size()) * (1 + inputs);
   }
 
-  /// Notes the proof that no schedule within the budget costs less than `known`.
+  /// Records that no schedule within the budget costs less than `known`, which has been proved.
   void prove(std::int64_t known) {
     answer_.exhausted = true;
     answer_.infeasible = known == kUnknownCost;
     raise(known);
   }
 
-  /// Finds good prices and raises the bound to the one that they prove. Afterwards, raises it by a search of the
-  /// relaxation that the prices guide.
+  /// Finds good prices for memory (chain_prices.h), and raises the bound to the one that they prove. Afterwards, raises
+  /// the bound by a search of the relaxation (chain_search.h), which the prices guide.
   void raise_by_prices(std::int64_t known, bool with_engine) {
     constexpr core::NodeId kMostSearched = 5000;
-    // The prices are computed only if there is time for this many subgradient steps: one step, and fix(), which takes
-    // longer.
+    // The prices are computed only if there is time for this many subgradient steps. This is enough for one step, and
+    // for fix(), which takes longer than a step.
     constexpr double kLeastRounds = 4;
-    // work of the search after which the engine would be faster
+    // Work units after which the search stops if an engine is installed, because the engine would be faster.
     constexpr std::int64_t kEngineBetterAfter = 20'000'000;
     const std::optional<ChainStages> found =
         stages(known, std::min(options_.memory_bytes / kPriceBytesAPair, kMostPairs));
@@ -176,7 +177,7 @@ class CostBounding {
       return false;
     }
     if (finished()) return false;
-    // The limit is less than all that is left, because the engine does not check the time often.
+    // The engine does not check the time often, so its limit is less than the remaining time.
     EngineOptions engine{.limit = watch_.share(0.93), .threads = 1};
     bool again = false;
     engine.incumbent = [&](const std::vector<double>& values, double) { offer(program.schedule(values)); };
@@ -204,8 +205,8 @@ class CostBounding {
     return again;
   }
 
-  /// Reports a schedule. If it exceeds the budget, first brings it within the budget by evictions. Does nothing if they
-  /// do not suffice.
+  /// Reports a schedule to CostBoundOptions::found. If the schedule exceeds the budget, first brings it within the
+  /// budget by evictions. Does nothing if they do not suffice.
   void offer(const core::Schedule& schedule) {
     if (!options_.found) return;
     core::Schedule needed = core::drop_unread(graph_, core::run_pinned_once(graph_, schedule));

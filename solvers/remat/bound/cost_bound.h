@@ -18,8 +18,8 @@ struct CostBoundOptions {
   OrderRule order = OrderRule::free;
   core::Limit limit;
   /// Cost of a known schedule within the budget; kNoneKnown: none is known. Not owned; can be null. Other threads can
-  /// lower it while cost_bound() runs. The bound then considers only cheaper schedules, in which some nodes cannot run
-  /// twice.
+  /// lower it while cost_bound() runs. The bound needs to hold only for schedules that are cheaper. In these, expensive
+  /// nodes cannot run twice, which can raise the bound.
   const std::atomic<std::int64_t>* known_cost = nullptr;
   static constexpr std::int64_t kNoneKnown = std::numeric_limits<std::int64_t>::max();
   /// Called on the caller's thread with the new bound, in units of cost, whenever the bound rises.

@@ -67,7 +67,7 @@ Set LiveSetSearch<Set>::inputs_of(Set nodes) const {
   return values;
 }
 
-/// Returns by how much a completion can cost more than `rest_cost` so that the total cost is at most most_cost.
+/// Returns the largest cost that a completion can have in addition to `rest_cost` without exceeding most_cost in total.
 template <class Set>
 std::int64_t LiveSetSearch<Set>::slack_of(const Arrival& arrival) const {
   return limits_.most_cost == kAnyCost ? kAnyCost : limits_.most_cost - arrival.cost - arrival.rest_cost;
@@ -99,7 +99,7 @@ void LiveSetSearch<Set>::prepare(const LiveSetProblem<Set>& problem, const LiveS
       if (problem.producers[x] >= 0) successors_[problem.producers[x]] |= single<Set>(static_cast<std::int32_t>(v));
     });
   }
-  // Entry i becomes the set of the i + 1 cheapest nodes, with the highest of their costs.
+  // by_cost_[i] becomes the set of the i + 1 cheapest nodes, together with the highest of their costs.
   by_cost_.clear();
   for (std::size_t v = 0; v < problem.nodes.size(); ++v) {
     by_cost_.push_back({cost_of(static_cast<std::int32_t>(v)), single<Set>(static_cast<std::int32_t>(v))});
@@ -180,8 +180,8 @@ bool LiveSetSearch<Set>::next_entry(Entry& entry) {
   return false;
 }
 
-/// Adds to `rest` the nodes that make the given values, the nodes that make the missing inputs of these nodes, and so
-/// on. Returns false if one of these nodes may not run.
+/// Adds nodes to `rest`, the set of nodes that every completion runs. These are the nodes that make the given values,
+/// the nodes that make their missing inputs, and so on. Returns false if one of these nodes may not run.
 template <class Set>
 bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const {
   const Set barred = problem_->once & arrival.state.ran;
@@ -197,9 +197,9 @@ bool LiveSetSearch<Set>::add_to_rest(Arrival& arrival, Set missing_values) const
   return true;
 }
 
-/// Finds the nodes outside `rest` that a completion can run without exceeding most_cost. Such a node makes a needed
-/// value, or an input of another such node w. In the second case, the cost of w counts as well, because the node would
-/// run only for w.
+/// Finds the nodes outside `rest` that can run on the way to a solution without exceeding most_cost. Such a node makes
+/// a needed value, or an input of another such node w. In the second case, the cost of w counts as well, because the
+/// node would run only for w.
 template <class Set>
 Set LiveSetSearch<Set>::extra_nodes(const Arrival& arrival, Set needed) const {
   const std::int64_t slack = slack_of(arrival);
@@ -230,7 +230,8 @@ Set LiveSetSearch<Set>::affordable(std::int64_t cost) const {
   return end == by_cost_.begin() ? 0 : (end - 1)->second;
 }
 
-/// Stores an arrival. Returns false, and does not store it, if the state was already reached at no higher cost.
+/// Stores an arrival, which is a state with one way to reach it. Returns false, and does not store it, if the state was
+/// already reached at no higher cost.
 template <class Set>
 bool LiveSetSearch<Set>::enter(const Arrival& arrival, std::uint64_t hash) {
   const auto index = static_cast<std::int32_t>(arrivals_.size());

@@ -77,7 +77,7 @@ struct LiveSetLimits {
   std::int64_t budget = 0;  ///< largest number of bytes that may be in memory during a step
   /// Largest cost that a solution may have.
   std::int64_t most_cost = kAnyCost;
-  /// If true, every node counts as free, so the first steps found that stay within the budget are the solution.
+  /// If true, every node has cost 0. So the search ends with the first steps found that stay within the budget.
   bool free_of_cost = false;
   std::int64_t most_states = std::numeric_limits<std::int64_t>::max();
   std::int64_t memory_bytes = std::int64_t{1} << 30;

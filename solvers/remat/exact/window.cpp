@@ -197,9 +197,10 @@ bool WindowSearch::allow_nodes(std::int64_t slack) {
   return number_values();
 }
 
-/// Collects in values_ the values that the allowed nodes read or make and that can enter or leave memory during the
-/// window. Other values that are in memory before and after the window, and that no allowed node makes, stay in memory;
-/// their bytes are added up in fixed_bytes_. Returns false if there are more nodes or values than a Set128 can hold.
+/// Collects in values_ the values that matter to the search: those that an allowed node reads, and those that must be
+/// in memory after the window. Leaves out values that are in memory before and after the window and that no allowed
+/// node makes, because they stay in memory. fixed_bytes_ becomes the sum of their sizes. Returns false if there are
+/// more nodes or values than a Set128 can hold.
 bool WindowSearch::number_values() {
   constexpr auto kMost = static_cast<std::size_t>(kMostInSet<Set128>);
   for (const ValueId x : values_) number_[x] = -1;
@@ -256,8 +257,8 @@ void WindowSearch::state_problem(LiveSetProblem<Set>& problem) {
   }
 }
 
-/// Finds nodes that run more often in found_ than Scope::max_occurrences allows. Allows each of them only one run in
-/// the window. Returns false if there are no such nodes.
+/// Finds nodes that would run more often than Scope::max_occurrences allows if found_ replaced the window. Allows each
+/// of them only one run in the window. Returns false if there are no such nodes.
 bool WindowSearch::bar_what_runs_too_often() {
   if (scope_.max_occurrences == 0) return false;
   std::vector<std::int32_t> count(static_cast<std::size_t>(graph_.node_count()), 0);
@@ -322,8 +323,8 @@ WindowSearch::Outcome WindowSearch::improve_window(std::vector<NodeId>& steps, s
   slack_ = ends_.cost - find_rest();
   proved_ = false;
   if (!allow_nodes(slack_)) return Outcome::cut_short;
-  // The window costs no more than the nodes that must run in it. So the search can only change the order of the nodes,
-  // and it gets only few states.
+  // If slack_ is 0, the window costs no more than the nodes that must run in it. Then the search can only change the
+  // order of the nodes, and gets only few states.
   constexpr std::int64_t kStatesForAnOrder = 2'000;
   if (slack_ == 0) most_states = std::min(most_states, kStatesForAnOrder);
   solve(budget_, ends_.cost, most_states, watch);

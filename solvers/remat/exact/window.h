@@ -33,7 +33,7 @@ class WindowSearch {
   enum class Outcome : std::uint8_t {
     improved,  ///< the window was replaced: it is cheaper or, if it exceeded the budget, has a lower peak
     moved,     ///< the window was replaced by other steps of the same cost
-    /// the window is unchanged, because it is proved that the nodes which the search can run make no better one
+    /// the window is unchanged, and it is proved that there is none better made of the nodes that the search may run
     proved,
     cut_short,  ///< the window is unchanged, because the search was ended before it found or proved anything
   };
@@ -129,8 +129,8 @@ class WindowSearch {
   std::vector<core::NodeId> found_;        ///< steps of the latest solution
   std::int64_t found_cost_ = 0;
   bool found_any_ = false, proved_ = false;
-  /// Values whose producers the search might run again. The first number of a pair is the cost of running
-  /// the producer, divided by the value's bytes.
+  /// Values whose producers the search might run again. The first number of a pair is the cost of running the producer,
+  /// divided by the value's bytes and multiplied by a random factor.
   std::vector<std::pair<double, core::ValueId>> candidates_;
   std::vector<core::NodeId> stack_;
   Engine<Set64> small_;
