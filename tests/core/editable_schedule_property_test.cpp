@@ -27,7 +27,8 @@ std::vector<Occurrence> occurrences(const EditableSchedule& edited) {
   return all;
 }
 
-/// Lifetimes, profile and peak by `lifetimes`, `during` and `after` (of a step), and all that an edited schedule says.
+/// Compares everything that `edited` reports with the schedule. `lifetimes` are those of the schedule; during(i) and
+/// after(i) return the bytes in memory during and after step i.
 template <class Lifetimes, class During, class After>
 void check_against(const EditableSchedule& edited, const Graph& graph, const Schedule& schedule,
                    const Lifetimes& lifetimes, const During& during, const After& after) {
@@ -112,7 +113,7 @@ void check(const EditableSchedule& edited, const Graph& graph) {
       [&](std::size_t i) { return reference::after(graph, schedule, static_cast<std::int64_t>(i)); });
 }
 
-/// The same by the evaluator, for long schedules.
+/// Works like check(), but takes memory and lifetimes from fast functions, for long schedules.
 void check_fast(const EditableSchedule& edited, const Graph& graph) {
   const Schedule schedule{edited.steps()};
   const std::vector<std::int64_t> profile = Evaluator(graph).profile(schedule.steps);
@@ -121,7 +122,8 @@ void check_fast(const EditableSchedule& edited, const Graph& graph) {
       [&](std::size_t i) { return profile[2 * i + 2]; });
 }
 
-/// Random edits that leave the schedule valid; false where the one that was drawn cannot be.
+/// Makes random edits that leave the schedule valid. The functions return false if they made no edit, because the one
+/// drawn is not possible or was only evaluated.
 class Editor {
  public:
   Editor(Random& random, const Graph& graph, EditableSchedule& edited)
@@ -158,7 +160,7 @@ class Editor {
     Schedule wanted{edited_.steps()};
     wanted.steps.erase(wanted.steps.begin() + (std::find(all.begin(), all.end(), o) - all.begin()));
     if (with_unneeded) {
-      // The definition drops what was not needed before, too.
+      // reference::drop_unread() also drops steps that were unneeded before the edit. So there must be none.
       if (std::any_of(all.begin(), all.end(), [&](Occurrence other) { return other != o && !edited_.needed(other); }))
         return false;
       wanted = reference::drop_unread(graph_, wanted);
@@ -189,7 +191,7 @@ class Editor {
     for (std::size_t i = std::min(from, to); i <= std::max(from, to); ++i) {
       REQUIRE(edited_.moved_during(edited_.place(all[i])) == profile[2 * i + 1]);
     }
-    if (random_.chance(30)) return false;  // looked at, not made
+    if (random_.chance(30)) return false;  // evaluates the move, but does not make it
     edited_.move();
     REQUIRE(edited_.steps() == wanted);
     return true;
@@ -218,7 +220,7 @@ TEST_CASE("after every edit an edited schedule has the memory, lifetimes and rea
     const Graph graph = random_graph(random, {.max_nodes = 9, .several_outputs = random.chance(60)});
     EditableSchedule edited(graph);
     check(edited, graph);
-    for (int round = 0; round < 2; ++round) {  // the second on what the first one left behind
+    for (int round = 0; round < 2; ++round) {  // the second round reuses the edited object
       const Schedule schedule = random_schedule(random, graph);
       edited.assign(schedule.steps);
       REQUIRE(edited.steps() == schedule.steps);
@@ -310,7 +312,7 @@ TEST_CASE("what exceeds a ceiling agrees with a plain sum, and the steps that do
         edited.set_ceiling(ceiling, charge);
       }
       editor.edit();
-      if (random.chance(40)) continue;  // several edits between two questions
+      if (random.chance(40)) continue;  // so that there are several edits between two checks
       std::int64_t sum = 0;
       std::vector<Occurrence> found;
       for (const Occurrence o : occurrences(edited)) {
@@ -340,7 +342,7 @@ TEST_CASE("the legal range of a step is where every step still reads what it rea
       std::vector<Occurrence> latest(static_cast<std::size_t>(graph.node_count()), kNone);
       for (const auto& [v, o] : steps) {
         for (const NodeId u : graph.predecessors(v)) found[{o, u}] = latest[u];
-        found[{o, v}] = latest[v];  // the order of a node's occurrences stays, too
+        found[{o, v}] = latest[v];  // the order of a node's occurrences must stay, too
         latest[v] = o;
       }
       return found;
@@ -361,7 +363,7 @@ TEST_CASE("the legal range of a step is where every step still reads what it rea
 }
 
 TEST_CASE("memory effects beyond those of graphs: what stays for good, and what goes with its last reader") {
-  // Steps 0 to 2; the first leaves 5 bytes for good and holds 2 until both others have run.
+  // Step 0 adds 5 bytes that stay for good, and 2 bytes that are freed when steps 1 and 2 have run.
   EditableSchedule edited(std::vector<MemoryEffect>{{7, 0, 2, false}, {4, 3, 0, false}, {1, 1, 0, false}}, {0, 0, 1, 2},
                           {0, 0});
   edited.assign(std::vector<NodeId>{0, 1, 2});

@@ -30,7 +30,8 @@ void check_against_reference(const Graph& graph, Evaluator& evaluator, const Sch
   REQUIRE(evaluator.profile(schedule.steps) == reference::profile(graph, schedule));
 }
 
-/// The same kind of defect at the same step; where several inputs or nodes are missing, any of them may be named.
+/// Checks that the evaluator finds the same kind of defect at the same step as the definition. If several inputs or
+/// nodes are missing, it may name any of them.
 void check_defect(const Graph& graph, Evaluator& evaluator, const Schedule& schedule) {
   const Defect expected = reference::find_defect(graph, schedule);
   REQUIRE(expected.kind != Defect::Kind::none);
@@ -61,7 +62,7 @@ void check_defect(const Graph& graph, Evaluator& evaluator, const Schedule& sche
 TEST_CASE("the evaluator agrees with the definitions") {
   tests::for_each_seed(40000, [](Random& random, std::uint64_t seed) {
     const Graph graph = random_graph(random, tests::any_graph(seed));
-    // One evaluator for schedules of changing length, an invalid one among them: nothing may be left over.
+    // The same evaluator evaluates schedules of several lengths, also an invalid one. No call may affect a later one.
     Evaluator evaluator(graph);
     const Schedule first = random_schedule(random, graph);
     check_against_reference(graph, evaluator, first);

@@ -22,7 +22,8 @@ using cairn::tests::check_fields;
 using cairn::tests::contains;
 using cairn::tests::error_of;
 
-/// a -> b -> c -> d, a -> d: recomputing `a` saves its bytes. `c` overwrites `b`; `d` has scratch and is kept.
+/// Returns the graph a -> b -> c -> d, a -> d. Recomputing `a` saves its bytes. `c` overwrites `b`; `d` has scratch and
+/// is kept.
 Graph chain(std::int64_t size_of_a = 4) {
   GraphBuilder builder("chain");
   Node node{.name = "a", .size = size_of_a, .cost = 1000};
@@ -127,7 +128,7 @@ TEST_CASE("a schedule file must be valid and made for the graph", "[formats]") {
   CHECK(contains(schedule_error(schedule_file(R"("steps":[-1])")), "step 0"));
   CHECK(contains(schedule_error(schedule_file(R"("steps":[0,2])")), "s.json: "));
   CHECK(contains(schedule_error(schedule_file(R"("steps":[0,1,2])")), "s.json: "));
-  // Costs may have been measured anew: peak and cost come from the graph.
+  // Peak and cost are computed from the graph, because its costs may differ from those when the file was written.
   CHECK(parse_schedule(schedule_file(R"("steps":[0,1,2,3],"cost":1,"peak_bytes":1)"), "s", chain()).cost == 4000);
 }
 
@@ -212,7 +213,7 @@ TEST_CASE("MiniMalloc's older names of columns", "[formats]") {
   for (const std::string id : {"id", "buffer", "buffer_id"}) {
     for (const std::string lower : {"lower", "start", "begin"}) {
       const std::string head = id + "," + lower;
-      // An `end` is inclusive, and with it the ends of gaps.
+      // In files with a column `end`, the ends of lifetimes and of gaps are inclusive.
       const std::vector<BufferSpec> half_open = parse_minimalloc_csv(head + ",upper,size,gaps\na,0,9,4,2-5\n", "b.csv");
       CHECK(half_open == parse_minimalloc_csv(head + ",end,size,gaps\na,0,8,4,2-4\n", "b.csv"));
       CHECK(half_open == std::vector<BufferSpec>{{"a", 0, 9, 4, 1, std::nullopt, std::nullopt, {{2, 5}}}});
@@ -270,7 +271,7 @@ TEST_CASE("MiniMalloc CSV with offsets", "[formats]") {
   REQUIRE(read.size() == 2);
   CHECK(read[1].id == specs[1].id);
 
-  // Node 1 is overwritten in place at step 2, so its buffer must end there.
+  // Node 2 overwrites node 1 in place at step 2, so the lifetime of node 1 must end before that step.
   const std::string exported = plan_to_minimalloc_csv(chain(), chain_plan());
   CHECK(contains(exported, "\nb@1,1,2,8,0\nc@2,2,5,8,0\n"));
   CHECK(contains(exported, "\na@3,3,5,4,8\n"));

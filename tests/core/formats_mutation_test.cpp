@@ -46,7 +46,7 @@ const std::vector<std::string> kGraphFiles{
 
 const std::string kCsv = "id,lower,upper,size,note\na,0,3,4,\"x\"\r\n\"b\",2,9,5,\n";
 
-/// Every column, and the older names.
+/// CSV files with every column, and with the older names of columns.
 const std::string kFullCsv =
     "id,lower,upper,size,alignment,offset,hint,gaps\na,0,30,4,2,8,,5-7 9-12\nb,2,9,5,,,-1,\nc,20,40,16,8,,16,25-30\n";
 const std::string kOldCsv = "buffer_id,start,end,size,gaps\na,0,29,4,5-6 9-11\nb,2,8,5,\nc,20,39,16,25-29\n";
@@ -79,7 +79,8 @@ const std::vector<std::string> kTokens{"0",
                                        "5-7@0:4",
                                        " "};
 
-/// A few random edits: a byte, a token in place of a run, a run removed or doubled, the end cut off.
+/// Makes a few random edits: changes a byte, replaces a run of bytes by a token, removes or repeats a run, or cuts off
+/// the end.
 std::string mutated(std::string text, Random& random) {
   const auto position = [&] {
     return static_cast<std::size_t>(random.below(static_cast<std::int64_t>(text.size()) + 1));
@@ -107,7 +108,7 @@ std::string mutated(std::string text, Random& random) {
   return text;
 }
 
-/// Replaces one number of the text: the edits that get furthest into a parser.
+/// Replaces one number of the text by a token. Such edits get furthest into a parser.
 std::string with_number_replaced(std::string text, Random& random) {
   const auto start = random.place(text);
   const std::size_t digit = text.find_first_of("0123456789", start);
@@ -115,7 +116,8 @@ std::string with_number_replaced(std::string text, Random& random) {
   return text.replace(digit, text.find_first_not_of("0123456789", digit) - digit, random.pick(kTokens));
 }
 
-/// Whether the parser accepted; it must either do so or throw a one-line InputError with the file's name.
+/// Returns whether the parser accepted the text. Otherwise, it must have thrown a one-line InputError with the file's
+/// name.
 template <typename Parse>
 bool accepts(const std::string& text, const Parse& parse) {
   try {
@@ -140,7 +142,7 @@ void mutate_often(const std::string& valid, std::uint64_t seed, const Parse& par
     const std::string text = random.chance(40) ? with_number_replaced(valid, random) : mutated(valid, random);
     ++(accepts(text, parse) ? accepted : refused);
   }
-  // Both ways out must have been tried.
+  // The mutations must lead to both results.
   CHECK(accepted > 10);
   CHECK(refused > 1000);
 }

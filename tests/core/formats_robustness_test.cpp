@@ -1,4 +1,4 @@
-// Inputs and outputs that once went wrong.
+// Tests of inputs and outputs that were once handled wrongly.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -29,7 +29,7 @@ TEST_CASE("deeply nested JSON is one error, and brackets inside strings do not c
   CHECK(error_of_graph(deep + std::string(deep.size(), ']')).find("nested") != std::string::npos);
   const std::string named = R"({"format":"cairn.graph","version":1,"nodes":[{"name":")" + deep + R"(\"[","size":1}]})";
   CHECK(error_of_graph(named).empty());
-  // The lines of a trace, too.
+  // This limit of nesting also holds for the lines of a trace.
   const std::string start = R"({"INSTRUCTION":"ANNOTATE","ANNOTATION":"START"})";
   CHECK(
       error_of_graph(start + "\n" + deep + std::string(deep.size(), ']')).find("g.json: line 2: the JSON is nested") ==
@@ -80,7 +80,7 @@ TEST_CASE("a schedule without the graph's fingerprint says so", "[formats]") {
   CHECK(contains(
       error_of([&] { parse_schedule(R"({"format":"cairn.schedule","version":1,"steps":[0]})", "s.json", graph); }),
       "\"graph\" is missing"));
-  // A graph without a name is not called ''.
+  // The message must not call a graph without a name ''.
   const std::string other = error_of(
       [&] { parse_schedule(R"({"format":"cairn.schedule","version":1,"graph":"0","steps":[0]})", "s.json", graph); });
   CHECK(contains(other, "this graph has " + graph.fingerprint()));
@@ -100,7 +100,7 @@ TEST_CASE("writing follows a link and keeps permissions", "[formats]") {
          (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write)));
   CHECK(folder.entries() == 2);
 
-  // A link to a file that is not there yet, relative to the link's folder.
+  // A link may point to a file that does not exist yet. The path is relative to the link's folder.
   std::filesystem::create_symlink("later", folder / "dangling");
   write_file(folder / "dangling", "made");
   CHECK(std::filesystem::is_symlink(folder / "dangling"));
@@ -126,7 +126,8 @@ TEST_CASE("devices, pipes and open descriptors are written to, not replaced", "[
   ::close(reader);
   CHECK(fs::is_fifo(pipe));
 
-  // As /dev/stdout redirected to a file: who holds it open sees what was written.
+  // If /dev/stdout is redirected to a file, an open descriptor of that file must see what was written. /dev/fd/N stands
+  // for it here.
   const std::string file = folder / "file";
   const int held = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND, 0600);
   REQUIRE(::write(held, "a", 1) == 1);

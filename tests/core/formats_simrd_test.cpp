@@ -13,7 +13,8 @@ using namespace cairn::core;
 
 namespace {
 
-/// Builds traces line by line, and counts references as the traced program did: bytes of all storages with references.
+/// Builds a trace line by line. Also tracks, as the traced program did, the bytes of all storages that have references,
+/// and the peak of these bytes.
 class TraceWriter {
  public:
   void annotate(const std::string& what) { line(R"("INSTRUCTION":"ANNOTATE","ANNOTATION":")" + what + "\""); }
@@ -84,8 +85,8 @@ std::string trace_error(const std::string& text) { return cairn::tests::parse_er
 }  // namespace
 
 TEST_CASE("a small training step becomes the graph that its references describe", "[formats][simrd]") {
-  // x -> conv -> bias in place through a view -> relu in place; its gradient, and the weight's, which is still
-  // referenced at the end.
+  // The step is x -> conv -> bias (added in place through a view) -> norm -> relu in place -> loss. Its backward pass
+  // computes the gradients of x and of the weight; the latter is still referenced at the end.
   TraceWriter trace;
   trace.annotate("START");
   trace.constant("w", 100);
@@ -127,10 +128,10 @@ TEST_CASE("a small training step becomes the graph that its references describe"
   CHECK(names == std::vector<std::string>{"conv#0", "add_#1", "norm#2", "relu_#3", "loss#4", "ones_like#5",
                                           "norm_backward#6", "conv_backward#7", "use#8"});
   CHECK(cost == 50 + 3 + 2 + 10 + 20 + 5 + 7 + 1 + 30 + 60 + 9);
-  CHECK(graph.cost(0) == 53);  // a view is made again with its storage
-  CHECK(graph.cost(1) == 12);  // a view of a constant goes with the next node
+  CHECK(graph.cost(0) == 53);  // plus the cost of a view of its output
+  CHECK(graph.cost(1) == 12);  // plus the cost of a view of a constant, which counts for the next node
 
-  // The mutations take over the storage; statistics live on their own.
+  // Mutations take over the storage of what they mutate. The norm's statistics are an output of their own.
   CHECK(graph.inplace(1) == 0);
   CHECK(graph.size(1) == 1000);
   CHECK(graph.scratch(1) == -1000);
@@ -142,7 +143,8 @@ TEST_CASE("a small training step becomes the graph that its references describe"
   CHECK(graph.scratch(3) == -1000);
   CHECK(inputs(graph, 6) == std::vector<OutputRef>{5, 3, {2, 1}});
 
-  // The weight's gradient stays, the other goes; so does the loss, which is still referenced.
+  // The weight's gradient and the loss are kept, because they are still referenced at the end. The gradient of x is
+  // not.
   REQUIRE(graph.output_count(7) == 2);
   CHECK(graph.value_size(graph.value(7)) == 40);
   CHECK_FALSE(graph.value_kept(graph.value(7)));

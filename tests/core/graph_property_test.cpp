@@ -43,7 +43,7 @@ bool topological(const std::vector<Node>& nodes, const std::vector<NodeId>& orde
   return true;
 }
 
-/// Again and again the lowest node that has not run and whose inputs have.
+/// Returns Kahn's order: each step runs the lowest node that has not run and whose inputs have.
 std::vector<NodeId> kahn_by_index(const std::vector<Node>& nodes) {
   std::vector<NodeId> order;
   const auto ran = [&](OutputRef v) { return std::find(order.begin(), order.end(), v.node) != order.end(); };
@@ -64,7 +64,7 @@ TEST_CASE("a graph says what its builder was told") {
     const std::vector<Node> nodes = random_nodes(random);
     GraphBuilder builder("name");
     for (const Node& node : nodes) builder.add(node);
-    // Repeated inputs are dropped, whichever way they come in.
+    // Repeated inputs are dropped, whether add() or add_input() adds them.
     for (NodeId v = 0; v < builder.node_count(); ++v) {
       for (const OutputRef input : nodes[static_cast<std::size_t>(v)].inputs) {
         if (random.chance(20)) builder.add_input(v, input);
@@ -115,7 +115,7 @@ TEST_CASE("an order that is given is the input order") {
     REQUIRE(graph.order_was_given());
     REQUIRE(to_vector(graph.input_order()) == order);
 
-    // Any two neighbours of which one reads the other, swapped, are an error.
+    // An order that swaps a node with the input right before it is refused.
     for (std::size_t i = 0; i + 1 < order.size(); ++i) {
       const auto inputs = graph.inputs(order[i + 1]);
       if (std::find(inputs.begin(), inputs.end(), order[i]) == inputs.end()) continue;
@@ -204,7 +204,8 @@ TEST_CASE("the fingerprint follows what memory and validity depend on, and nothi
     REQUIRE(with(i, [](Node& node) { node.size += 1; }) != fingerprint);
     REQUIRE(with(i, [](Node& node) { node.scratch += 1; }) != fingerprint);
 
-    // Keeping an input may make its reader's negative scratch illegal: the last node of an order has no reader.
+    // Keeping a node may make the negative scratch of its reader illegal. So only the last node of the order, which has
+    // no reader, is changed here.
     const auto last = static_cast<std::size_t>(graph.input_order().back());
     REQUIRE(with(last, [](Node& node) { node.keep = !node.keep; }) != fingerprint);
     const Node& end = nodes[last];
@@ -272,7 +273,7 @@ TEST_CASE("edges that cannot be") {
   }
 }
 
-/// `from` and what reads it, directly or not.
+/// Returns `from` and all nodes that read it, directly or indirectly.
 std::set<NodeId> reached_from(const std::vector<Node>& nodes, NodeId from) {
   std::set<NodeId> reached{from};
   for (std::size_t round = 0; round < nodes.size(); ++round) {
@@ -289,7 +290,7 @@ TEST_CASE("every random cycle is found, and the nodes that are named lie on one"
   int cycles = 0;
   tests::for_each_seed(1000, [&](Random& random) {
     std::vector<Node> nodes = random_nodes(random, {.scratch = false, .in_place = false});
-    // Names of which none lies inside another.
+    // No name is part of another one, so that names can be found in a message.
     for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = fmt::format("<{}>", i);
     const auto from = static_cast<NodeId>(random.below(static_cast<std::int64_t>(nodes.size())));
     const std::set<NodeId> reached = reached_from(nodes, from);
@@ -297,7 +298,8 @@ TEST_CASE("every random cycle is found, and the nodes that are named lie on one"
     std::vector<NodeId> targets(reached.begin(), reached.end());
     targets.erase(std::find(targets.begin(), targets.end(), from));
     const NodeId to = random.pick(targets);
-    // With the one edge back, a node is on a cycle where it lies between `from` and `to`.
+    // An edge from `to` back to `from` is added below. It puts those nodes on a cycle that lie on a path from `from` to
+    // `to`.
     std::set<NodeId> on_cycle;
     for (const NodeId v : reached) {
       if (reached_from(nodes, v).count(to) != 0) on_cycle.insert(v);
@@ -346,7 +348,7 @@ TEST_CASE("numbers that cannot be") {
 }
 
 TEST_CASE("negative scratch is legal down to what the node and its own inputs hold") {
-  // alpha (10) and beta (4) are read by gamma (12) alone, delta (100) by another too.
+  // Only gamma reads alpha (10 bytes) and beta (4 bytes). Another node reads delta (100 bytes), too.
   const auto graph_with = [](std::int64_t scratch, std::int64_t size, bool keep_alpha) {
     std::vector<Node> nodes{make_node("alpha", 10), make_node("beta", 4), make_node("delta", 100),
                             make_node("gamma", size, {0, 1, 2}), make_node("end", 1, {2, 3})};

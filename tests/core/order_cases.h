@@ -12,18 +12,19 @@
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
-/// Random sequences, node-sum graphs and orders for the tests of the paper's definitions.
+/// Random sequences, node-sum graphs and orders for tests of the definitions in Jin et al., "New Tools for Peak Memory
+/// Scheduling".
 namespace cairn::tests {
 
 using Values = core::reference::Bytes;
 using core::reference::Order;
 
-/// Bounds of random weights: small ones, for many ties and zeros, and large ones.
+/// Draws a bound for random weights. Small bounds give many ties and zeros.
 inline std::int64_t random_bound(Random& random) {
   return random.pick(std::vector<std::int64_t>{0, 1, 1, 2, 2, 3, 10, 1000, std::int64_t{1} << 40});
 }
 
-/// One to `max_length` values, with flat stretches.
+/// Returns one to `max_length` random values. Half of the sequences repeat many values.
 inline Values random_values(Random& random, std::int64_t max_length) {
   const std::int64_t bound = random_bound(random);
   const int flat = random.chance(50) ? 30 : 0;
@@ -35,8 +36,8 @@ inline Values random_values(Random& random, std::int64_t max_length) {
   return values;
 }
 
-/// Copies `values` entry by entry, sometimes repeating or skipping one, with small amounts added or subtracted: the
-/// result is mostly just dominated by `values` or just not.
+/// Copies `values` entry by entry, sometimes repeating or skipping one, and adds or subtracts small amounts. In most
+/// cases, `values` just dominates the result or just does not.
 inline Values near_dominated(Random& random, const Values& values) {
   Values near;
   const int more = random.chance(50) ? 50 : 10, less = random.chance(50) ? 0 : 10;
@@ -51,7 +52,7 @@ inline Values near_dominated(Random& random, const Values& values) {
   return near;
 }
 
-/// The same values, some of them delayed or advanced by one place, with one or two small changes.
+/// Returns the values after up to two small changes: an entry is changed by at most 1, inserted or removed.
 inline Values near_values(Random& random, Values values) {
   for (std::int64_t k = random.between(0, 2); k > 0; --k) {
     const auto place = random.place(values);
@@ -86,7 +87,8 @@ void for_each_sequence(std::int64_t highest, std::size_t max_length, const Visit
   }
 }
 
-/// The same with the largest values that profiles have: sums of sizes are at most 2^62.
+/// Calls `visit` for every sequence of 1..max_length values from {0, 2^62 - 1, 2^62}. Profiles have no larger values,
+/// because the sizes of a graph sum to at most 2^62.
 template <class Visit>
 void for_each_wide_sequence(std::size_t max_length, const Visit& visit) {
   constexpr std::int64_t kTop = std::int64_t{1} << 62;
@@ -96,14 +98,15 @@ void for_each_wide_sequence(std::size_t max_length, const Visit& visit) {
   });
 }
 
-/// Prefix sums from `start` on.
+/// Returns the prefix sums of `steps`, with `start` added to each. The first one is `start`.
 inline Values summed(std::int64_t start, const Values& steps) {
   Values values{start};
   for (const std::int64_t step : steps) values.push_back(values.back() + step);
   return values;
 }
 
-/// The turning points of segments: valley, peak, valley, and so on.
+/// Returns the turning points of a profile that begins at `start` and has these segments: valley, peak, valley, and so
+/// on.
 inline Values zigzag(std::int64_t start, std::span<const core::Segment> segments) {
   Values values{start};
   for (const core::Segment& segment : segments) {
@@ -142,7 +145,8 @@ inline core::NodeSumGraph random_node_sum_graph(Random& random, core::NodeId min
   return core::NodeSumGraph(std::move(parts.weights), std::move(parts.edges));
 }
 
-/// A random topological order; an eager one (section 4.1) runs a positive node only where nothing else is ready.
+/// Returns a random topological order. An eager one (section 4.1 of Jin et al.) runs a node of positive weight only if
+/// no other node is ready.
 template <class Weight>
 Order random_order(Random& random, const core::reference::OrderModel& model, bool eager, const Weight& weight) {
   Order order;

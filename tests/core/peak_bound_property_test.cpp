@@ -16,13 +16,14 @@ using tests::random_graph;
 
 using Kind = PeakBound::Kind;
 
-/// The bytes that a text of numbers below 1024 names: "'a' (20 B) and scratch (4 B), less 3 B that" is 21.
+/// Returns the sum of all bytes in a text, in which numbers after "less" are subtracted. For "'a' (20 B) and scratch (4
+/// B), less 3 B that" it is 21. The numbers must be below 1024, because larger ones have other units.
 std::int64_t named_bytes(const std::string& text) {
   std::int64_t sum = 0;
   for (std::size_t at = text.find(" B"); at != std::string::npos; at = text.find(" B", at + 1)) {
     std::size_t begin = at;
     while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
-    if (begin == at) continue;  // of a name
+    if (begin == at) continue;  // part of a name
     const bool less = begin >= 5 && text.compare(begin - 5, 5, "less ") == 0;
     sum += std::stoll(text.substr(begin, at - begin)) * (less ? -1 : 1);
   }
@@ -67,7 +68,7 @@ TEST_CASE("the parts of the lower bound are in memory together, and they and the
     taken_over += text.find(", less ") != std::string::npos ? 1 : 0;
     several_outputs += text.find(" outputs (") != std::string::npos ? 1 : 0;
     left_unnamed += text.find(" more (") != std::string::npos ? 1 : 0;
-    // No schedule beats it.
+    // No schedule has a peak below the bound.
     REQUIRE(bound.bytes <= evaluate(graph, tests::random_schedule(random, graph)).peak);
     if (graph.node_count() <= 9) REQUIRE(bound.bytes <= reference::least_peak_without_recomputation(graph));
   });

@@ -8,7 +8,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-// The yardstick itself: its searches over sets agree with trying every order and every schedule, one by one.
+// Tests the reference itself: its searches over sets must find the same as trying every order and every schedule.
 namespace cairn::core::reference_property_test {
 namespace {
 
@@ -25,7 +25,7 @@ std::int64_t least_peak_of_all_orders(const Graph& graph) {
   return least;
 }
 
-/// Calls visit with every schedule of at most `length` steps that computes inputs before readers.
+/// Calls visit(schedule) for every valid schedule of at most `length` steps.
 template <class Visit>
 void for_each_schedule(const Graph& graph, std::int64_t length, Schedule& schedule, const Visit& visit) {
   if (reference::valid(graph, schedule)) visit(schedule);

@@ -29,12 +29,12 @@ using Segments = std::vector<Segment>;
 
 Segments without_places(const std::vector<PlacedSegment>& placed) { return Segments(placed.begin(), placed.end()); }
 
-/// The segments of Definition 6.3, rise and drop alone.
+/// Returns the segments of Definition 6.3 of Jin et al. without their positions.
 Segments literal_segments(const Values& values) { return without_places(reference::segments(values)); }
 
-/// Segments but for one that dominance does not see: of no change, up and back to the lowest valley, where the way down
-/// to that valley has been as high, or where it does not rise at all. There is at most one of no change: the first that
-/// is not negative.
+/// Removes the hidden segment (core::CanonicalProfile) on which dominance does not depend, if there is one. Its change
+/// is 0, and its rise is at most the drop of the segment before it. There is at most one, because only the first
+/// segment that is not negative can have a change of 0.
 Segments seen_by_dominance(Segments segments) {
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const std::int64_t down = i == 0 ? 0 : segments[i - 1].drop;
@@ -45,12 +45,13 @@ Segments seen_by_dominance(Segments segments) {
   return segments;
 }
 
-/// Do two profiles dominate each other? By the oracle.
+/// Returns whether two profiles dominate each other, by the literal definition.
 bool equivalent(const Values& a, const Values& b) {
   return reference::dominates_by_pointers(a, b) && reference::dominates_by_pointers(b, a);
 }
 
-/// Segments, their places and what CanonicalProfile says of the whole, against Definition 6.3.
+/// Compares the segments of a profile, their positions, and the start, peak and end that CanonicalProfile reports with
+/// Definition 6.3 of Jin et al.
 void check_segments(const Values& values) {
   const std::vector<PlacedSegment> expected = reference::segments(values);
   const std::vector<PlacedSegment> placed = place_segments(values);
@@ -101,7 +102,7 @@ TEST_CASE("Lemma 6.4: a segment's values lie between its valleys and its peak", 
       REQUIRE(reference::right_peak(values, segment.begin, segment.peak) == segment.peak);
       REQUIRE(reference::left_peak(values, segment.peak, segment.end) == segment.peak);
       REQUIRE(reference::right_valley(values, segment.peak, segment.end) == segment.end);
-      // Negative segments come first, and only the first of the others may have no change.
+      // Negative segments come first. Of the others, only the first one may have a change of 0.
       REQUIRE((segment.change() != 0 || !nonnegative));
       REQUIRE((!segment.negative() || !nonnegative));
       nonnegative = !segment.negative();
@@ -130,7 +131,7 @@ TEST_CASE("sorts_before is the order of Definition 6.6 and Lemma 6.7 holds", "[s
   }
 }
 
-/// Small segments, those without a change or a rise or a drop included.
+/// Returns all segments whose rise and drop are from 0 to `highest`.
 Segments all_small_segments(std::int64_t highest) {
   Segments all;
   for (std::int64_t rise = 0; rise <= highest; ++rise) {
@@ -142,8 +143,7 @@ Segments all_small_segments(std::int64_t highest) {
 TEST_CASE("Two segments belong together exactly if Definition 6.3 makes no two of them", "[segments]") {
   const Segments all = all_small_segments(5);
   for (const Segment& a : all) {
-    // The rule is for segments of Definition 6.3, and a negative one or a nonnegative one may well be rise or drop
-    // alone.
+    // belong_together() requires segments of Definition 6.3. Each of these is one, even if its rise or drop is 0.
     REQUIRE(literal_segments(zigzag(0, Segments{a})) == Segments{a});
     for (const Segment& b : all) {
       const Values values = zigzag(0, Segments{a, b});
@@ -203,7 +203,7 @@ TEST_CASE("append_segment of single steps gives the segments of the profile", "[
   }
 }
 
-/// A segment that knows its nodes.
+/// A segment with the nodes that it consists of.
 struct Block : Segment {
   std::vector<int> nodes;
 };
@@ -229,7 +229,7 @@ TEST_CASE("append_segment of a derived type absorbs from left to right", "[segme
   }
 }
 
-/// What dominance sees of a profile, as something to compare.
+/// Returns values that are equal for two profiles exactly if the profiles dominate each other.
 std::vector<std::int64_t> seen_by_dominance(const Values& values) {
   const CanonicalProfile profile = canonical(values);
   return zigzag(profile.start, seen_by_dominance(profile.segments));
@@ -267,10 +267,10 @@ TEST_CASE("Profiles dominate each other exactly if dominance sees the same segme
   CHECK(alike > 3000);
 }
 
-// Theorem 6.5.
+// Theorem 6.5 of Jin et al.
 
-/// A path of an isolated subgraph for node sum, 0 .. path - 1, and a few nodes around it: any edges among them and to
-/// and from the ends of the path.
+/// Returns a random node-sum graph in which nodes 0 to path - 1 form a path. One to three further nodes have random
+/// edges between them, and edges to or from the ends of the path.
 NodeSumGraph random_graph_around_path(Random& random, NodeId path) {
   const auto n = static_cast<NodeId>(path + random.between(1, 3));
   const std::int64_t bound = random.pick(Values{1, 2, 2, 5, 100});
@@ -279,7 +279,8 @@ NodeSumGraph random_graph_around_path(Random& random, NodeId path) {
   for (NodeId v = 0; v < n; ++v) weights.push_back(random.between(-bound, bound));
   for (NodeId v = 1; v < path; ++v) edges.emplace_back(v - 1, v);
   for (NodeId v = path; v < n; ++v) {
-    // A place in time: before the path, beside it, or after it; then edges forward in time only.
+    // The first of these nodes may run before the path's ends, the others after them. Edges between these nodes lead to
+    // higher numbers. So there is no cycle.
     const auto before_source = [&](NodeId w) { return (w - path) % 3 == 0; };
     if (before_source(v) && random.chance(50)) edges.emplace_back(v, random.pick(Order{0, path - 1}));
     if (!before_source(v) && random.chance(50)) edges.emplace_back(random.pick(Order{0, path - 1}), v);
@@ -300,7 +301,8 @@ TEST_CASE("Theorem 6.5: the segments of an isolated path may run without a break
     const Order path = tests::numbers_below(length);
     if (!reference::isolated(graph, reference::set_of(path), true)) continue;
     ++cases;
-    // The paper looks at the memory after the path's nodes 1..k-1; a segment is the nodes after its left valley.
+    // The paper looks at the memory after each node of the path but the last. A segment consists of the nodes after its
+    // left valley.
     Values values = profile(graph, path);
     values.erase(values.begin());
     values.pop_back();
@@ -329,7 +331,7 @@ TEST_CASE("Theorem 6.5: the segments of an isolated path may run without a break
   }
 }
 
-// Theorem 6.8.
+// Theorem 6.8 of Jin et al.
 
 /// Calls visit(steps) for every way to interleave the steps of the parts, each part in its order.
 template <class Visit>
@@ -359,7 +361,8 @@ Values random_steps(Random& random, std::int64_t length, std::int64_t bound) {
   return steps;
 }
 
-/// Two or three parallel chains of at most `nodes` nodes in all, as steps.
+/// Returns two or three parallel chains with at most `nodes` nodes in all. Each value is the change of memory at a
+/// node.
 std::vector<Values> random_chains(Random& random, std::int64_t nodes) {
   const std::int64_t bound = random.pick(Values{1, 2, 2, 3, 10, 1000});
   std::vector<Values> chains(static_cast<std::size_t>(random.between(2, 3)));
@@ -415,8 +418,8 @@ TEST_CASE("Theorem 6.8: merged segments dominate every other order of the segmen
   }
 }
 
-// As the theorem words it: any subset of the segments, in any order that keeps each one's nodes in theirs; ties of the
-// sort value are broken arbitrarily.
+// The theorem is about any subset of the segments and any order that keeps the order of nodes in each segment. Ties of
+// the sort value may be broken arbitrarily.
 TEST_CASE("Theorem 6.8: sorted segments dominate every order of their nodes", "[segments]") {
   Random random(682);
   std::int64_t orders = 0;

@@ -28,7 +28,7 @@ std::vector<NodeId> random_subset(Random& random, const Graph& graph) {
   return nodes;
 }
 
-/// Pairs (input, reader) in ids of the whole.
+/// Returns the edges as pairs (input, reader), with the ids that the nodes have in the whole graph.
 std::set<std::pair<NodeId, NodeId>> edges(const Graph& graph, const std::vector<NodeId>& whole_id) {
   std::set<std::pair<NodeId, NodeId>> found;
   for (NodeId v = 0; v < graph.node_count(); ++v) {

@@ -203,7 +203,7 @@ TEST_CASE("parse_whole reads whole numbers in any spelling, exactly", "[text]") 
   CHECK(whole("1200e-2") == 12);
   CHECK(whole("-0.0") == 0);
   CHECK(whole("0e99999999999999999999") == 0);
-  CHECK(whole("9007199254740993.0") == 9007199254740993);  // no double
+  CHECK(whole("9007199254740993.0") == 9007199254740993);  // not a double
   CHECK(whole("9223372036854775807.000") == std::numeric_limits<std::int64_t>::max());
   CHECK(whole("-9.223372036854775808e18") == std::numeric_limits<std::int64_t>::min());
 

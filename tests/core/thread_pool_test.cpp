@@ -12,7 +12,7 @@
 namespace cairn::tests::thread_pool_test {
 namespace {
 
-/// How often each of n elements is visited by a loop in blocks.
+/// Returns how often a parallel loop in blocks visits each of n elements.
 std::vector<int> visits(std::int64_t n, std::int64_t block, int threads) {
   std::vector<std::atomic<int>> seen(static_cast<std::size_t>(n));
   std::atomic<bool> good = true;

@@ -12,7 +12,7 @@
 
 namespace cairn::tests {
 
-/// Uniform in [-1, 1), the same on every platform.
+/// Draws numbers that are uniform in [-1, 1), the same on every platform.
 class Noise {
  public:
   explicit Noise(std::uint64_t seed) : engine_(seed) {}
@@ -22,8 +22,8 @@ class Noise {
   std::mt19937_64 engine_;
 };
 
-/// Executes the nodes of a graph in input order with the kernels in double precision; every output has storage of its
-/// own. Weights have their usual initial values and a little noise, so that no bias and no beta is 0.
+/// Executes the nodes of a graph in input order, with the kernels in double precision. Every output has storage of its
+/// own. Weights have their usual initial values plus a little noise, so that no bias, and no shift of a norm, is 0.
 class DoubleEvaluation {
  public:
   explicit DoubleEvaluation(const core::Graph& graph)

@@ -10,7 +10,7 @@
 
 namespace cairn::tests {
 
-/// The only kept forward node.
+/// Returns the loss, which is the only forward node that is kept.
 inline core::NodeId loss_node(const core::Graph& graph) {
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
     if (graph.keep(v) && !graph.backward(v)) return v;
@@ -18,7 +18,7 @@ inline core::NodeId loss_node(const core::Graph& graph) {
   return core::kNoNode;
 }
 
-/// For each weight's index, the kept node that holds its gradient.
+/// Returns, for the index of each weight, the node that computes its gradient.
 inline std::map<std::int32_t, core::NodeId> gradient_nodes(const core::Graph& graph) {
   std::map<std::int32_t, core::NodeId> nodes;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
@@ -34,7 +34,7 @@ inline std::map<std::int32_t, core::NodeId> gradient_nodes(const core::Graph& gr
 /// the weights whose gradient is 0 everywhere. The gradients must be resident.
 inline std::vector<std::string> check_gradients(const core::Graph& graph, double step = 1e-6) {
   constexpr double kTolerance = 1e-5;    // relative
-  const double rounding = 1e-14 / step;  // of the difference: the loss is accurate to about 1e-14
+  const double rounding = 1e-14 / step;  // error of the difference: the loss is accurate to about 1e-14
 
   DoubleEvaluation evaluation(graph);
   evaluation.run_all();

@@ -16,11 +16,11 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// Whether the loss cannot depend on this bias.
+/// Returns whether the loss cannot depend on this bias, so that its gradient is 0.
 bool is_invisible(const std::string& weight) {
-  // A bias of all keys adds the same to every score of a query, and softmax does not see it.
+  // A bias of all keys adds the same number to every score of a query, which does not change the softmax.
   if (ends_with(weight, ".key.bias")) return true;
-  // A bias of a token adds the same to all its channels, and no layer norm after it sees that.
+  // A bias of a token adds the same number to all its channels, which does not change the layer norms after it.
   return ends_with(weight, ".tokens.linear2.bias");
 }
 

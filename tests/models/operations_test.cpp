@@ -37,7 +37,7 @@ core::Graph in_operations(tests::TinyModel model) {
 
 bool updates(std::string_view name) { return name.find("/assign") != std::string_view::npos; }
 
-/// Within a tenth of the published number.
+/// Checks that our number differs from the published one by at most a tenth.
 void check_near(double ours, double published) {
   CHECK(ours >= 0.9 * published);
   CHECK(ours <= 1.1 * published);
@@ -69,7 +69,7 @@ TEST_CASE("graphs of operations are of the sizes and widths of Kumar et al., Tab
 TEST_CASE("two linear layers, operation by operation") {
   const core::Graph graph =
       operations_of("ffn", {{"batch", 2}, {"layers", 2}, {"inputs", 3}, {"width", 5}, {"outputs", 4}});
-  // Written out by hand: every operation that has elements, and their number.
+  // All operations whose results have elements, with the number of elements, written by hand.
   const std::map<std::string, std::int64_t> elements{
       {"layer0/matmul", 2 * 5},
       {"layer0/add", 2 * 5},
@@ -118,20 +118,23 @@ TEST_CASE("two linear layers, operation by operation") {
   }
   CHECK(found == static_cast<std::int64_t>(elements.size()));
   CHECK(assigned == 4);
-  // Forward, a layer reads its input (the first), weight and bias, and takes three shapes; a loss reads the target and
-  // takes two. Backward, in the order of the nodes.
+  // The number of descriptors (docs/operations.md). Forward, a layer reads weight and bias, the first layer also the
+  // data, and takes three shapes; the loss reads the target and takes two shapes. The other terms are those of the
+  // backward pass, in the order of its nodes.
   CHECK(descriptors == (1 + 5) + 5 + 3 + 1 + (2 + 2 + 2) + (2 + 2 + 1) + (2 + 3) + (2 + 2));
-  // The forward layers, ReLU, the loss and its gradient; then of the second layer, ReLU and the first.
+  // The number of edges: of the two layers, ReLU, the loss and its gradient, and then of the gradients of the second
+  // layer, of ReLU and of the first layer.
   CHECK(graph.edge_count() == 2 * 8 + 1 + 8 + 6 + (6 + 7 + 4 + 6 + 8) + 3 + (6 + 6 + 6 + 5));
 
-  CHECK(graph.fingerprint() == "eb8a8c29b2f867ad");  // schedules that were written stay valid
+  CHECK(graph.fingerprint() == "eb8a8c29b2f867ad");  // must not change: schedule files depend on it
 
-  // Weights, their gradients' storage used for the next step's, and the data.
+  // Resident are the weights, the updated weights of the next step, and the data.
   const std::int64_t weights = 3 * 5 + 5 + 5 * 4 + 4;
   CHECK(graph.resident_bytes() == 4 * (2 * weights + 2 * 3 + 2 * 4));
-  // When the second weight has been transposed for the gradient of the hidden layer: that weight's gradient, the hidden
-  // layer, the gradient of the output and of the bias, the loss; two shapes of the first layer, views of the gradient
-  // of the bias and of the output, the weight and its transpose.
+  // The peak is reached when the second weight has been transposed for the gradient of the hidden layer. In memory are
+  // that weight's gradient, the hidden layer, the gradients of the output and of the bias, and the loss; two shapes of
+  // the first layer; views of the gradients of the bias and of the output; the weight and its transpose, which are also
+  // descriptors.
   CHECK(core::evaluate(graph, core::baseline_schedule(graph)).peak ==
         4 * (5 * 4 + 2 * 5 + 2 * 4 + 4 + 1) + 64 * (2 + 2 + 2));
 }
@@ -156,7 +159,7 @@ TEST_CASE("every model lowers into a training step that is all needed, and in it
       if (graph.backward(v)) {
         REQUIRE(graph.forward(v) != core::kNoNode);
         CHECK_FALSE(graph.backward(graph.forward(v)));
-        CHECK(graph.cost(graph.forward(v)) > 0);  // no descriptor
+        CHECK(graph.cost(graph.forward(v)) > 0);  // so it is not a descriptor
       } else {
         for (const NodeId u : graph.predecessors(v)) CHECK_FALSE(graph.backward(u));
       }
@@ -167,7 +170,7 @@ TEST_CASE("every model lowers into a training step that is all needed, and in it
     }
     for (NodeId v = 0; v < layers.node_count(); ++v) averages += layers.op(v)->kind == core::OpKind::batchnorm_stats;
     CHECK(kept == assigned + 1);  // and the loss
-    // Every weight and what the optimizer knows of it; two statistics of every batch norm.
+    // Assigned are every weight, the optimizer's state of each weight, and two running statistics of each batch norm.
     const auto& optimizer = models::find_model(model.name).optimizer;
     const std::int64_t states = optimizer == "adam" ? 4 : optimizer == "momentum" ? 2 : 1;
     CHECK(assigned == states * weights + 2 * averages);
@@ -186,10 +189,10 @@ TEST_CASE("marks say with which part of the forward pass a backward operation ca
     if (graph.backward(v)) marks[graph.name(v)] = graph.name(graph.forward(v));
   }
   CHECK(marks.at("layer2/grad_bias/sum") == "layer2/add");
-  CHECK(marks.at("layer2/grad_weight/matmul") == "layer2/matmul");  // it reads what the product read
+  CHECK(marks.at("layer2/grad_weight/matmul") == "layer2/matmul");  // it reads the input of that product
   CHECK(marks.at("layer2.weight/assign") == "layer2/matmul");
   CHECK(marks.at("layer2.relu/grad_input/select") == "layer2.relu/maximum");
-  // A chain of blocks, so that what lies within one can be computed again.
+  // With these marks, rotor finds a chain of blocks, and can compute again what lies within one block.
   solvers::RotorOptions options;
   options.budget = core::evaluate(graph, core::baseline_schedule(graph)).peak * 3 / 4;
   CHECK(solvers::rotor(graph, options).peak <= *options.budget);
@@ -206,7 +209,7 @@ TEST_CASE("an operation reads the tensor behind a view, and random bits come fro
         REQUIRE(graph.predecessors(v).size() == 1);
         CHECK(contains(graph.name(graph.predecessors(v).front()), "/shape"));
       }
-      // What follows a view of a node's output keeps that output in memory.
+      // An operation that reads a view also reads the output behind the view, so that this output stays in memory.
       if (!contains(graph.name(v), "/contiguous")) continue;
       std::int64_t bytes = 0;
       for (const NodeId u : graph.predecessors(v)) bytes += graph.size(u) - (graph.size(u) == 64 ? 64 : 0);
@@ -220,8 +223,9 @@ TEST_CASE("optimizers, decay and kept gradients") {
     return operations_of("ffn", {{"batch", 2}, {"layers", 2}, {"width", 5}}, optimizer);
   };
   const core::Graph plain = ffn("none");
-  CHECK(ffn("").fingerprint() == plain.fingerprint());  // what the FFN's paper trains with
-  // Of each of four weights: old, decayed, sum, stored.
+  CHECK(ffn("").fingerprint() == plain.fingerprint());  // the default, as in the FFN's paper
+  // Momentum adds four nodes for each of four weights: it reads the old momentum, scales it, adds the gradient and
+  // stores the result.
   CHECK(ffn("momentum").node_count() == plain.node_count() + 4 * 4);
   CHECK(ffn("adam").node_count() > ffn("momentum").node_count());
 
@@ -244,7 +248,8 @@ TEST_CASE("optimizers, decay and kept gradients") {
     const core::Graph without = models::to_operations(layers, lowering);
     lowering.weight_decay = true;
     const core::Graph with = models::to_operations(layers, lowering);
-    // Norms: read, square, sum, and the loss's share; gradients: read, scale, add. 20 convolutions, one linear layer.
+    // Decay adds six nodes for each of 21 weights (20 convolutions, one linear layer): read, square and sum for its
+    // norm; read, scale and add for its gradient. Three nodes add the norms to the loss.
     CHECK(with.node_count() == without.node_count() + 21 * 6 + 3);
     CHECK(operations_of("resnet18", {}).fingerprint() == with.fingerprint());
   }

@@ -12,7 +12,7 @@
 #include "cairn/tests/support/graph_classes.h"
 #include "cairn/tests/support/random_graph.h"
 
-// Each generated graph is of its class by the class's definition, and as large as was asked for.
+// Tests that each generated graph is in its class, by the class's definition, and is as large as was asked for.
 namespace cairn::models::random_graphs_test {
 namespace {
 
@@ -30,8 +30,8 @@ GeneratedSizes random_sizes(Random& random) {
   return sizes;
 }
 
-/// Sizes are in their range (an output that takes over an input's storage has the input's size, which is too), and
-/// nothing is where none was asked for.
+/// Checks that sizes are in their range, and that there is no scratch, in-place node or kept node if none was asked
+/// for. If an output takes over an input's storage, it has the input's size, which is in the range, too.
 void check_sizes(const Graph& graph, const GeneratedSizes& sizes) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     REQUIRE(graph.size(v) >= sizes.least);
@@ -46,7 +46,8 @@ void check_sizes(const Graph& graph, const GeneratedSizes& sizes) {
   }
 }
 
-/// make(random, sizes, seed) for so many seeds, each with sizes of some kind, which the graph must have.
+/// Calls make(random, sizes, seed) for `seeds` seeds, each with other random `sizes`, and checks the graph's sizes.
+/// `number` is the seed of `random`.
 template <class Make>
 void check_generated(std::uint64_t number, std::uint64_t seeds, const Make& make) {
   Random random(number);
@@ -56,7 +57,7 @@ void check_generated(std::uint64_t number, std::uint64_t seeds, const Make& make
   }
 }
 
-/// The same for a seed, and mostly another for another seed.
+/// Checks that a seed always gives the same graph, and that other seeds mostly give other graphs.
 void check_seeds(const std::function<Graph(std::uint64_t)>& generate) {
   const std::string fingerprint = generate(7).fingerprint();
   REQUIRE(generate(7).fingerprint() == fingerprint);
@@ -76,7 +77,7 @@ std::size_t most_readers(const Graph& graph) {
   return most;
 }
 
-/// The nodes of each chain of a pumpkin, from the source on.
+/// Returns the nodes of each chain of a pumpkin, in the order of the chain.
 std::vector<std::vector<NodeId>> branches_of(const Graph& graph) {
   std::vector<std::vector<NodeId>> branches;
   for (NodeId v : graph.readers(tests::sources(graph).at(0))) {
@@ -228,7 +229,8 @@ TEST_CASE("feasible 3-Partition instances can be split into groups of three", "[
     REQUIRE(numbers.size() == static_cast<std::size_t>(3 * groups));
     REQUIRE(std::all_of(numbers.begin(), numbers.end(), [](std::int64_t number) { return number > 0; }));
     REQUIRE(feasible_three_partition(groups, sum, seed) == numbers);
-    // Takes three numbers of the right sum, the first that is left among them, until none is left.
+    // Repeatedly takes three numbers with the right sum, one of which is the first remaining number, until none is
+    // left.
     const std::function<bool(std::vector<std::int64_t>)> splits = [&](std::vector<std::int64_t> left) {
       if (left.empty()) return true;
       for (std::size_t a = 1; a < left.size(); ++a) {
@@ -273,7 +275,7 @@ TEST_CASE("in a valley pumpkin every valley of a branch is lower and every peak 
           const std::int64_t low = graph.size(branch[k + 1]);
           REQUIRE(low < valley);
           REQUIRE(high > peak);
-          REQUIRE(graph.size(branch[k]) >= low);  // what lies between is between
+          REQUIRE(graph.size(branch[k]) >= low);  // the node between two valleys is not lower
           valley = low;
           peak = high;
         }
@@ -283,7 +285,8 @@ TEST_CASE("in a valley pumpkin every valley of a branch is lower and every peak 
   }
 }
 
-/// Distance of the longest path from the source: the layer, where every node reads one of the layer before.
+/// Returns the length of the longest path from the source to each node. This is the node's layer, because every node
+/// reads a node of the layer before.
 std::vector<NodeId> layers(const Graph& graph) {
   std::vector<NodeId> layer(graph.node_count(), 0);
   for (const NodeId v : graph.input_order()) {
@@ -341,7 +344,8 @@ TEST_CASE("layered graphs are like the published ones") {
 }
 
 TEST_CASE("the edges of two neighbouring layers have the number and the nodes that are asked for") {
-  // One layer between source and sink has no pairs to choose from; all pairs at density 1; one edge a node at 0.
+  // With a single layer between source and sink, there are no edges to choose. At edge density 1, all pairs of nodes in
+  // neighbouring layers have an edge; at density 0, each node has only one.
   const Graph wide = generate_layered({.nodes = 50, .width = 100, .layers_variance = 0, .seed = 1});
   CHECK(wide.edge_count() == 96);
   const LayeredOptions square{.nodes = 102,

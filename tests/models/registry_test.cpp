@@ -61,7 +61,7 @@ bool read_by_backward(const core::Graph& graph, core::NodeId v) {
   return std::any_of(readers.begin(), readers.end(), [&](core::NodeId w) { return graph.backward(w); });
 }
 
-/// The message of the InputError that building must end with.
+/// Returns the message of the InputError with which building must fail.
 std::string refusal(const std::string& name, const BuildOptions& options) {
   return tests::error_of([&] { build_model(name, options); });
 }
@@ -82,7 +82,7 @@ TEST_CASE("parameter counts are those of the papers and of the usual implementat
       {"resnet101", 44'549'160},
       {"resnet152", 60'192'808},
       {"resnet200", 64'673'832},
-      {"unet", 2'160'194},  // this variant's own: nothing to compare with
+      {"unet", 2'160'194},  // of this variant only; no published number
       // Without embeddings the base encoder and decoder have 44,138,496.
       {"transformer", 44'138'496 + 37'000 * 512},
       {"transformer-big", 176'357'376 + 37'000 * 1024},
@@ -113,9 +113,10 @@ TEST_CASE("node counts follow from the architecture") {
         {"resnet18", 20, 17, 8}, {"resnet50", 53, 49, 16}, {"resnet200", 203, 199, 66}};
     for (const auto& [name, convs, relus, blocks] : nets) {
       const core::Graph graph = build(name, {});
-      // Beside them: max pool, mean pool, the linear layer, the loss.
+      // The other four nodes are max pool, mean pool, the linear layer and the loss.
       CHECK(count(graph, false) == 3 * convs + relus + blocks + 4);
-      // Two gradients a convolution but the first, two a batch norm, a sum a block; 3 of the linear layer.
+      // Each convolution but the first has two gradients, each batch norm two, each block a sum, and the linear layer
+      // three.
       CHECK(count(graph, true) == (2 * convs - 1) + 2 * convs + relus + blocks + 2 + 3 + 1);
     }
   }
@@ -188,7 +189,7 @@ TEST_CASE("every model is a training step whose nodes are all executable and all
       INFO(graph.name(v));
       REQUIRE(graph.op(v) != nullptr);
       kept += graph.keep(v);
-      if (graph.readers(v).empty()) CHECK(graph.keep(v));  // nothing is computed for nobody
+      if (graph.readers(v).empty()) CHECK(graph.keep(v));  // every result is read or kept
       CHECK(graph.size(v) == (graph.op(v)->writes >= 0 ? 0 : 4 * core::element_count(graph.op(v)->shape)));
       CHECK(graph.cost(v) >= 2000);
       if (graph.backward(v)) {
@@ -212,7 +213,7 @@ TEST_CASE("the backward pass reads no more than it must") {
   for (core::NodeId v = 0; v < resnet.node_count(); ++v) {
     if (resnet.backward(v)) continue;
     const core::OpKind kind = resnet.op(v)->kind;
-    // ReLU's derivative reads its output, so what went into it is free to go.
+    // ReLU's derivative reads ReLU's output, so the input of ReLU is not needed in the backward pass.
     if (kind == core::OpKind::batchnorm || kind == core::OpKind::add) CHECK_FALSE(read_by_backward(resnet, v));
     if (kind == core::OpKind::relu || kind == core::OpKind::conv2d) CHECK(read_by_backward(resnet, v));
   }

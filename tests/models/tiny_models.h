@@ -22,7 +22,8 @@ inline std::vector<TinyModel> tiny_models() {
     models::BuildOptions options{.values = std::move(values)};
     return TinyModel{std::move(name), std::move(options)};
   };
-  // The last stage of a residual network sees image / 32 pixels; batch norm over a few values is ill-conditioned.
+  // The last stage of a residual network has images of image / 32 pixels per side. With fewer pixels, batch norm would
+  // be ill-conditioned, because it would average over too few values.
   const auto resnet = [&](std::string name) {
     return tiny(std::move(name), {{"batch", 2}, {"image", 64}, {"classes", 3}, {"width", 2}});
   };

@@ -79,7 +79,7 @@ TEST_CASE("a device is shared by what is resident, the context, libraries and th
 }
 
 TEST_CASE("the largest batch fits, and the next one is not known to") {
-  // By trying one after the other.
+  // Finds the largest batches by trying all of them.
   const fit::Problem eight(ffn(8, "adam"));
   const std::int64_t budget = eight.rounded_up(256).baseline.peak;
   std::int64_t as_it_is = 0, needs = 0;

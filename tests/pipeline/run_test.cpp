@@ -1,4 +1,4 @@
-// The library's front door: from a graph and a budget to outputs that are compared.
+// Tests the functions of the folder pipeline that lead from a graph and a budget to outputs that are compared.
 #include "cairn/pipeline/run.h"
 
 #include <atomic>
@@ -22,7 +22,8 @@ pipeline::GraphSource small_ffn() {
 
 fit::FitOptions quick() { return {.search = {.limit = {.work = 20'000}}}; }
 
-/// Forwards and backwards through the same tensors; synthetic, so scratch is that which is given here.
+/// Returns a graph whose second half reads the tensors of its first half in reverse order, as a backward pass does. Its
+/// nodes have no ops, so their scratch is what is given here.
 core::Graph hourglass() {
   core::GraphBuilder builder("hourglass");
   for (int i = 0; i < 12; ++i) {
@@ -34,7 +35,7 @@ core::Graph hourglass() {
   return builder.build();
 }
 
-/// The host with less memory for arenas.
+/// The host's backend, but with only `bytes` bytes for arenas.
 class SmallHost : public pipeline::Backend {
  public:
   explicit SmallHost(std::int64_t bytes) : bytes_(bytes) {}
@@ -59,7 +60,7 @@ class SmallHost : public pipeline::Backend {
   }
   double seconds_of_timing() const override { return host_->seconds_of_timing(); }
   std::int64_t cache_bytes() const override { return host_->cache_bytes(); }
-  /// How many the graph had of which require_memory was asked last.
+  /// Returns the number of residents of the graph that was last passed to require_memory().
   std::size_t residents() const { return residents_; }
 
  private:
@@ -93,7 +94,8 @@ TEST_CASE("what memory has no room for is known before any search") {
   const auto problem = [&](const std::string& budget) { return fit::Problem(graph.prepared, budget).rounded_up(256); };
   const fit::Problem whole = problem("100%"), most = problem("200%"), none = problem("");
   REQUIRE(whole.plan_bound() < whole.baseline.peak);
-  // Room for the lower bound alone: what a lower budget leaves may fit, what the baseline needs does not.
+  // The memory suffices for an arena of the lower bound. It does not suffice for the baseline, and so not for budgets
+  // that are at least the baseline's peak. A lower budget, or none, may be met.
   SmallHost small(whole.plan_bound());
   CHECK_THROWS_AS(pipeline::require_memory(small, graph.prepared, whole), core::MemoryError);
   CHECK_THROWS_AS(pipeline::require_memory(small, graph.prepared, most), core::MemoryError);
@@ -101,7 +103,7 @@ TEST_CASE("what memory has no room for is known before any search") {
   CHECK(small.residents() > 0);
   CHECK_NOTHROW(pipeline::require_memory(small, graph.prepared, problem(std::to_string(whole.plan_bound()))));
   CHECK(pipeline::SideBySide(small, graph, 256, 0, {}).why_no_baseline() == "the arena does not fit");
-  // Room for the baseline is enough, whatever the budget.
+  // Memory for the baseline's arena is enough for every budget.
   SmallHost larger(whole.baseline.peak);
   CHECK_NOTHROW(pipeline::require_memory(larger, graph.prepared, most));
   SmallHost tiny(whole.plan_bound() - 1);
@@ -216,7 +218,7 @@ TEST_CASE("baseline and schedule are executed by turns, after one execution each
   const auto backend = pipeline::open_backend("host");
   const auto graph = pipeline::prepare(*backend, small_ffn());
   const auto decision = fit::decide_on_baseline(graph.prepared, {.alignment = 256});
-  std::string order;  // B or S: an execution begins
+  std::string order;  // B: an execution of the baseline begins; S: one of the schedule
   const auto progress = [&](const pipeline::RunProgress& at) {
     if (at.step == 0 && (order.empty() || order.back() != (at.baseline ? 'B' : 'S'))) order += at.baseline ? 'B' : 'S';
     CHECK(at.steps == graph.prepared.node_count());
@@ -234,7 +236,7 @@ TEST_CASE("baseline and schedule are executed by turns, after one execution each
   }
   CHECK(report::timing_text(result) == "median of 3 executions each, alternating, after one to warm up");
 
-  // As many as are good, but none beyond those that must be where the time is over.
+  // Without `repeats`, there are at least three executions, but only the necessary one if time is over.
   CHECK(pipeline::run(*backend, graph, decision).baseline_run->timings.size() >= 3);
   const auto late = pipeline::run(*backend, graph, decision, {.limit = {.seconds = -1}});
   CHECK(late.baseline_run->timings.size() == 1);
@@ -256,7 +258,8 @@ TEST_CASE("a baseline that was begun before the schedule was known is not execut
   CHECK(result.warmed_up);
   CHECK(result.comparison.identical());
 
-  // Cut at its first step it is estimated, and executed as if nothing had been.
+  // A warm-up that is cut at its first step gives an estimate. Afterwards, the baseline is executed as if there had
+  // been no warm-up.
   begun = 0;
   pipeline::SideBySide cut(*backend, graph, 256, 0, {.repeats = 2, .progress = progress});
   CHECK(cut.warm_up(-1) > 0);

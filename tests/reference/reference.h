@@ -72,8 +72,8 @@ struct MadeValue {
   bool operator==(const MadeValue&) const = default;
 };
 
-/// Whether this value is read at step `from` or later, before its node runs again, or is kept and from the last run.
-/// All functions below require a valid schedule. O(T * in-degree).
+/// Returns whether this value is read at step `from` or later, before its node runs again. Also true if the value is
+/// kept and its node does not run again. All functions below require a valid schedule. O(T * in-degree) for T steps.
 inline bool needed(const Graph& graph, const Schedule& schedule, MadeValue made, std::int64_t from) {
   const NodeId node = schedule.steps[made.step];
   for (std::int64_t i = made.step + 1; i < schedule.length(); ++i) {
@@ -83,8 +83,8 @@ inline bool needed(const Graph& graph, const Schedule& schedule, MadeValue made,
   return graph.value_kept(made.value);
 }
 
-/// live(i): the values made before i that are read at i or later (before their node runs again), or kept. In the order
-/// of steps, then outputs.
+/// live(i): the values made before step i that are read at step i or later (before their node runs again), or kept. In
+/// the order of steps, then of outputs.
 inline std::vector<MadeValue> live(const Graph& graph, const Schedule& schedule, std::int64_t step) {
   std::vector<MadeValue> values;
   for (std::int64_t j = 0; j < step; ++j) {
@@ -117,7 +117,7 @@ inline std::int64_t after(const Graph& graph, const Schedule& schedule, std::int
   return bytes;
 }
 
-/// (0, during(1), after(1), ..., during(T), after(T)).
+/// The memory profile of T steps: (0, during(0), after(0), ..., during(T - 1), after(T - 1)).
 inline std::vector<std::int64_t> profile(const Graph& graph, const Schedule& schedule) {
   std::vector<std::int64_t> bytes{0};
   for (std::int64_t i = 0; i < schedule.length(); ++i) {
@@ -245,12 +245,12 @@ inline std::int64_t least_peak_without_recomputation(const Graph& graph) {
   return least[all];
 }
 
-/// A schedule of least cost (and, among those, of least length) with a peak within `budget`, over all schedules with
-/// any amount of recomputation; none where there is none. A uniform-cost search. A state is the set of values in
-/// memory, and the set of those nodes that have run which may not run again or must run at least once. A move drops a
-/// value (free) or runs a node whose inputs are in memory and whose outputs are not; values that it would replace have
-/// no reader left, so they can be dropped before. About 4^n * n states and moves at worst; throws std::invalid_argument
-/// above 12 nodes or 24 values.
+/// Finds a schedule of least cost (and, among those, of least length) with a peak within `budget`, over all schedules
+/// with any amount of recomputation. Returns nothing if there is none. This is a uniform-cost search. A state consists
+/// of the values in memory, and of those nodes that have run and whose runs must be remembered: they may not run again,
+/// or must run at least once. A move drops a value at no cost, or runs a node whose inputs are in memory and whose
+/// outputs are not. If an output is still in memory, it can be dropped before its node runs again. About 4^n * n states
+/// and moves at worst, for n nodes. Throws std::invalid_argument above 12 nodes or 24 values.
 inline std::optional<Schedule> cheapest_within(const Graph& graph, std::int64_t budget) {
   const NodeId n = graph.node_count();
   if (n > 12 || graph.value_count() > 24) {

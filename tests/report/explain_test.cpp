@@ -28,7 +28,7 @@ namespace {
 
 // --- the definitions, written out literally ------------------------------------------------------------------------
 
-/// What is in memory during a step: what is live, and what the step makes.
+/// Returns the values in memory during a step: those that are live, and those that the step makes.
 std::vector<reference::MadeValue> in_memory(const Graph& graph, const Schedule& schedule, std::int64_t step) {
   std::vector<reference::MadeValue> values = reference::live(graph, schedule, step);
   for (const ValueId x : graph.outputs(schedule.steps[step])) values.push_back({step, x});
@@ -48,7 +48,7 @@ std::int64_t next_read(const Graph& graph, const Schedule& schedule, reference::
   return -1;
 }
 
-/// Made before, not in memory, and read later or kept.
+/// Returns whether a value is away at a step: it was made before and is not in memory, but is read later or kept.
 bool away(const Graph& graph, const Schedule& schedule, std::int64_t step, ValueId value) {
   if (!reference::stands(schedule, graph.producer(value), 0, step)) return false;
   if (holds(graph, schedule, step, value)) return false;
@@ -277,7 +277,8 @@ TEST_CASE("what was recomputed, and what that saves, is what the definitions say
 }
 
 TEST_CASE("a chain and its backward pass, by hand", "[explain]") {
-  // a(4) -> b(8) -> c(8, over b) -> d(2, scratch 1, kept); d reads a, too.
+  // The graph is a -> b -> c -> d, with sizes 4, 8, 8 and 2. c overwrites b. d also reads a, has scratch 1, and is
+  // kept.
   Node c = make_node("c", 8, {1}, 30), d = make_node("d", 2, {2, 0}, 40);
   c.scratch = -8;
   c.inplace = 1;
@@ -292,7 +293,8 @@ TEST_CASE("a chain and its backward pass, by hand", "[explain]") {
   CHECK(labels.kind_of == std::vector<TensorKind>{TensorKind::activation, TensorKind::activation,
                                                   TensorKind::activation, TensorKind::kept});
 
-  // Baseline: 4, 12, 12, 15. The schedule recomputes a: 4, 12, 8, 12, 15.
+  // Bytes in memory at the steps of the baseline: 4, 12, 12, 15; and of the schedule, which recomputes a: 4, 12, 8, 12,
+  // 15.
   const Schedule schedule{.steps = {0, 1, 2, 0, 3}};
   const MemoryAt at = memory_at(graph, labels, schedule, 2);
   CHECK(at.bytes == 8);
@@ -318,19 +320,19 @@ TEST_CASE("a chain and its backward pass, by hand", "[explain]") {
   REQUIRE(summary.nodes.size() == 1);
   CHECK(summary.nodes[0].times == 1);
   CHECK(summary.nodes[0].extra_cost == 10);
-  CHECK(summary.nodes[0].away_steps == 1);  // step 2, of 30 of 110
+  CHECK(summary.nodes[0].away_steps == 1);  // step 2, with 30 of the total cost of 110
   CHECK(summary.nodes[0].saved_at_peak == 0);
-  CHECK(summary.nodes[0].saved_at_baseline_peak == 0);  // d, which peaks, reads a
+  CHECK(summary.nodes[0].saved_at_baseline_peak == 0);  // a is in memory there, as d reads it
   CHECK(summary.nodes[0].saved_on_average == Approx(4.0 * 30 / 110));
   CHECK(summary.at_baseline_peak.baseline_bytes == 15);
   CHECK(summary.at_baseline_peak.schedule_bytes == 15);
 }
 
 TEST_CASE("what is away where the baseline peaks counts as saved there, by hand", "[explain]") {
-  // An hourglass: x(10) -> y(10) -> z(10) -> y'(1) reads z and y -> x'(1) reads y' and x.
+  // An hourglass: x -> y -> z -> y' -> x', with sizes 10, 10, 10, 1 and 1. y' also reads y, and x' also reads x.
   const Graph graph = build_graph({make_node("x", 10), make_node("y", 10, {0}), make_node("z", 10, {1}),
                                    make_node("y'", 1, {2, 1}), make_node("x'", 1, {3, 0})});
-  // Baseline: 10, 20, 30, 31, 12. The schedule: 10, 20, 20, 21, 11, 12.
+  // Bytes in memory at the steps of the baseline: 10, 20, 30, 31, 12; and of the schedule: 10, 20, 20, 21, 11, 12.
   const Schedule schedule{.steps = {0, 1, 2, 3, 0, 4}};
   const RecomputationSummary summary = explain_recomputation(graph, label_tensors(graph), schedule);
   CHECK(summary.at_baseline_peak.baseline_bytes == 31);
@@ -421,7 +423,7 @@ TEST_CASE("many layers make few rows: ranges of numbers", "[explain]") {
   TensorLabels labels;
   for (int i = 0; i < 10; ++i) labels.layers.push_back(fmt::format("model.layers.{}", (i + 3) % 10));
   labels.layers.insert(labels.layers.begin() + 2, "head");
-  labels.layers.push_back("norm12345678901234567890");  // no number that counts
+  labels.layers.push_back("norm12345678901234567890");  // too large to be a number
   const LayerRows all = rows_of_layers(labels, 12);
   CHECK(all.names == labels.layers);
   CHECK(all.row_of[11] == 11);
@@ -431,7 +433,7 @@ TEST_CASE("many layers make few rows: ranges of numbers", "[explain]") {
   CHECK(rows.row_of == std::vector<std::int32_t>{1, 1, 3, 1, 2, 2, 2, 2, 0, 0, 0, 4});
   CHECK(rows_of_layers(labels, 3).names ==
         std::vector<std::string>{"model.layers.0-9", "head", "norm12345678901234567890"});
-  CHECK(rows_of_layers(labels, 2).names == labels.layers);  // three kinds of names
+  CHECK(rows_of_layers(labels, 2).names == labels.layers);  // three kinds of names do not fit into two rows
 }
 
 TEST_CASE("a backward node belongs to its forward node's layer", "[explain]") {

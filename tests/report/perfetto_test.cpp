@@ -30,7 +30,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// ns of a time in the trace as a reader that cuts off sees it.
+/// Converts microseconds of a trace to ns, and rounds down, as a reader of the trace may do.
 std::int64_t ns(const Json& microseconds) { return static_cast<std::int64_t>(microseconds.get<double>() * 1000); }
 
 struct Trace {
@@ -48,7 +48,7 @@ struct Trace {
     for (const Json& event : of("X")) tracks[{event["pid"], event["tid"]}].push_back(event);
     return tracks;
   }
-  /// Name of a thread, or of a process.
+  /// Returns the name of a thread or, without `tid`, of a process.
   std::string name(int pid, std::optional<int> tid) const {
     for (const Json& event : of("M")) {
       if (event["name"] != (tid ? "thread_name" : "process_name") || event["pid"] != pid) continue;
@@ -74,7 +74,7 @@ struct Trace {
   Json json;
 };
 
-/// What every reader asks of the format.
+/// Checks what every reader of the format requires.
 void check_format(const Trace& trace) {
   for (const Json& event : trace.json["traceEvents"]) {
     CHECK(event["name"].is_string());
@@ -85,7 +85,7 @@ void check_format(const Trace& trace) {
   }
   std::set<int> pids, tids;
   for (const auto& [track, events] : trace.slices()) {
-    CHECK(tids.insert(track.second).second);  // of one thread alone
+    CHECK(tids.insert(track.second).second);  // no two threads share a tid
     pids.insert(track.first);
     CHECK_FALSE(trace.name(track.first, track.second).empty());
     CHECK_FALSE(trace.name(track.first, {}).empty());
@@ -113,7 +113,8 @@ void check_format(const Trace& trace) {
   CHECK(begun.empty());
 }
 
-/// The steps of a schedule: one slice each, one after the other, and counters with what the definitions say.
+/// Checks the steps of a schedule: there is one slice for each, one after the other, and the counters have the values
+/// of the definitions.
 void check_steps(const Graph& graph, const Schedule& schedule, const Trace& trace, const std::string& thread,
                  const std::vector<double>& op_ns) {
   const std::vector<Json> steps = trace.steps(thread);
@@ -130,7 +131,8 @@ void check_steps(const Graph& graph, const Schedule& schedule, const Trace& trac
     time += op_ns.empty() ? static_cast<double>(graph.cost(v)) : op_ns[i];
     CHECK(std::abs(static_cast<double>(ns(steps[i]["ts"]) + ns(steps[i]["dur"])) - time) <= 1);
   }
-  // In the order of the file: the value in force when a slice begins is written behind the slice.
+  // Reads the events in the order of the file. The counter's value at the beginning of a slice is written after that
+  // slice.
   std::int64_t live = -1;
   std::size_t next = 0;
   for (const Json& event : trace.json["traceEvents"]) {
@@ -163,7 +165,8 @@ void check_flows(const Schedule& schedule, const Trace& trace) {
   }
 }
 
-/// Where all tensors are shown, those of a step and its scratch are what is in memory during it.
+/// If the trace shows all tensors, checks that those of each step, with the node's scratch, add up to the memory during
+/// the step.
 void check_tensors(const Graph& graph, const Schedule& schedule, const Trace& trace, int pid) {
   if (trace.name(pid, {}).find("the largest") != std::string::npos) return;
   std::vector<std::int64_t> bytes(schedule.steps.size());
@@ -221,7 +224,7 @@ TEST_CASE("a trace by hand: arena, offsets, names, microseconds", "[formats][per
   check_format(trace);
   const std::vector<Json> steps = trace.steps("schedule");
   REQUIRE(steps.size() == 4);
-  CHECK(steps[1]["name"] == "b\n\x01\"\\<\xEF\xBF\xBD");  // as it is, but for what is no UTF-8
+  CHECK(steps[1]["name"] == "b\n\x01\"\\<\xEF\xBF\xBD");  // unchanged, except for bytes that are not UTF-8
   check_fields(steps[1], {{"ts", 1.0}, {"dur", 2.0}});
   CHECK(steps[3]["ts"] == 4.0);
   CHECK(steps[2]["args"]["first_run"] == 0);
@@ -256,7 +259,7 @@ TEST_CASE("of many tensors a trace shows the largest, and says so", "[formats][p
     ++shown;
     least = std::min(least, event["args"]["bytes"].get<std::int64_t>());
   }
-  CHECK(shown == 24);  // all are alive at once: one a track
+  CHECK(shown == 24);  // all are live at once, and each has a track
   CHECK(least == 77);
   CHECK(trace.name(2, {}) == "tensors of the schedule (24 of 100, the largest)");
 }

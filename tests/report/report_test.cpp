@@ -30,7 +30,8 @@ report::Report report_of(const core::Graph& graph, const core::Schedule& schedul
           .shown = 1};
 }
 
-/// Every node reads the one before; each third is kept, so that memory rises to the end, but for a spike.
+/// Returns a chain of which every third node is kept, so that memory rises towards the end. The node `spike` has so
+/// much scratch that the peak is there.
 core::Graph long_chain(std::int32_t nodes, std::int32_t spike) {
   core::GraphBuilder builder("chain");
   for (std::int32_t v = 0; v < nodes; ++v) {
@@ -79,7 +80,8 @@ TEST_CASE("a page has every number of the evaluator, and the tensors sum to it a
       for (const Json& row : track["peak"][group]) sum += row["bytes"].get<std::int64_t>();
       CHECK(sum == evaluation.peak);
     }
-    // Where the plan has a buffer, so has the page.
+    // The offsets of the plan's buffers are those on the page. Each one counts as offset + 1, so that offsets of 0
+    // count, too.
     std::int64_t placed = 0;
     for (const core::Buffer& buffer : planned.plan.buffers) placed += buffer.scratch ? 0 : buffer.offset + 1;
     for (std::size_t life = 0; life < lives["offset"].size(); ++life)
@@ -165,7 +167,8 @@ TEST_CASE("pages of long schedules are small, and their peaks exact", "[report]"
     for (; step < at[k]; ++step) cost += graph.cost(static_cast<core::NodeId>(step));
     if (bytes[k] != profile[static_cast<std::size_t>(2 * at[k] + 1)] || before[k] != cost) FAIL("point " << k);
   }
-  // The largest by bytes x steps are those that are kept longest.
+  // The page shows only the lifetimes that are largest in bytes times steps. These are those of the values that are
+  // kept longest.
   CHECK(track["lives_of"] == kNodes);
   CHECK(track["lives_share"] > 0.3);
   CHECK(track["lives_share"] < 1);

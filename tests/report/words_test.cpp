@@ -1,4 +1,4 @@
-// Sentences that the command and Python print.
+// Tests the sentences that the command and the Python package print.
 #include "cairn/report/words.h"
 
 #include "cairn/core/graph.h"

@@ -1,4 +1,4 @@
-// Nothing is allocated while a step runs: every allocation of this executable is counted, in libraries too.
+// Tests that nothing is allocated while a step runs. Every allocation of this executable is counted, also in libraries.
 #include <atomic>
 #include <cstdlib>
 #include <string>
@@ -53,7 +53,7 @@ long allocations_of_a_step(runtime::Program program, const runtime::ExecuteOptio
   return allocations - before;
 }
 
-/// A chain of convolutions: several tiles of scratch, products cut into blocks.
+/// Returns a chain of convolutions that need several tiles of scratch each, and whose products are cut into blocks.
 core::Graph convolutions() {
   core::GraphBuilder builder;
   const Shape image = {2, 40, 40, 32};

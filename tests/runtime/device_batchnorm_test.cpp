@@ -1,4 +1,4 @@
-// Batch norm and sums over rows as a device computes them.
+// Tests the device kernels of batch norm and of sums over rows, on a simulated device.
 #include <cmath>
 #include <limits>
 
@@ -14,7 +14,8 @@ Tensor stats_of(const Tensor& x) {
   return {shape, run<double>(make_op(OpKind::batchnorm_stats, shape), {x}), {}};
 }
 
-// One row, one column, fewer columns than a pack, odd ones, blocks of columns, chunks of rows that end anywhere.
+// Shapes with one row, one column, fewer columns than a pack (a 16-byte access), odd numbers of columns, several blocks
+// of columns, and chunks of rows that end anywhere.
 const std::vector<Shape> kShapes = {{1, 1},   {1, 3000}, {700, 1}, {3, 2, 4, 5},   {301, 3},  {97, 8},
                                     {90, 40}, {2, 1032}, {97, 75}, {2, 9, 5, 264}, {300, 64}, {1500, 16}};
 
@@ -50,11 +51,12 @@ TEST_CASE("device: statistics of long columns far from zero", "[device]") {
     constexpr std::int64_t kRows = 100001;
     Tensor x = random_tensor({kRows, cols}, random);
     for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += i % 2 == 0 || cols == 1 ? 100 : -3000;
-    x.values[0] = 1e4;  // neither may an outlier at the front cost digits
+    x.values[0] = 1e4;  // an outlier at the front must not cost precision
     check_device_op(make_op(OpKind::batchnorm_stats, {2, cols}), {x});
     Tensor dy = random_tensor({kRows, cols}, random);
     const Tensor stats = stats_of(x);
-    // Sums of a hundred thousand terms of either sign: their error is that of the terms, not that of the result.
+    // The sums have 100,001 terms of both signs. Their error depends on the size of the terms, not on that of the
+    // result.
     for (double& value : dy.values) value /= 300;
     check_device_op(make_op(OpKind::batchnorm_grad_params, {2, cols}), {dy, x, stats});
   }
@@ -105,7 +107,8 @@ TEST_CASE("device: sums over rows are cut for a device of many teams", "[device]
     CHECK(tiles.blocks * tiles.across >= c.pieces);
     CHECK((tiles.chunks - 1) * tiles.chunk_rows < c.rows);
     CHECK(tiles.chunks * tiles.chunk_rows >= c.rows);
-    // Enough teams, or as few rows a thread as make sense; and never more chunks than the second launch likes.
+    // There are enough teams, or as few rows per thread as make sense. There are at most 2048 chunks, because a second
+    // launch adds up their results.
     const std::int64_t down = tiles.kThreads / tiles.across;
     CHECK((tiles.teams() >= 1000 || tiles.chunk_rows <= 4 * down));
     CHECK(tiles.chunks <= 2048);

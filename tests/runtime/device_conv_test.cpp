@@ -1,4 +1,5 @@
-// Convolutions as a device computes them: by a library, and lowered to products in tiles of several sizes.
+// Tests the device's convolutions, on a simulated device: by a library, and lowered to products in tiles of several
+// sizes.
 #include "cairn/runtime/device/conv.h"
 #include "cairn/runtime/device/matmul.h"
 #include "cairn/tests/catch.h"
@@ -17,7 +18,7 @@ const std::vector<ConvCase> kConvCases = {
     {1, 1, 1, 8, 8, 3, 3, 1, 1},
 };
 
-/// With tiles of `bytes` of patches.
+/// Computes a convolution in tiles whose patches take at most `bytes` bytes.
 struct InTiles {
   std::int64_t bytes;
   void operator()(FiberMachine& machine, runtime::device::Call& call) const {
@@ -36,7 +37,8 @@ void check_all_kinds(const Check& check, std::int64_t least_images = 1) {
     const Tensor x = random_tensor(c.x(), random), w = random_tensor(c.weight(), random);
     const Tensor bias = random_tensor({c.oc}, random);
     Tensor dy = random_tensor(c.y(), random);
-    // Small, so that what bf16 loses in patches and in the products of tiles is little beside 1.
+    // dy is small, so that the error of bf16 in patches and in products of tiles is small compared with 1, to which the
+    // tolerance refers.
     for (double& value : dy.values) value /= 16;
     check(make_op(OpKind::conv2d, c.y(), c.attrs()), {x, w});
     check(make_op(OpKind::conv2d, c.y(), c.attrs()), {x, w, bias});
@@ -96,7 +98,7 @@ TEST_CASE("device: a weight's gradient of bf16 is as precise over many tiles as 
   std::mt19937 random(2);
   const ConvCase c{64, 4, 4, 8, 8, 3, 3, 1, 1};
   Tensor x = random_tensor(c.x(), random), dy = random_tensor(c.y(), random);
-  // All of one sign, so that rounding a running sum would lose more and more.
+  // All values have one sign, so that rounding a running sum would lose more and more.
   for (double& value : x.values) value = std::abs(value);
   for (double& value : dy.values) value = std::abs(value);
   const Op op = make_op(OpKind::conv2d_grad_weight, c.weight(), c.attrs());

@@ -1,4 +1,4 @@
-// Elementwise ops and products as a device computes them.
+// Tests the device kernels of elementwise ops and products, on a simulated device.
 
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
@@ -6,7 +6,8 @@
 namespace cairn::tests::device_elementwise_test {
 namespace {
 
-// Below a pack, odd, whole packs, whole teams, and more than one team with a rest.
+// Numbers of elements: less than a pack (a 16-byte access), odd, whole packs, whole teams, and several teams with a
+// rest.
 const std::vector<std::int64_t> kCounts = {1, 3, 8, 37, 4096, 8192, 20011};
 
 }  // namespace

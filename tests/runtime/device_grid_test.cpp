@@ -1,4 +1,4 @@
-// Places of grids, and windows along an axis.
+// Tests the numbering of the places of grids (Grid), and the windows along an axis (Slide).
 #include <algorithm>
 #include <array>
 #include <limits>

@@ -1,4 +1,4 @@
-// Layer norm as a device computes it.
+// Tests the device kernels of layer norm, on a simulated device.
 #include <cmath>
 #include <limits>
 
@@ -14,10 +14,11 @@ Tensor stats_of(const Tensor& x) {
   return {shape, run<double>(make_op(OpKind::layernorm_stats, shape), {x}), {}};
 }
 
-// One row, one column, fewer columns than a pack, odd ones, several rows a warp, blocks of columns, chunks of rows.
+// Shapes with one row, one column, fewer columns than a pack (a 16-byte access), odd numbers of columns, several rows
+// per warp, blocks of columns, and chunks of rows.
 const std::vector<Shape> kShapes = {{1, 1},   {70, 1},   {40, 3},  {33, 8},   {5, 7, 16}, {37, 21},
                                     {90, 40}, {150, 64}, {3, 197}, {2, 1000}, {3, 999}};
-// A row for each warp or block, with and without room for it in shared memory.
+// Shapes whose rows each take a warp or a block. Some rows fit into shared memory, others do not.
 const std::vector<Shape> kLongRows = {{2, 2048}, {2, 2055}, {1, 4100}, {2, 8191}, {1, 16384}, {2, 24571}, {2, 33000}};
 
 }  // namespace
@@ -73,7 +74,7 @@ TEST_CASE("device: statistics of long rows far from zero", "[device]") {
   const Shape shape = {2, 100001};
   Tensor x = random_tensor(shape, random);
   for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += i < 100001 ? 100 : -3000;
-  x.values[0] = 1e4;  // neither may an outlier at the front cost digits
+  x.values[0] = 1e4;  // an outlier at the front must not cost precision
   check_device_op(make_op(OpKind::layernorm_stats, {2, 2}), {x});
 }
 

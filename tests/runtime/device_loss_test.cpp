@@ -1,4 +1,4 @@
-// Losses as a device computes them.
+// Tests the device kernels of losses, on a simulated device.
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,5 @@
-// Matrix products as a device computes them: by a library at once, and in tiles where rows do not begin at 16 bytes.
+// Tests the device's matrix products, on a simulated device: by one call of a library, and in tiles if rows do not
+// begin at multiples of 16 bytes.
 #include "cairn/runtime/device/matmul.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/device_op.h"
@@ -9,7 +10,7 @@ namespace {
 using runtime::device::gemm_tiles;
 using runtime::device::GemmShape;
 
-/// In tiles of as few rows as may be, where tiles are possible at all.
+/// Computes a product in tiles with as few rows as possible, if it can be computed in tiles at all.
 struct InTiles {
   void operator()(FiberMachine& machine, runtime::device::Call& call) const {
     runtime::device::Launcher<FiberMachine> launcher(machine, call);
@@ -61,7 +62,7 @@ TEST_CASE("device: products are cut where rows of A or C do not begin at 16 byte
   const auto logits = gemm_tiles(shape, kLimit);
   REQUIRE(logits);
   CHECK((!logits->a && logits->c));
-  CHECK(logits->rows == 256);  // of 50,264 elements
+  CHECK(logits->rows == 256);  // of 50,264 elements each
   shape.trans_b = false;       // rows of B have 50,257 elements, too
   CHECK_FALSE(gemm_tiles(shape, kLimit));
   shape = {.trans_a = true, .type = ElementType::bf16, .m = 50257, .n = 768, .k = 16384};

@@ -15,10 +15,12 @@
 #include "cairn/tests/support/host_library.h"
 #include "cairn/tests/support/stored_values.h"
 
-/// Runs ops as a device does and compares them with the host's kernels in double.
+/// Runs the device kernels of ops on a simulated device (FiberMachine), and compares them with the host's kernels in
+/// double.
 namespace cairn::tests {
 
-/// The bytes of a tensor as a device holds it: at an address aligned to 256 bytes, followed by a margin.
+/// The bytes of a tensor on a device: at an address aligned to 256 bytes, followed by a margin that detects writes
+/// beyond the tensor.
 class DeviceBytes {
  public:
   static constexpr std::size_t kMargin = 256;
@@ -59,8 +61,9 @@ struct RunOp {
   void operator()(FiberMachine& machine, runtime::device::Call& call) const { runtime::device::run_op(machine, call); }
 };
 
-/// The outputs of one op on a machine. Outputs and scratch are NaN before the run and must not be overrun. `storage` is
-/// f32 or bf16. `over`: the argument whose storage the first output takes; the op must then need no scratch.
+/// Returns the outputs of one op that `machine` runs. Outputs and scratch are NaN before the run and must not be
+/// overrun. `storage` is f32 or bf16. `over` is the argument whose storage the first output takes; the op must then
+/// need no scratch.
 template <class Run = RunOp>
 std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, Op op, const std::vector<Tensor>& args,
                                                ElementType storage, bool library_convolutions = false,
@@ -103,14 +106,14 @@ std::vector<std::vector<std::byte>> run_all_on(FiberMachine& machine, Op op, con
   return result;
 }
 
-/// The first output.
+/// Returns the first output of run_all_on().
 template <class Run = RunOp>
 std::vector<std::byte> run_on(FiberMachine& machine, const Op& op, const std::vector<Tensor>& args, ElementType storage,
                               bool library_convolutions = false, const Run& execute = {}) {
   return run_all_on(machine, op, args, storage, library_convolutions, execute).front();
 }
 
-/// The values of the first output with fp32 storage.
+/// Returns the values of the first output, with fp32 storage.
 inline Values values_on_device(const Op& op, const std::vector<Tensor>& args, Threads threads = Threads::forward) {
   FiberMachine machine(threads);
   return stored_values(run_on(machine, op, args, ElementType::f32), ElementType::f32);
@@ -127,7 +130,7 @@ inline void check_in_place(const Op& op, const std::vector<Tensor>& args, std::s
   }
 }
 
-/// The values after rounding to the types that the op stores them in.
+/// Returns the arguments after rounding their values to the types in which the op stores them.
 inline std::vector<Tensor> stored(const Op& op, std::vector<Tensor> args, ElementType storage) {
   for (std::size_t i = 0; i < args.size(); ++i) {
     const bool half = core::arg_type(op.kind, i, storage) == ElementType::bf16;
@@ -139,8 +142,8 @@ inline std::vector<Tensor> stored(const Op& op, std::vector<Tensor> args, Elemen
   return args;
 }
 
-/// Checks that the op on a device, with teams of one and with teams of threads in two orders, on fp32 and bf16, agrees
-/// with the host's kernel in double, and that both orders of threads give the same bits.
+/// Checks that the op on a device agrees with the host's kernel in double, on fp32 and on bf16. Teams have one thread,
+/// or many threads that run in one of two orders. Both orders must give the same bits.
 template <class Run = RunOp>
 void check_device_op(const Op& op, const std::vector<Tensor>& args, double tolerance = 2e-5,
                      bool library_convolutions = false, const Run& execute = {}) {

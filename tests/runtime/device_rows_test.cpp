@@ -1,4 +1,4 @@
-// Loops of teams over rows that begin anywhere, and how rows are shared out to teams.
+// Tests loops of teams over rows that begin at any address, and the distribution of rows to teams.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -41,7 +41,7 @@ struct Row {
   }
 };
 
-/// out = first + 2 second, after a loop that notes which thread sees which column.
+/// Computes out = first + 2 * second. A loop before it notes which thread sees which column.
 template <class T>
 struct TwoLoops {
   static constexpr int kThreads = 64;

@@ -1,4 +1,4 @@
-// Whole programs as a device executes them, beside the host's executor.
+// Tests whole programs on a simulated device against the host's executor.
 #include <cmath>
 
 #include "cairn/core/precision.h"
@@ -31,7 +31,7 @@ runtime::Program device_program(const Graph& graph, const Schedule& schedule, st
   return runtime::compile(graph, schedule, plan, options);
 }
 
-/// Kept outputs of the host, with that much noise after every op.
+/// Returns the kept outputs of the host's executor, with this relative noise on every element that an op computes.
 std::vector<Values> host_outputs(const Graph& graph, double rounding_noise) {
   const auto host = runtime::host_executor(device_program(graph, core::baseline_schedule(graph), 256),
                                            {.rounding_noise = rounding_noise});
@@ -141,7 +141,8 @@ TEST_CASE("device: ops of several outputs have the bits of those that make them 
   }
 }
 
-// What rounding may change is measured: the host computes again with every value disturbed.
+// The tolerance is measured: the host computes every model again with noise on every value, and the outputs may differ
+// by about as much as they do then.
 TEST_CASE("device: every model agrees with the host, and recomputation does not change a bit", "[device]") {
   constexpr double kFactor = 16, kDecidable = 0.5;
   Random random(13);

@@ -28,7 +28,8 @@ using runtime::Program;
 
 constexpr std::int64_t kGuard = 64;
 
-/// source -> a -> b -> c, and last reads c and a; only last is kept. Synthetic.
+/// The graph source -> a -> b -> c -> last, in which last also reads a, and only last is kept. Its nodes have no ops,
+/// so synthetic kernels execute them.
 struct Diamond {
   Graph graph;
   NodeId source = 0, a = 1, b = 2, c = 3, last = 4;
@@ -42,7 +43,8 @@ struct Diamond {
   Program program(std::int64_t guard_bytes = 0) const { return compiled(graph, 1, guard_bytes); }
 };
 
-/// The program with an output's buffer at another offset, wherever it is written, read, freed or kept.
+/// Returns the program with the buffer of an output moved to another offset, wherever it is written, read, freed or
+/// kept.
 Program moved(Program program, const Buffer& buffer, std::int64_t offset) {
   const auto move = [&](Location& location) {
     if (location.kind == Location::Kind::arena && location.offset == buffer.offset) location.offset = offset;
@@ -162,7 +164,7 @@ TEST_CASE("two live buffers laid over one another: the plan is refused, and exec
   Random random(8);
   std::int64_t tried = 0;
   for (int i = 0; i < 300; ++i) {
-    // Without recomputation and empty outputs everything that is computed reaches a kept output or a sink.
+    // There is no recomputation and no empty output. So everything that is computed affects a kept output or a sink.
     std::vector<core::Node> nodes = random_nodes(random, {.in_place = false, .several_outputs = true});
     for (core::Node& node : nodes) {
       for (core::Output& output : node.outputs) output.size = 8 * (output.size + 1);
@@ -237,7 +239,7 @@ TEST_CASE("poison shows a read after free") {
   const Diamond d;
   const auto expected = execute(d.program(), {.poison = true});
   Program broken = d.program();
-  free_early(broken, 2, 1);  // `a` after b already; `last` reads it later
+  free_early(broken, 2, 1);  // frees `a` right after b, but `last` reads it later
   CHECK(execute(broken) == expected);
   CHECK(execute(broken, {.poison = true}) != expected);
 }
@@ -378,7 +380,7 @@ TEST_CASE("the measured peak is what was written, not what was planned") {
   roomy->run();
   CHECK(roomy->measured_peak_bytes() == needed);
 
-  // A step that writes further up than any buffer reaches is seen too.
+  // The measured peak also includes a write above all buffers.
   ExecuteOptions options;
   std::byte* base = nullptr;
   options.before_step = [&](const Instruction& instruction) {
@@ -399,7 +401,7 @@ TEST_CASE("what nobody reads or keeps is digested, and the digest sees a clobber
   good->run();
   REQUIRE(good->sink_digests().size() == 1);
   CHECK(good->sink_digests().front().node == 2);
-  // b laid over a: the sink reads b twice.
+  // b is laid over a, so the sink reads b twice.
   output_of(program, 1).offset = output_of(program, 0).offset;
   for (Location& input : program.inputs) input.offset = output_of(program, 0).offset;
   const auto bad = runtime::host_executor(program);

@@ -1,4 +1,4 @@
-// Every backward op against central finite differences of its forward op, in double.
+// Tests every backward op against central finite differences of its forward op, in double.
 #include <algorithm>
 
 #include "cairn/tests/catch.h"

@@ -43,7 +43,8 @@ struct Perceptron {
   std::int32_t x, w1, w2, target;
 };
 
-/// y = relu(x w1) w2, mean squared error, and the gradients of both weights; relu's gradient runs in place.
+/// Returns a training step of y = relu(x w1) w2: mean squared error, and the gradients of both weights. relu's gradient
+/// runs in place.
 inline Perceptron perceptron(std::int64_t batch = 5, std::int64_t in = 7, std::int64_t width = 9,
                              std::int64_t out = 3) {
   core::GraphBuilder builder("perceptron");
@@ -85,7 +86,7 @@ inline Perceptron perceptron(std::int64_t batch = 5, std::int64_t in = 7, std::i
   return p;
 }
 
-/// The baseline with hidden and active computed again before the backward pass.
+/// Returns the baseline, in which hidden and active are computed again before dw2.
 inline core::Schedule with_recomputation(const Perceptron& p) {
   core::Schedule schedule = core::baseline_schedule(p.graph);
   schedule.steps.insert(schedule.steps.begin() + p.dw2, {p.hidden, p.active});
@@ -97,14 +98,14 @@ inline runtime::Program compiled(const core::Graph& graph, const core::Schedule&
   const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes});
   return runtime::compile(graph, schedule, plan, {.guard_bytes = guard_bytes});
 }
-/// The baseline.
+/// Compiles the baseline.
 inline runtime::Program compiled(const core::Graph& graph, std::int64_t alignment = 256, std::int64_t guard_bytes = 0) {
   return compiled(graph, core::baseline_schedule(graph), alignment, guard_bytes);
 }
 
-/// A training step through a max-pool, a batch norm and a layer norm, and a forward branch of norms in place.
-/// `bundled`: with the ops that return indices and statistics, else with single ops that compute the same bits. Kept
-/// are the loss, both gradients and the branch's last output.
+/// Returns a training step with a max-pool, a batch norm and a layer norm, and a forward branch of norms in place. If
+/// `bundled`, the ops return indices and statistics, too; else these are computed by single ops with the same bits. The
+/// loss, both gradients and the branch's last output are kept.
 inline core::Graph pooled_norms(bool bundled) {
   const Shape image{2, 9, 8, 4}, pooled{2, 5, 4, 4}, params_shape{2, 4}, rows_shape{40, 2};
   const OpAttrs window{.kernel = 3, .stride = 2, .pad = 1};
@@ -166,7 +167,7 @@ inline core::Graph pooled_norms(bool bundled) {
   return builder.build();
 }
 
-/// A graph whose only node looks up ids, of which some are out of range.
+/// Returns a graph whose only node looks up ids. Some of the ids are out of range.
 inline core::Graph lookup_out_of_range() {
   core::GraphBuilder builder;
   const auto ids = builder.add_resident({.name = "ids",
@@ -180,12 +181,12 @@ inline core::Graph lookup_out_of_range() {
   return builder.build();
 }
 
-/// The location of a step's first output.
+/// Returns the location of a step's first output.
 inline runtime::OutputLocation& output_of(runtime::Program& program, std::size_t step) {
   return program.outputs[program.instructions[step].output_begin];
 }
 
-/// Lets a step free what another step made, and nothing else.
+/// Makes the step free the output of the step `made_by`, and nothing else.
 inline void free_early(runtime::Program& program, std::size_t step, std::size_t made_by) {
   runtime::Instruction& instruction = program.instructions[step];
   instruction.free_begin = static_cast<std::uint32_t>(program.frees.size());
@@ -202,7 +203,7 @@ struct Results {
 
 inline Results results_of(runtime::Executor& executor) { return {outputs_of(executor), executor.sink_digests()}; }
 
-/// The results of one step on the host.
+/// Returns the results of one step on the host.
 inline Results results_of(runtime::Program program, const runtime::ExecuteOptions& options = {}) {
   const auto executor = runtime::host_executor(std::move(program), options);
   executor->run();

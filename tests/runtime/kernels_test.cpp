@@ -1,4 +1,4 @@
-// Every op against its definition, written out as plain loops in double.
+// Tests every op against its definition, which is written as plain loops in double.
 #include "cairn/runtime/host/kernels.h"
 
 #include <algorithm>
@@ -247,7 +247,7 @@ TEST_CASE("ops of several outputs have the bits of those that make them one by o
     Tensor indices{dy.shape, {}, results[1].integers};
     const Op grad = make_op(OpKind::maxpool_with_indices_grad, x.shape, attrs);
     CHECK(run<double>(grad, {dy, indices}) == run<double>(make_op(OpKind::maxpool_grad, x.shape, attrs), {dy, x}));
-    // What is no place of its window wins nothing.
+    // An index that is not a place of its window sends no gradient anywhere.
     for (std::size_t i = 0; i < indices.integers.size(); ++i) {
       indices.integers[i] = std::array{-1, -1000000, 1 << 30, static_cast<int>(attrs.kernel * attrs.kernel)}[i % 4];
     }
@@ -324,7 +324,7 @@ TEST_CASE("softmax, plain and causal") {
   for (const bool causal : {false, true}) {
     const Shape shape = {2, 7, 7};
     Tensor x = random_tensor(shape, generator);
-    for (double& value : x.values) value = 50 * value;  // would overflow without the maximum
+    for (double& value : x.values) value = 50 * value;  // exp would overflow if the maximum were not subtracted
     Values expected;
     for (std::int64_t r = 0; r < 14; ++r) {
       const std::int64_t visible = causal ? r % 7 + 1 : 7;

@@ -85,7 +85,7 @@ TEST_CASE("the most expensive ops are measured first, and what is not measured i
   CHECK(nodes == graph.node_count());
   CHECK(cost == core::evaluate(graph, core::baseline_schedule(graph)).cost);
 
-  // 50 times as much as the graph says, of the first three ops.
+  // Measures the first three ops, at 50 times the graph's costs, and then no more.
   std::vector<core::NodeId> asked;
   const auto result = runtime::measure_costs(
       graph,
@@ -131,21 +131,21 @@ TEST_CASE("timings are disturbed where they are far above the least, or above it
   };
   check({}, {});
   check({{1e-3}}, {false});
-  // Noise of a quiet machine.
+  // Timings differ a little on a quiet machine, too.
   check({{1.0e-3}, {1.1e-3}, {1.05e-3}, {1.9e-3}}, {false, false, false, false});
-  // A time slice of somebody else's in one of them, whether the system tells of it or not.
+  // Other work took a time slice during a timing, with and without evidence from the system (waiting, preemptions).
   check({{7e-6}, {4e-3}, {8e-6}}, {false, true, false});
   check({{1.0e-3}, {1.3e-3, 0.2e-3, 0}, {1.3e-3, 0, 1}, {1.3e-3}}, {false, true, true, false});
-  // A preemption that cost nothing, as in every long timing.
+  // Preemptions that cost nothing, which occur in every long timing.
   check({{1.0, 0.01, 3}, {1.1, 0.01, 4}}, {false, false});
-  // The least without evidence is the measure, not one that was lucky in spite of it.
+  // The reference is the shortest timing without evidence, although a timing with evidence is shorter.
   check({{1.0e-3, 0.5e-3, 1}, {1.5e-3}, {2.9e-3}, {3.1e-3}}, {false, false, false, true});
-  // Nothing was undisturbed: the least one, too, waited for most of its time.
+  // All are disturbed: in each of them, threads waited for more than half of the time.
   check({{4e-3, 3e-3, 1}, {5e-3, 3e-3, 2}, {9e-3, 8e-3, 2}}, {true, true, true});
 }
 
 TEST_CASE("disturbed timings do not count, whatever their share below one") {
-  // Every k-th execution loses a time slice of 4 ms, an op of 7 us among them.
+  // Other work takes 4 ms during every second, third or tenth execution. An execution alone takes 7 us or 100 us.
   for (const int every : {2, 3, 10}) {
     for (const double seconds : {7e-6, 1e-4}) {
       int runs = 0;
@@ -177,7 +177,7 @@ TEST_CASE("where every timing is disturbed, what they take without their delays 
         {.seconds = 0.02, .most_effort = 2});
     CHECK(waited.disturbed);
     CHECK(waited.seconds == Approx(1e-3));
-    CHECK(waited.timings <= 11);  // 40 ms
+    CHECK(waited.timings <= 11);  // about 40 ms of timings
     CHECK(waited.repeated == waited.timings);
   }
 }
@@ -185,7 +185,7 @@ TEST_CASE("where every timing is disturbed, what they take without their delays 
 TEST_CASE("where many timings are disturbed, the least of the others counts") {
   int runs = 0;
   const runtime::TimedWork timed = runtime::time_work([&]() -> std::vector<runtime::Timing> {
-    // A bit more than 1 ms; mostly far more, and between the two a few that are hardly delayed.
+    // The work takes about 1.1 ms. Most timings are far longer; one in six is 1.9 ms, too short to count as disturbed.
     constexpr double kSeconds[] = {5e-3, 1.9e-3, 5e-3, 5e-3, 1.1e-3, 5e-3};
     return {{kSeconds[runs++ % 6]}};
   });
@@ -194,7 +194,8 @@ TEST_CASE("where many timings are disturbed, the least of the others counts") {
 }
 
 TEST_CASE("where a thread mostly waits for the core of another, what the two take without that counts") {
-  // 1 ms on two cores: one thread alone takes 2 ms, and where both share a core each waits for the other.
+  // The work takes about 1 ms on two cores. In every second execution, it runs on one thread and takes 2 ms. In the
+  // others, both threads share a core, and each waits for the other.
   int runs = 0;
   const runtime::TimedWork timed = runtime::time_work([&]() -> std::vector<runtime::Timing> {
     return ++runs % 2 == 0 ? std::vector<runtime::Timing>{{2e-3, {0, 0, 2}}}
@@ -205,14 +206,14 @@ TEST_CASE("where a thread mostly waits for the core of another, what the two tak
 }
 
 TEST_CASE("one of two threads that waits costs half of that") {
-  // The other one does its part of the work meanwhile.
+  // While a thread waits, the other one goes on with the work.
   CHECK(runtime::Timing{3e-3, {2e-3, 1, 2}}.undelayed_seconds() == Approx(2e-3));
   CHECK(runtime::Timing{3e-3, {2e-3, 1, 1}}.undelayed_seconds() == Approx(1e-3));
   CHECK(runtime::Timing{3e-3}.undelayed_seconds() == Approx(3e-3));
 }
 
 TEST_CASE("equal parts of an execution are timed each, and judged each") {
-  // A time slice of somebody else's in each execution, but in one of its eight parts alone.
+  // Other work takes 4 ms during each execution, but only during one of its eight parts.
   int runs = 0;
   const runtime::TimedWork timed = runtime::time_work([&] {
     std::vector<runtime::Timing> parts(8, {1e-3});
@@ -221,7 +222,7 @@ TEST_CASE("equal parts of an execution are timed each, and judged each") {
   });
   CHECK(timed.seconds == Approx(1e-3));
   CHECK_FALSE(timed.disturbed);
-  CHECK(runs == 4);  // one to warm up, 21 ms undisturbed
+  CHECK(runs == 4);  // one to warm up; then 21 undisturbed timings of 1 ms
   CHECK(timed.timings == 24);
   CHECK(timed.repeated == 3);
 }
@@ -233,7 +234,7 @@ TEST_CASE("timing ends when its time is over, with what there is") {
     return {{0.3}};
   };
   CHECK(runtime::time_work(run, {.expired = [] { return true; }}).seconds == Approx(0.3));
-  CHECK(runs == 1);  // it did not even warm up
+  CHECK(runs == 1);  // the first run, normally the warm-up, counts
   runs = 0;
   const auto timed = runtime::time_work(run, {.expired = [&] { return runs >= 3; }});
   CHECK(runs == 3);

@@ -1,4 +1,4 @@
-// The arena, the resident tensors and the synthetic kernel.
+// Tests the arena, the resident tensors and the synthetic kernel.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

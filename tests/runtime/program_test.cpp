@@ -16,7 +16,7 @@ namespace {
 
 using core::Graph;
 
-/// A graph of one resident x and the nodes that `add` makes of it.
+/// Returns a graph of one resident x and of the nodes that `add` makes of it.
 template <class F>
 Graph graph_over(const Shape& shape, const F& add) {
   core::GraphBuilder builder;
@@ -58,7 +58,7 @@ TEST_CASE("instructions carry addresses of arguments, output and what dies") {
     CHECK((output.taken_bytes > 0) == (instruction.node == p.dhidden));
     deaths += instruction.free_count;
   }
-  // All but the loss die; the input of the in-place node lives on as its output.
+  // All buffers are freed but two: the loss is kept, and the input of the in-place node becomes its output.
   CHECK(deaths == plan.buffers.size() - 2);
   CHECK(program.kept.size() == 3);
 }
@@ -127,7 +127,7 @@ TEST_CASE("nodes of ops with several outputs: sizes, counts and arguments are ch
   };
   using core::Node;
   CHECK(refused("batch", [](Node&) {}).empty());
-  CHECK(refused("batch", [](Node& node) { node.outputs.push_back({}); }).empty());  // only orders
+  CHECK(refused("batch", [](Node& node) { node.outputs.push_back({}); }).empty());  // an output of size 0 only orders
   CHECK(refused("batch", [](Node& node) { node.outputs.push_back({.size = 4}); }) ==
         "node 'batch': op batchnorm_with_stats: it makes 2 outputs, so the size of output 2 must be 0");
   CHECK(refused("loss", [](Node& node) {

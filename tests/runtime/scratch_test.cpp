@@ -25,7 +25,8 @@ namespace {
 
 using Variants = std::vector<std::vector<ScratchVariant>>;
 
-/// Up to three variants of about half of the nodes, with distinct scratch; the usual one has the node's scratch.
+/// Returns up to three variants for about half of the nodes. The variants of a node have distinct scratch; the usual
+/// one has the node's scratch.
 Variants random_variants(Random& random, const Graph& graph) {
   Variants variants(static_cast<std::size_t>(graph.node_count()));
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -47,7 +48,8 @@ Graph changed(const Graph& graph, const Variants& variants, std::initializer_lis
 
 std::int64_t peak(const Graph& graph, const Schedule& schedule) { return core::evaluate(graph, schedule).peak; }
 
-/// Sum over all nodes of the time of the variant that has the node's scratch; infinite if one has no such variant.
+/// Returns the sum of the nodes' times in ms. The time of a node with variants is that of the variant that has the
+/// node's scratch; it is infinite if there is none.
 double time_of(const Graph& graph, const Variants& variants) {
   double sum = 0;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -60,7 +62,8 @@ double time_of(const Graph& graph, const Variants& variants) {
   return sum;
 }
 
-/// The least time of all combinations of variants under which both schedules stay within their limits.
+/// Returns the least time of all combinations of variants, of the nodes from `from` on, with which both schedules stay
+/// within their limits. `scratch` has the choices for the nodes before.
 double least_time(const Graph& graph, const Variants& variants, const std::array<MemoryLimit, 2>& limits, NodeId from,
                   std::vector<std::int64_t>& scratch) {
   if (from == graph.node_count()) {

@@ -49,7 +49,7 @@ inline Op make_op(OpKind kind, Shape shape, OpAttrs attrs = {}) {
   return {.kind = kind, .shape = std::move(shape), .args = {}, .attrs = std::move(attrs), .writes = -1};
 }
 
-/// An op on arguments.
+/// Makes an op with arguments.
 inline Op op_on(OpKind kind, Shape shape, std::vector<Operand> args, OpAttrs attrs = {}) {
   Op op = make_op(kind, std::move(shape), std::move(attrs));
   op.args = std::move(args);
@@ -130,7 +130,7 @@ inline void check_op_equals(const Op& op, const std::vector<Tensor>& args, const
 
 using Function = std::function<Values(const Values&)>;
 
-/// d(sum of dy f(x)) / dx by central differences.
+/// Returns the gradient with respect to x of the sum of dy * f(x), by central differences.
 inline Values numeric_gradient(const Function& f, Values x, const Values& dy, double step = 1e-5) {
   const auto dot = [&](const Values& y) {
     double sum = 0;
@@ -150,7 +150,7 @@ inline Values numeric_gradient(const Function& f, Values x, const Values& dy, do
   return gradient;
 }
 
-/// `op` as a function of its argument `which`.
+/// Returns the op as a function of its argument number `which`.
 inline Function as_function(const Op& op, std::vector<Tensor> args, std::size_t which) {
   return [op, args, which](const Values& x) mutable {
     args[which].values = x;
@@ -161,7 +161,8 @@ inline Function as_function(const Op& op, std::vector<Tensor> args, std::size_t 
 inline void check_gradient(const Values& analytic, const Function& f, const Values& x, const Values& dy) {
   check_close(analytic, numeric_gradient(f, x, dy), 1e-6);
 }
-/// Checks that `gradient` of its arguments is the gradient of `forward` with respect to its argument `which`.
+/// Checks the op `gradient`. With `gradient_args`, it must compute the gradient of the sum of dy * forward(args) with
+/// respect to the argument number `which` of `forward`.
 inline void check_gradient(const Op& gradient, const std::vector<Tensor>& gradient_args, const Op& forward,
                            const std::vector<Tensor>& args, std::size_t which, const Values& dy) {
   check_gradient(run<double>(gradient, gradient_args), as_function(forward, args, which), args[which].values, dy);

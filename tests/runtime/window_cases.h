@@ -31,7 +31,7 @@ struct ConvCase {
   }
 };
 
-/// Extents of a pooling: images, height, width and channels of x; windows.
+/// Extents of a pooling: images, height, width and channels of x; kernel, stride and padding of the windows.
 struct PoolCase {
   std::int64_t n, h, w, c, kernel, stride, pad;
   std::int64_t oh() const { return (h + 2 * pad - kernel) / stride + 1; }

@@ -13,7 +13,7 @@ inline std::int64_t baseline_peak(const core::Graph& graph) {
   return core::evaluate(graph, core::baseline_schedule(graph)).peak;
 }
 
-/// From the lower bound on every schedule's peak to the peak of the input order.
+/// Draws a budget between the lower bound on every schedule's peak and the peak of the input order.
 inline std::int64_t any_budget(Random& random, const core::Graph& graph) {
   return random.between(core::peak_lower_bound(graph), baseline_peak(graph));
 }

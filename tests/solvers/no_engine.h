@@ -9,8 +9,9 @@
 
 namespace cairn::tests {
 
-/// First line of a test case that needs engines: `if (no_engine()) return;`. Prints a message that ctest counts as a
-/// skip. Where they are required (CAIRN_REQUIRE_ENGINES is set), their absence is a failure.
+/// Returns whether an engine (HiGHS or CP-SAT) is missing. Test cases that need engines begin with `if (no_engine())
+/// return;`. If one is missing, prints a message that ctest counts as a skip or, if CAIRN_REQUIRE_ENGINES is set,
+/// fails.
 inline bool no_engine() {
   std::string missing = solvers::highs_missing();
   if (missing.empty()) missing = solvers::cp_sat_missing();

@@ -22,13 +22,13 @@ using solvers::SolveOptions;
 using solvers::Status;
 namespace reference = core::reference;
 
-/// Work units, not seconds, so that the answers are the same on every machine.
+/// The limit is in work units, not seconds, so that the answers are the same on every machine.
 SolveOptions options_for(std::optional<std::int64_t> budget, std::int64_t work = 20'000) {
   return {.budget = budget, .limit = {.work = work}};
 }
 
-/// The solvers that may recompute and take these graphs; those of orders (order_property_test.cpp) and of training
-/// graphs have tests of their own.
+/// Returns the solvers that may recompute and that accept random graphs. Solvers that only order nodes
+/// (order_property_test.cpp) and solvers of training graphs have tests of their own.
 std::vector<solvers::SolverInfo> remat_solvers() {
   std::vector<solvers::SolverInfo> found;
   for (const auto& solver : solvers::registry()) {
@@ -60,7 +60,7 @@ void check_solution(const Graph& graph, const Solution& solution, const SolveOpt
     cost = reference::cost(graph, other);
   }
   CHECK(solution.least_peak >= solution.peak_bound.value);
-  // The schedule itself is on the curve or below something on it, and the curve has no dominated point.
+  // Some tradeoff is at least as good as the schedule, in peak and cost, and no tradeoff is dominated by another one.
   for (std::size_t i = 0; i + 1 < solution.tradeoffs.size(); ++i) {
     CHECK(solution.tradeoffs[i].peak < solution.tradeoffs[i + 1].peak);
     CHECK(solution.tradeoffs[i].cost > solution.tradeoffs[i + 1].cost);
@@ -126,7 +126,7 @@ TEST_CASE("what is called optimal is, and what is called infeasible is, by brute
   }
   CHECK(optimal > 0);
   CHECK(infeasible > 0);
-  // Local search over a fixed order promises nothing, but on graphs this small it seldom misses.
+  // Local search promises nothing, but on such small graphs it seldom misses the cheapest schedule.
   INFO(cheapest << " of " << found << " cheapest");
   CHECK(cheapest * 100 >= found * 85);
 }

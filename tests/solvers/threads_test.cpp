@@ -1,4 +1,4 @@
-// How many threads searches have.
+// Tests how many threads a search uses.
 #include "cairn/core/threads.h"
 
 #include <atomic>
@@ -19,7 +19,8 @@ std::ptrdiff_t threads_now() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }
 
-/// The most threads of this process while `work` is done, that which counts them left out.
+/// Returns the largest number of threads that this process has while `work` runs, checked every millisecond. The thread
+/// that counts is left out.
 template <class Work>
 std::ptrdiff_t most_threads(const Work& work) {
   std::atomic<bool> ended = false;

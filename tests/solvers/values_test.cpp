@@ -1,4 +1,4 @@
-// Solvers and planner on graphs whose nodes have several outputs, and on pinned nodes.
+// Tests solvers and planner on graphs whose nodes have several outputs, or are pinned (may run only once).
 
 #include <algorithm>
 #include <cstdint>
@@ -57,7 +57,7 @@ TEST_CASE("order and exact find the least peak without recomputation where outpu
       try {
         solution = solver.solve(graph, {});
       } catch (const core::InputError&) {
-        REQUIRE(solver.graphs != "any");  // not of its class, and it said so
+        REQUIRE(solver.graphs != "any");  // the graph is not in the solver's class
         continue;
       }
       classes += solver.graphs != "any" ? 1 : 0;
@@ -69,8 +69,8 @@ TEST_CASE("order and exact find the least peak without recomputation where outpu
   CHECK(classes > 500);
 }
 
-/// Few nodes, each of which reads several outputs, often just those that another one reads: what they share is freed
-/// behind all of them by a step that runs no node.
+/// Returns a random graph of a few nodes, several of which often read the same outputs. In a StepGraph, a step that
+/// runs no node (a release) frees such outputs after all their readers.
 Graph outputs_read_alike(Random& random) {
   core::GraphBuilder builder("read alike");
   std::vector<core::OutputRef> made;
@@ -98,7 +98,7 @@ TEST_CASE("a step that only frees what several nodes read may be where paths mee
     REQUIRE(reference::peak(graph, solution.schedule) == least);
     REQUIRE(solution.status == Status::optimal);
   });
-  // n3 is on a path that ends where both outputs of n2 are freed.
+  // n3 is on a path that ends at the step that frees both outputs of n2.
   core::GraphBuilder builder("meets at a release");
   builder.add({.name = "n1"});
   builder.add({.name = "n2", .outputs = {{.size = 1}, {.size = 1}}});
@@ -110,7 +110,8 @@ TEST_CASE("a step that only frees what several nodes read may be where paths mee
   CHECK(reference::peak(graph, solution.schedule) == 4);
 }
 
-/// The peak of the aligned graph with what scratch claims beyond outputs that overwrite inputs taken back.
+/// Returns the peak of the aligned graph after a correction of scratch: no node's scratch subtracts more bytes than its
+/// outputs take over from its inputs.
 std::int64_t most_of_plan(const Graph& graph, const Schedule& schedule, std::int64_t alignment) {
   const Graph aligned = core::align_sizes(graph, alignment);
   std::vector<std::int64_t> scratch;
@@ -134,10 +135,10 @@ TEST_CASE("plans hold every output apart, and overwrite what they may") {
     const std::int64_t alignment = random.chance(50) ? 1 : 8;
     const core::Plan plan = plan_memory(graph, schedule, {.alignment = alignment});
     REQUIRE(core::check_plan(graph, schedule, plan).empty());
-    // Where scratch says no more than what outputs overwrite, a plan needs what the aligned graph's peak is, or less.
+    // Without recomputation, a plan's lower bound is at most the peak whose scratch is corrected in this way.
     const Schedule once = tests::random_schedule(random, graph, 0);
     REQUIRE(plan_memory(graph, once, {.alignment = alignment}).lower_bound <= most_of_plan(graph, once, alignment));
-    // Every output that has bytes has a buffer of its life, in the order of steps and outputs.
+    // Every output that has bytes has a buffer with its lifetime. The buffers are in the order of steps and outputs.
     auto buffer = plan.buffers.begin();
     for (const core::Lifetime& life : reference::lifetimes(graph, schedule)) {
       const core::ValueId x = graph.value({life.node, life.output});
@@ -153,7 +154,7 @@ TEST_CASE("plans hold every output apart, and overwrite what they may") {
       ++buffer;
     }
     REQUIRE(std::all_of(buffer, plan.buffers.end(), [](const core::Buffer& b) { return b.scratch; }));
-    // No two that are live at once overlap, but for what is overwritten.
+    // No two buffers that are live at once overlap, unless one of them overwrites the other in place.
     for (const core::Buffer& a : plan.buffers) {
       for (const core::Buffer& b : plan.buffers) {
         if (&a == &b || a.last < b.first || b.last < a.first) continue;

@@ -50,11 +50,11 @@ TEST_CASE("Theorem 8: a spine is added within bags of 2 w + 3 nodes") {
     largest = std::max(largest, spine.decomposition.width + 1 - 2 * before.width);
   }
   CHECK(added > 3000);
-  CHECK(largest >= 1);  // bags do double
+  CHECK(largest >= 1);  // some bag has at least 2 w + 1 nodes
 }
 
 TEST_CASE("Algorithm 2 on the interval graph: the paths that it joins share bags where the printed one's do not") {
-  // 0 -> 1 -> 2, and 3, 4 alone: 2 lies right of all of 3.
+  // The edges are 0 -> 1 -> 2; nodes 3 and 4 have none. All bags of node 2 are to the right of all bags of node 3.
   const Graph graph = tests::build_graph({tests::make_node("0"), tests::make_node("1", 0, {0}),
                                           tests::make_node("2", 0, {1}), tests::make_node("3"), tests::make_node("4")});
   const PathDecomposition bags{{{0, 1}, {1, 3}, {1, 4}, {1, 2}}, 1};
@@ -72,7 +72,7 @@ TEST_CASE("Lemmas 9, 10 and 11 hold on what Algorithm 2 makes") {
   for (int i = 0; i < 1500; ++i) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 2, .max_nodes = 9});
     const Spine spine = add_spine(graph, any_decomposition(random, graph));
-    // Nodes by their places on the spine, as the lemmas number them.
+    // The lemmas number the nodes by their positions on the spine.
     const NodeId n = graph.node_count();
     std::vector<NodeId> place(n);
     for (NodeId p = 0; p < n; ++p) place[spine.order[p]] = p;

@@ -13,7 +13,7 @@ namespace {
 
 using core::Graph;
 
-/// The path a, b, c, d.
+/// Returns the path a -> b -> c -> d.
 Graph path() {
   core::GraphBuilder builder;
   for (const char* name : {"a", "b", "c", "d"}) builder.add(tests::make_node(name));

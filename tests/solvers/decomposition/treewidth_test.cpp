@@ -53,7 +53,7 @@ TEST_CASE("local search never widens, ends at the bound, and does the same again
   CHECK(narrower > 30);
 }
 
-/// Cycles, cliques and single nodes side by side.
+/// Returns a cycle, a clique, a star and single nodes, without edges between them.
 Graph disconnected() {
   core::GraphBuilder builder;
   for (int i = 0; i < 24; ++i) builder.add({});

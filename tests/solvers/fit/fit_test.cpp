@@ -10,10 +10,10 @@
 namespace cairn::fit_test {
 namespace {
 
-/// Budgets that the stub below was asked for.
+/// The budgets with which the stub solvers of this file were called.
 std::vector<std::int64_t> asked;
 
-/// Three independent chains' worth of nothing: single nodes, kept, so that every schedule is one order of them.
+/// Returns a graph of three kept nodes of 100 bytes each, without edges. Every schedule has a peak of 300 bytes.
 core::Graph kept_nodes() {
   core::GraphBuilder builder("kept");
   for (const char* name : {"a", "b", "c"}) {
@@ -23,7 +23,8 @@ core::Graph kept_nodes() {
   return builder.build();
 }
 
-/// Returns the baseline and claims that its peak is within the budget, down to 290.
+/// A stub solver. If the budget is at least 290 bytes, it returns the baseline and claims that the peak is 290 bytes,
+/// which is too low. Otherwise it finds nothing.
 solvers::Solution optimist(const core::Graph& graph, const solvers::SolveOptions& options) {
   asked.push_back(*options.budget);
   solvers::Solution solution;
@@ -35,15 +36,15 @@ solvers::Solution optimist(const core::Graph& graph, const solvers::SolveOptions
 }
 const solvers::SolverInfo kOptimist = {"optimist", "", "", optimist};
 
-/// With sizes as they are.
+/// Runs fit_to_budget() on kept_nodes(), with alignment 1, so that sizes are not rounded up.
 fit::Fit fitted(std::int64_t budget, const solvers::SolverInfo& solver, solvers::SolveOptions options = {}) {
   asked.clear();
   const fit::Problem problem(kept_nodes(), std::to_string(budget));
   return fit::fit_to_budget(problem, problem, solver, {std::move(options), {.alignment = 1}});
 }
 
-/// Claims that the diamond's input order, which needs 60 bytes, is within any budget down to 50, and has another
-/// schedule that is.
+/// A stub solver for diamond(). If the budget is at least 50 bytes, it returns the input order, which needs 60 bytes,
+/// and claims that the peak is 50 bytes. `others` contains a schedule that really needs only 50 bytes.
 solvers::Solution optimist_with_another(const core::Graph& graph, const solvers::SolveOptions& options) {
   asked.push_back(*options.budget);
   solvers::Solution solution;
@@ -77,7 +78,7 @@ TEST_CASE("where the best schedule's plan does not fit another one of the solver
   CHECK(found.solution.cost == 11);
   CHECK(found.solution.status == solvers::Status::feasible);
   CHECK(core::evaluate(problem.graph, found.solution.schedule).cost == 11);
-  // It goes on below the budget, where the solver may have something cheaper that fits.
+  // The search goes on with lower budgets, under which the solver may find a cheaper schedule whose plan fits.
   CHECK(asked.size() > 1);
   CHECK(asked[1] < 55);
 }
@@ -117,10 +118,11 @@ TEST_CASE("fit lowers the solver's budget by the excess of the plan, then gives 
 }
 
 TEST_CASE("where the plan is above the budget, the least budget is searched, then what is cheaper and about as low") {
-  // Each of the first values is read again when all have been read, so that every order has all of them in memory.
+  // The first kCount values are each read twice: the second time after all of them have been read once. So every order
+  // without recomputation has all of them in memory at once.
   constexpr int kCount = 150;
   core::GraphBuilder builder("read late");
-  core::Schedule again;  // low, as it runs them twice
+  core::Schedule again;  // has a low peak, because it computes the first values twice
   for (int i = 0; i < kCount; ++i) builder.add({.name = "n" + std::to_string(i), .size = 1});
   for (int i = 0; i < kCount; ++i) {
     core::Node node{.name = "all" + std::to_string(i), .inputs = {i}};
@@ -138,11 +140,12 @@ TEST_CASE("where the plan is above the budget, the least budget is searched, the
     std::int64_t budget;
     core::Schedule start;
   };
-  static std::vector<Call> calls;  // but those for a low peak
+  static std::vector<Call> calls;  // calls with a budget, except those for a low peak (SolveOptions::peak_alone)
   static core::Schedule low;
   calls.clear();
   low = again;
-  // Like the one solver whose schedules are placed. Its first schedule claims to meet the budget.
+  // A stub with the capability any_means, for which fit_to_budget() makes additional calls. Its first schedule claims
+  // to meet the budget.
   solvers::SolverInfo placing = {"placing", "", "", [](const core::Graph& graph, const solvers::SolveOptions& options) {
                                    solvers::Solution solution{.status = solvers::Status::feasible,
                                                               .schedule = low,
@@ -165,14 +168,14 @@ TEST_CASE("where the plan is above the budget, the least budget is searched, the
   CHECK(found.fits());
   REQUIRE(calls.size() >= 3);
   CHECK(calls[0].budget == 140);
-  CHECK(calls[1].budget == 129);  // lower by a little more than the 10 bytes that the plan has too much
+  CHECK(calls[1].budget == 129);  // lower by a little more than the plan's excess of 10 bytes
   CHECK(calls[1].start.steps == core::baseline_schedule(problem.graph).steps);
   CHECK(calls[2].budget == 129);
   CHECK(calls[2].start.steps == low.steps);
 }
 
 TEST_CASE("where nothing is found from above, the search goes on from what the least budget's search found") {
-  static std::vector<core::Schedule> starts;  // of calls under the budget
+  static std::vector<core::Schedule> starts;  // the starts of all calls with a budget
   starts.clear();
   static const core::Schedule low{{0, 1, 2, 0, 3}};
   const solvers::SolverInfo from_low = {

@@ -7,7 +7,8 @@
 namespace cairn::pareto_test {
 namespace {
 
-/// Points whose peaks are their budgets.
+/// Returns points with the given budgets, which are also the peaks, in bytes, and costs. A cost of 0 stands for an
+/// infeasible point.
 std::vector<fit::CurvePoint> points_of(const std::vector<std::pair<std::int64_t, std::int64_t>>& bytes_and_costs) {
   std::vector<fit::CurvePoint> points;
   for (const auto& [bytes, cost] : bytes_and_costs) {
@@ -36,10 +37,11 @@ TEST_CASE("the knee is farthest below the chord") {
   CHECK(fit::find_knee(points_of({{10, 5}})) == 0U);
   CHECK(fit::find_knee(points_of({{100, 10}, {90, 11}, {50, 12}, {40, 20}, {30, 40}})) == 2U);
   CHECK(fit::find_knee(points_of({{100, 10}, {90, 11}, {50, 30}, {40, 36}, {30, 40}})) == 1U);
-  // On the chord: nothing is better than what costs nothing.
+  // All points are on the chord, the line from the first to the last point. So the knee is the first point, which is
+  // the cheapest.
   CHECK(fit::find_knee(points_of({{100, 10}, {50, 15}, {0, 20}})) == 0U);
   CHECK(fit::find_knee(points_of({{100, 10}, {50, 20}})) == 0U);
-  // Without any cost the last one; what is not known does not count.
+  // If no point costs more than the first one, the knee is the last point. Infeasible points are ignored.
   CHECK(fit::find_knee(points_of({{100, 10}, {50, 10}})) == 1U);
   CHECK(fit::find_knee(points_of({{100, 0}, {90, 10}, {50, 10}, {40, 0}})) == 2U);
 }

@@ -15,7 +15,7 @@
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
-// Algorithm 6 and Corollary 7.9 against brute force over topological cuts.
+// Tests Algorithm 6 and Corollary 7.9 of Jin et al. against brute force over topological cuts.
 namespace cairn::solvers::caduceus_test {
 namespace {
 
@@ -26,7 +26,7 @@ using core::reference::OrderModel;
 using tests::Random;
 namespace reference = core::reference;
 
-/// Weights of a sign, of both, all equal, or all zero.
+/// Draws `count` weights that are uniform in [least, most].
 std::vector<std::int64_t> random_weights(Random& random, std::int64_t count, std::int64_t least, std::int64_t most) {
   std::vector<std::int64_t> weights;
   for (; count > 0; --count) weights.push_back(random.between(least, most));
@@ -66,7 +66,7 @@ std::string describe(const Caduceus& caduceus) {
   return text;
 }
 
-/// As the comment of Caduceus numbers them.
+/// Builds the graph of a caduceus, with nodes numbered along the staff and afterwards bend by bend.
 NodeSumGraph literal_graph(const Caduceus& caduceus) {
   std::vector<std::int64_t> weights = caduceus.staff;
   std::vector<NodeSumGraph::Edge> edges;
@@ -93,7 +93,7 @@ bool same(const NodeSumGraph& a, const NodeSumGraph& b) {
   return true;
 }
 
-/// `graph` with node `numbering[k]` as its node k.
+/// Renumbers the nodes of `graph`: node numbering[k] becomes node k.
 NodeSumGraph renumbered(const NodeSumGraph& graph, const std::vector<NodeId>& numbering) {
   std::vector<NodeId> place(numbering.size());
   std::vector<std::int64_t> weights;
@@ -118,7 +118,7 @@ TEST_CASE("a caduceus becomes a graph numbered along the staff and then bend by 
   }
 }
 
-/// What is wrong with both orders of a small caduceus; empty if nothing is.
+/// Returns what is wrong with the optimal or the dominant order of a small caduceus; empty if both are right.
 std::string orders_defect(const Caduceus& caduceus) {
   const NodeSumGraph graph = literal_graph(caduceus);
   const CutLattice lattice = reference::cut_lattice(graph);
@@ -132,7 +132,7 @@ std::string orders_defect(const Caduceus& caduceus) {
   return "";
 }
 
-/// Weights -1, 0 and 1 from the digits of a number to the base 3.
+/// Returns `count` weights from the lowest digits of `number` to the base 3: digit d gives the weight d - 1.
 std::vector<std::int64_t> digits(int number, int count) {
   std::vector<std::int64_t> weights;
   for (; count > 0; --count, number /= 3) weights.push_back(number % 3 - 1);
@@ -265,7 +265,7 @@ TEST_CASE("what is found in any graph is a caduceus with the same orders or an e
         REQUIRE(bend.from < bend.to);
         REQUIRE_FALSE(bend.weights.empty());
       }
-      // An edge that others imply may be gone, but the cuts are the same.
+      // find_caduceus() leaves out edges that other edges imply, but the topological cuts must be the same.
       const NodeSumGraph expected = renumbered(graph, numbering);
       const NodeSumGraph literal = literal_graph(caduceus);
       REQUIRE(reference::cut_lattice(expected).cuts == reference::cut_lattice(literal).cuts);

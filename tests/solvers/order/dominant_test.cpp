@@ -18,8 +18,8 @@
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
-// Step graphs, and what works on any of them: minimum cuts, bounds, exact search, local search and Algorithms 1 and 2,
-// against brute force over topological cuts.
+// Tests step graphs (StepGraph), and the algorithms that work on every step graph: minimum cuts, bounds, exact search,
+// local search, and Algorithms 1 and 2 of Jin et al. Compares them with brute force over topological cuts.
 namespace cairn::solvers::dominant_test {
 namespace {
 
@@ -58,7 +58,7 @@ NodeSumGraph small_node_sum_graph(Random& random) {
   return NodeSumGraph(weights, edges);
 }
 
-/// A step a node, without outputs.
+/// Makes a step without output of each node. A positive weight is the step's rise, a negative one its drop.
 StepGraph steps_of(const NodeSumGraph& graph) {
   std::vector<StepGraph::Step> steps;
   std::vector<StepGraph::Edge> edges;
@@ -70,7 +70,8 @@ StepGraph steps_of(const NodeSumGraph& graph) {
   return StepGraph(steps, edges);
 }
 
-/// Steps of any rise, drop and output: what parts of a graph that became paths may look like.
+/// Returns a random graph whose steps have any rise, drop and output. Such steps occur if parts of a graph were
+/// replaced by paths.
 StepGraph any_step_graph(Random& random) {
   const auto n = static_cast<StepId>(random.between(1, 8));
   const std::int64_t most = random.pick(std::vector<std::int64_t>{1, 2, 4, 1000});
@@ -112,14 +113,15 @@ NodeSet set_of(StepId count, const Cut& cut) {
   return set;
 }
 
-/// Two cuts, one within the other; often the empty and the full one.
+/// Draws two topological cuts, of which the first is a subset of the second. Often, they are the empty and the full
+/// cut.
 std::pair<NodeSet, NodeSet> random_interval(Random& random, const CutLattice& lattice) {
   if (random.chance(40)) return {lattice.cuts.front(), lattice.cuts.back()};
   const NodeSet a = random.pick(lattice.cuts), b = random.pick(lattice.cuts);
   return {a & b, a | b};
 }
 
-/// Brute force that takes any of the best orders.
+/// Returns an oracle that uses brute force and returns a random order of least peak.
 PeakOracle brute_force(Random& random) {
   return [&random](const StepGraph& graph, const Cut& from, const Cut& to) -> std::optional<std::vector<StepId>> {
     const OrderModel model(graph);
@@ -148,7 +150,8 @@ TEST_CASE("the dominance oracle agrees with the definition on every order", "[or
       exists = exists || all;
       ++(all ? dominant : other);
     }
-    // Any profile may be asked about, not only that of an order: also just better or worse ones.
+    // dominates_all() must also be right for profiles that no order has. Here, these are slightly better or worse than
+    // the profile of an order.
     Bytes profile = reference::profile_of(model, random.pick(orders));
     for (std::size_t k = 1; k + 1 < profile.size(); ++k) profile[k] += random.between(-1, 1);
     const bool all = std::all_of(orders.begin(), orders.end(), [&](const Order& order) {
@@ -307,7 +310,7 @@ TEST_CASE("the bound of cuts is what its comment says and never above the optimu
       std::int64_t& during = least[static_cast<std::size_t>(move.element)];
       during = std::min(during, lattice.memory[move.from] + graph[move.element].rise);
     }
-    // The memory at the beginning, which is 0, is no more to be beaten than that at the end.
+    // No order has a peak below the memory at its beginning, which is 0, or below that at its end.
     const std::int64_t expected =
         std::max({*std::max_element(least.begin(), least.end()), lattice.memory.front(), lattice.memory.back()});
     core::Stopwatch watch({});
@@ -332,7 +335,7 @@ TEST_CASE("exact search finds the least peak from any cut to any other", "[order
     const std::int64_t least = reference::least_peak(reference::cut_lattice(model, from, to));
     ExactOptions options;
     if (random.chance(30)) options.upper_bound = least + random.between(-2, 2);
-    // What a caller who knows some order asks for: a better one.
+    // Callers who know an order set the upper bound to its peak, or to one byte less.
     if (from == 0 && random.chance(30)) options.upper_bound = peak(graph, graph.any_order()) - random.below(2);
     core::Stopwatch watch({});
     const ExactResult result = exact_order(graph, cut_of(n, from), cut_of(n, to), options, watch);
@@ -484,7 +487,7 @@ TEST_CASE("local search returns an order that is no worse than its start", "[ord
     std::vector<std::vector<StepId>> results;
     for (int repeat = 0; repeat < 2; ++repeat) {
       std::int64_t best = std::numeric_limits<std::int64_t>::max();
-      bool told_right = true;  // it may be called from any thread, where nothing may be asserted
+      bool told_right = true;  // checked later, because REQUIRE may not be used on other threads
       options.found = [&](const std::vector<StepId>& order, std::int64_t reached) {
         told_right = told_right && reference::is_order(steps, order) && peak(steps, order) == reached && reached < best;
         best = reached;
@@ -499,7 +502,7 @@ TEST_CASE("local search returns an order that is no worse than its start", "[ord
     improved += peak(steps, results[0]) < before;
   }
   CHECK(improved > 20);
-  // Reaching the bound ends it long before the limit.
+  // A search that reaches the lower bound ends long before its limit.
   const Graph graph = small_graph(random);
   const StepGraph steps(graph);
   OrderSearchOptions options{.lower_bound = reference::least_peak(reference::cut_lattice(graph))};

@@ -1,4 +1,5 @@
-// Isolated subgraphs, what linearizing them does (Lemma 5.4), and series-parallel reduction, against the definitions.
+// Tests isolated subgraphs, their replacement by paths (Lemma 5.4 of Jin et al.) and series-parallel reduction against
+// the definitions.
 #include "cairn/solvers/order/internal/isolated_subgraph.h"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ using reference::NodeSet;
 using reference::Order;
 using EdgeList = std::vector<std::pair<NodeId, NodeId>>;
 
-/// The edges of the graph and of one more node at each end: node_count() and node_count() + 1.
+/// Returns the edges of the graph with a source, node_count(), before all nodes without inputs, and a sink,
+/// node_count() + 1, after all nodes without readers.
 EdgeList edges_between_ends(const Graph& graph) {
   const NodeId source = graph.node_count(), sink = source + 1;
   EdgeList edges;
@@ -37,7 +39,7 @@ EdgeList edges_between_ends(const Graph& graph) {
   return edges;
 }
 
-/// Those that do not end in the nodes around the graph.
+/// Returns the isolated subgraphs that contain neither the added source nor the added sink.
 std::vector<IsolatedSubgraph> subgraphs_within(const Graph& graph) {
   const NodeId source = graph.node_count(), sink = source + 1;
   auto found = solvers::isolated_subgraphs(sink + 1, edges_between_ends(graph), source, sink, 1000);
@@ -65,7 +67,7 @@ TEST_CASE("isolated subgraphs are isolated by the definition and none with sever
       CHECK(begun.insert(subgraph.source).second);
       ++found_in_all;
     }
-    // The smallest isolated set of each source with several readers, over all sets.
+    // For each node with several readers, finds the smallest isolated set with this source by trying all sets.
     for (NodeId source = 0; source < graph.node_count() && graph.node_count() <= 9; ++source) {
       if (graph.readers(source).size() < 2) continue;
       const auto all = NodeSet{1} << graph.node_count();
@@ -76,7 +78,7 @@ TEST_CASE("isolated subgraphs are isolated by the definition and none with sever
           return std::any_of(graph.inputs(v).begin(), graph.inputs(v).end(),
                              [&](NodeId u) { return reference::contains(set, u); });
         };
-        if (inputs_inside(source)) continue;  // it is not the source of this one
+        if (inputs_inside(source)) continue;  // `source` is not the source of this set
         if (least == 0 || std::popcount(set) < std::popcount(least)) least = set;
       }
       const auto same = std::find_if(found.begin(), found.end(),
@@ -121,7 +123,8 @@ TEST_CASE("linearizing by a dominant order keeps the least peak and every schedu
     for (const IsolatedSubgraph& subgraph : subgraphs_within(graph)) {
       if (subgraph.inner.size() > 6) continue;
       INFO(show(graph));
-      // Up to before the sink runs, whose scratch is no matter of the subgraph.
+      // Returns the internal profile up to before the sink runs, because the sink's scratch does not belong to the
+      // subgraph.
       const auto inner_profile = [&](const Order& order) {
         reference::Bytes bytes = reference::internal_profile(graph, set_of(subgraph), order);
         bytes.resize(bytes.size() - 2);
@@ -160,7 +163,8 @@ TEST_CASE("series-parallel reduction takes each edge once and leaves nothing exa
     INFO(show(graph));
     const NodeId source = graph.node_count(), sink = source + 1;
     const EdgeList edges = edges_between_ends(graph);
-    // What an edge stands for: a part of the graph with its ends (Definition 7.1) and its edges, each once.
+    // The value of an edge describes the part of the graph that the edge replaces: the ends of the part (Definition 7.1
+    // of Jin et al.), and each of its edges once.
     struct Part {
       NodeId source = core::kNoNode, sink = core::kNoNode;
       EdgeList edges;

@@ -16,7 +16,8 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/reference_order.h"
 
-// The search over key orders against brute force over topological cuts, and against itself on other machines.
+// Tests the search over orders of keys (search_key_orders()) against brute force over topological cuts, and on several
+// machines.
 namespace cairn::solvers::key_orders_search_test {
 namespace {
 
@@ -28,7 +29,7 @@ using tests::Random;
 namespace reference = core::reference;
 using Step = KeyOrdersFound::Place;
 
-/// Every step that an order has to take: a segment each.
+/// The steps that an order must contain. Each step is a segment of a part of the tree.
 struct Steps {
   std::vector<Step> steps;
   std::vector<Segment> segments;
@@ -42,7 +43,7 @@ Steps steps_of(const KeyTree& tree) {
   const auto keys = static_cast<std::int32_t>(tree.keys.size());
   Steps all;
   reference::NodeSet readers = 0;
-  std::vector<std::int32_t> first, last, parent;  // of each part
+  std::vector<std::int32_t> first, last, parent;  // for each part: its steps and its parent
   const auto add_part = [&](std::int32_t part, const std::vector<Segment>& segments, std::int32_t number) {
     for (const Segment& segment : segments) {
       all.steps.push_back({part, number++});
@@ -93,7 +94,7 @@ std::vector<Segment> random_chain(Random& random, std::int64_t steps, std::int64
   return chain;
 }
 
-/// A few readers, some keys and paths that are equal, some paths that the source does not wait for.
+/// Returns a random tree of a few keys. Some keys and paths are equal, and some paths are free (KeyTree::Free).
 KeyTree random_tree(Random& random) {
   const std::int64_t most = random.pick(std::vector<std::int64_t>{0, 1, 2, 3, 10, 1000});
   const int readers = static_cast<int>(random.between(1, 5));
@@ -141,7 +142,7 @@ std::string describe(const KeyTree& tree) {
   return text;
 }
 
-/// What is wrong with an answer; empty if nothing is. `lattice` only where it must be dominant.
+/// Returns what is wrong with an answer; empty if nothing is. If `lattice` is given, the answer must be dominant.
 std::string defect(const Steps& all, const KeyOrdersFound& found, const reference::CutLattice* lattice) {
   Order order;
   for (const Step& step : found.steps) order.push_back(all.number(step));
@@ -181,7 +182,7 @@ TEST_CASE("key orders of small trees are dominant however wide the search is", "
   CHECK(examined > 2500);
 }
 
-/// All orders of the keys.
+/// Calls visit(order) for every order of the keys in which each key comes after its children.
 void each_order(const KeyTree& tree, std::vector<std::int32_t>& order,
                 const std::function<void(const std::vector<std::int32_t>&)>& visit) {
   const auto keys = static_cast<std::int32_t>(tree.keys.size());
@@ -223,7 +224,8 @@ TEST_CASE("of equal subtrees one order in each class is tried and its peak is th
       if (tried) tried_peaks.push_back(peak);
     });
     fewer += tried_peaks.size() < all_peaks.size() ? 1 : 0;
-    // Each class has as many orders as any other, so that the values are the same, only fewer times each.
+    // All classes have the same number of orders. So the orders that are tried have the same peaks as all orders, each
+    // equally fewer times.
     std::sort(all_peaks.begin(), all_peaks.end());
     std::sort(tried_peaks.begin(), tried_peaks.end());
     REQUIRE(!tried_peaks.empty());

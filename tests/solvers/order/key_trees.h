@@ -8,11 +8,12 @@
 #include "cairn/solvers/order/device/key_orders.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Random trees of keys, for tests and benches.
+/// Random trees of keys (KeyTree), for tests and benches.
 namespace cairn::tests {
 
-/// A tree of keys with their parents only, parents before children. Chains grow from `readers` readers of the source,
-/// and sometimes two meet, until about `meetings` have; the remaining ends join the sink.
+/// Returns a random tree of keys without sizes. The numbers of parents are lower than those of their children.
+/// `readers` paths start at the source. Up to `meetings` times, two or three of them meet at a key. The remaining paths
+/// end at the sink.
 inline solvers::KeyTree key_tree_shape(Random& random, int readers, int meetings) {
   std::vector<std::int32_t> parents(static_cast<std::size_t>(readers), -1), ends;
   for (int k = 0; k < readers; ++k) ends.push_back(k);
@@ -39,11 +40,12 @@ inline solvers::KeyTree key_tree_shape(Random& random, int readers, int meetings
   return tree;
 }
 
-/// Adds sizes as a graph has them: a key releases what its children's paths left, and a path has a few nodes.
+/// Returns a random tree of keys with sizes as in a computation graph. The path after a key has at most `longest_path`
+/// nodes. A key frees the outputs with which its children's paths end.
 inline solvers::KeyTree random_key_tree(Random& random, int readers, int meetings, std::int64_t longest_path) {
   solvers::KeyTree tree = key_tree_shape(random, readers, meetings);
   tree.released = random.between(1, 100);
-  std::vector<std::int64_t> left(tree.keys.size(), 0);  // left by the children
+  std::vector<std::int64_t> left(tree.keys.size(), 0);  // bytes with which the children's paths end
   for (std::size_t k = tree.keys.size(); k-- > 0;) {
     solvers::KeyTree::Key& key = tree.keys[k];
     std::int64_t size = random.between(1, 100);

@@ -9,11 +9,12 @@
 #include "cairn/core/graph.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Small random graphs of the classes that the order solvers know, rich in corner cases: equal and zero sizes, scratch,
-/// in-place nodes, kept nodes, any numbering. models/random_graphs.h has other graphs, with tests of their own.
+/// Small random graphs of the classes for which there are order solvers. They have many corner cases: equal and zero
+/// sizes, scratch, in-place nodes, kept nodes, any numbering. They are independent of models/random_graphs.h, which has
+/// tests of its own.
 namespace cairn::tests {
 
-/// The inputs of each node, by topological position.
+/// The inputs of each node of a graph without sizes (a shape). Nodes are numbered in a topological order.
 using Inputs = std::vector<std::vector<core::NodeId>>;
 
 inline core::NodeId node_of_shape(Inputs& shape, std::vector<core::NodeId> inputs = {}) {
@@ -25,7 +26,7 @@ inline void link(Inputs& shape, core::NodeId from, core::NodeId to) {
   if (std::find(inputs.begin(), inputs.end(), from) == inputs.end()) inputs.push_back(from);
 }
 
-/// Chains of these lengths between a source and a sink; length 0 is an edge.
+/// Returns a pumpkin: a source and a sink with chains of these lengths between them. Length 0 is an edge.
 inline Inputs pumpkin_shape(const std::vector<std::int64_t>& lengths) {
   Inputs shape;
   const core::NodeId source = node_of_shape(shape);
@@ -70,7 +71,7 @@ inline Inputs out_tree_shape(Random& random, core::NodeId n, bool forest) {
   return shape;
 }
 
-/// A source before an in-tree; the tree's leaves, and some of its joins, read it.
+/// Returns a starborescence: a source and an in-tree. The tree's leaves, and some of its inner nodes, read the source.
 inline Inputs starborescence_shape(Random& random, core::NodeId n) {
   const Inputs tree = in_tree_shape(random, n - 1, false);
   Inputs shape;
@@ -84,7 +85,7 @@ inline Inputs starborescence_shape(Random& random, core::NodeId n) {
   return shape;
 }
 
-/// Renumbers nodes 0..n-1 with these edges by topological position.
+/// Returns the shape of a graph with the nodes 0 to n - 1 and these edges, renumbered in a topological order.
 inline Inputs sorted_shape(core::NodeId n, const std::vector<std::pair<core::NodeId, core::NodeId>>& edges) {
   std::vector<core::NodeId> position(static_cast<std::size_t>(n), core::kNoNode);
   for (core::NodeId next = 0; next < n;) {
@@ -103,8 +104,8 @@ inline Inputs sorted_shape(core::NodeId n, const std::vector<std::pair<core::Nod
   return shape;
 }
 
-/// Starts from one edge; doubles edges, and puts nodes on edges, in any order. With `open`, sometimes removes the
-/// source or the sink, which leaves several ends.
+/// Returns a series-parallel graph: starts with one edge, and repeatedly doubles an edge or inserts a node into an
+/// edge. With `open`, sometimes removes the source or the sink, which leaves several of them.
 inline Inputs series_parallel_shape(Random& random, core::NodeId n, bool open) {
   std::vector<std::pair<core::NodeId, core::NodeId>> edges{{0, 1}};
   const int doubled = random.pick(std::vector<int>{20, 50, 70});
@@ -132,7 +133,7 @@ inline Inputs series_parallel_shape(Random& random, core::NodeId n, bool open) {
   return shape;
 }
 
-/// Each pair is an edge with the same probability.
+/// Returns a graph in which each pair of nodes has an edge with the same probability.
 inline Inputs any_shape(Random& random, core::NodeId n) {
   Inputs shape(static_cast<std::size_t>(n));
   const int density = random.pick(std::vector<int>{5, 20, 35, 50, 80});
@@ -144,8 +145,8 @@ inline Inputs any_shape(Random& random, core::NodeId n) {
   return shape;
 }
 
-/// Gives the nodes of a shape sizes and everything else; half of the graphs are numbered at random. Names have the same
-/// length, so none is part of another.
+/// Gives the nodes of a shape sizes and all other attributes. Half of the graphs are numbered at random. Names have the
+/// same length, so that none is part of another when tests look for names in messages.
 inline std::vector<core::Node> dressed(Random& random, const Inputs& shape) {
   const std::size_t n = shape.size();
   std::vector<core::NodeId> id = numbers_below(static_cast<core::NodeId>(n));
@@ -176,11 +177,12 @@ inline std::vector<core::Node> dressed(Random& random, const Inputs& shape) {
   return nodes;
 }
 
-/// A pumpkin of equal branches.
+/// Returns a pumpkin whose branches are all equal.
 inline core::Graph equal_branches(Random& random, std::int64_t branches, std::int64_t length) {
   const std::int64_t most = random.pick(std::vector<std::int64_t>{1, 2, 3, 20, 1000});
   const int scratch = random.pick(std::vector<int>{0, 40}), keep = random.pick(std::vector<int>{0, 0, 20});
-  // Source, one branch, sink. Only one branch may overwrite the source.
+  // The pattern is the source, one branch and the sink. The first node of a branch gets no negative scratch, because
+  // only one of the branches could take over the source's storage.
   std::vector<core::Node> pattern(static_cast<std::size_t>(length + 2));
   for (std::size_t place = 0; place < pattern.size(); ++place) {
     core::Node& node = pattern[place];

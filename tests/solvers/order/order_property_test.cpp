@@ -19,7 +19,7 @@
 #include "cairn/tests/support/reference_order.h"
 #include "cairn/tests/support/show.h"
 
-// The order solvers against brute force over topological cuts, on about a hundred thousand small graphs.
+// Tests the order solvers against brute force over topological cuts, on about a hundred thousand small graphs.
 namespace cairn::solvers::order_property_test {
 namespace {
 
@@ -34,7 +34,7 @@ namespace reference = core::reference;
 struct OrderSolver {
   std::string name;
   Solution (*solve)(const Graph&, const OrderOptions&);
-  /// The nodes that keep a graph from being of the class.
+  /// Returns the nodes that keep a graph from being in the solver's class; none if the graph is in it.
   std::function<std::vector<NodeId>(const Graph&)> culprits;
   bool dominant;
 };
@@ -53,20 +53,21 @@ const std::vector<OrderSolver>& order_solvers() {
   return solvers;
 }
 
-/// Those for whose class the graph is.
+/// Returns the solvers whose class contains the graph.
 std::vector<OrderSolver> solvers_of(const Graph& graph) {
   std::vector<OrderSolver> solvers = order_solvers();
   std::erase_if(solvers, [&](const OrderSolver& solver) { return !solver.culprits(graph).empty(); });
   return solvers;
 }
 
-/// One thread: to start several takes longer than to solve what is this small.
+/// Sets one thread, because starting several takes longer than solving such small graphs.
 OrderOptions one_thread(OrderOptions options = {}) {
   options.threads = 1;
   return options;
 }
 
-/// What is wrong with a schedule and its measures, whatever the limits were; empty if nothing is.
+/// Returns what is wrong with a schedule and its measures; empty if nothing is. Checks only what must hold under any
+/// limit.
 std::string measures_defect(const Graph& graph, const Solution& solution, std::int64_t optimum) {
   const Schedule& schedule = solution.schedule;
   if (!reference::valid(graph, schedule)) return "the schedule is not valid";
@@ -83,7 +84,7 @@ std::string measures_defect(const Graph& graph, const Solution& solution, std::i
   return on_curve ? "" : "the schedule is not among the tradeoffs";
 }
 
-/// What is wrong with an answer that no limit cut short; empty if nothing is.
+/// Returns what is wrong with an answer that no limit cut short; empty if nothing is.
 std::string answer_defect(const OrderSolver& solver, const Graph& graph, const Solution& solution,
                           const CutLattice& lattice) {
   const std::int64_t optimum = reference::least_peak(lattice);
@@ -95,13 +96,14 @@ std::string answer_defect(const OrderSolver& solver, const Graph& graph, const S
   if (solution.timed_out) return "timed out";
   if (!solver.dominant) return "";
   if (!reference::dominates_all(reference::profile(graph, solution.schedule), lattice)) return "not dominant";
-  // Between one source and one sink there is an internal profile, and it asks for more.
+  // A graph with one source and one sink has an internal profile (Definition 5.2 of Jin et al.). Dominance of internal
+  // profiles is a stronger condition.
   if (graph.node_count() < 2 || tests::sources(graph).size() != 1 || tests::sinks(graph).size() != 1) return "";
   const reference::Bytes internal = reference::internal_profile(graph, solution.schedule.steps);
   return reference::dominates_all(internal, reference::internal_lattice(graph)) ? "" : "not internally dominant";
 }
 
-/// Solves the graph with every solver that takes it. Says how many did.
+/// Checks all solvers whose class contains the graph. Returns their number.
 int examine(const Graph& graph) {
   const CutLattice lattice = reference::cut_lattice(graph);
   int solved = 0;
@@ -139,7 +141,8 @@ TEST_CASE("order solvers on every graph of up to four nodes with sizes from zero
   }
 }
 
-/// `count` graphs of a class, each solved by at least so many of the solvers. make(random, number) draws one.
+/// Checks the solvers on `count` graphs that make(random, number) draws. Each must be in the class that `is_member`
+/// tests, and at least `least_solved` solvers must accept it.
 template <class Make>
 void examine_class(std::uint64_t seed, int count, int least_solved, bool (*is_member)(const Graph&), const Make& make) {
   Random random(seed);
@@ -204,7 +207,8 @@ TEST_CASE("order solvers on small graphs of any shape", "[order]") {
 TEST_CASE("order solvers on small graphs side by side and one after the other", "[order]") {
   Random random(8);
   for (int i = 0; i < 4000; ++i) {
-    // Two parts, each of some class: next to each other, or the second behind the first.
+    // The graph has two parts of random classes. The second part is separate from the first, or its sources read the
+    // first part's last node.
     Inputs shape;
     const bool in_series = random.chance(50);
     for (int part = 0; part < 2; ++part) {
@@ -225,7 +229,7 @@ TEST_CASE("order solvers on small graphs side by side and one after the other", 
 
 TEST_CASE("order solvers on no node at all and on one", "[order]") {
   for (const OrderSolver& solver : order_solvers()) {
-    if (solver.name == "pumpkin") continue;  // its ends are two nodes
+    if (solver.name == "pumpkin") continue;  // a pumpkin has at least two nodes
     INFO(solver.name);
     const Solution nothing = solver.solve(Graph(), one_thread());
     CHECK(nothing.status == Status::optimal);
@@ -280,7 +284,7 @@ TEST_CASE("order solvers name a node that breaks their class", "[order]") {
                    : i % 5 == 2 ? tests::in_tree_shape(random, n, random.chance(50))
                    : i % 5 == 3 ? tests::out_tree_shape(random, n, random.chance(50))
                                 : tests::series_parallel_shape(random, n, random.chance(50));
-    // Mostly one edge too many: as close to the class as can be.
+    // Mostly adds one edge, so that the graph is as close to its class as possible.
     const auto last = static_cast<NodeId>(shape.size()) - 1;
     if (random.chance(70) && last > 0) {
       const NodeId to = few(random, 1, last);
@@ -305,7 +309,8 @@ TEST_CASE("order solvers name a node that breaks their class", "[order]") {
   for (std::size_t s = 2; s < refused.size(); ++s) CHECK(refused[s] > 300);
 }
 
-/// Of each class that some solver is for, and of none; about a hundred nodes at most, some too hard for any limit.
+/// Returns graphs of all classes for which there are solvers, and of no class. They have at most 128 nodes. Some are
+/// too hard for the limits of these tests.
 std::vector<Graph> larger_graphs(Random& random) {
   std::vector<std::int64_t> lengths;
   for (int branch = 0; branch < 10; ++branch) lengths.push_back(random.between(1, 8));
@@ -322,7 +327,8 @@ std::vector<Graph> larger_graphs(Random& random) {
           models::generate_series_parallel(90, 10, models::GeneratedSizes{}, seed)};
 }
 
-/// Any valid order, with honest measures.
+/// Checks an answer under a limit: the order is valid, and its peak, bound and status are true. `order` must also not
+/// be worse than the input order.
 void check_limited(const Graph& graph, const OrderSolver& solver, const Solution& solution) {
   INFO(solver.name << " on " << graph.node_count() << " nodes");
   const core::Evaluation evaluation = core::evaluate(graph, solution.schedule);
@@ -416,7 +422,8 @@ TEST_CASE("exact methods for one class agree with those for a larger one", "[ord
   }
 }
 
-/// Section 9's graph of these numbers, from its formulas; with `tree`, that of Corollary 9.6.
+/// Builds the graph of section 9 of Jin et al. for these numbers, from the formulas there; with `tree`, that of
+/// Corollary 9.6.
 Graph three_partition_graph(const std::vector<std::int64_t>& numbers, bool tree) {
   const auto n = static_cast<std::int64_t>(numbers.size()), m = n / 3;
   const std::int64_t group = std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0}) / m;
@@ -444,7 +451,7 @@ std::int64_t feasible_peak(const std::vector<std::int64_t>& numbers) {
   return m * (m + 1) * n * group / 2 + m * group + m * (m + 1) * group / 2;
 }
 
-/// Can the numbers be put into groups that have this sum each? By trying all.
+/// Returns whether the numbers can be divided into groups of this sum. Tries all divisions.
 bool can_be_split(const std::vector<std::int64_t>& numbers, std::int64_t sum) {
   std::vector<std::int64_t> groups(numbers.size() / 3, 0);
   const std::function<bool(std::size_t)> place = [&](std::size_t next) {
@@ -455,14 +462,15 @@ bool can_be_split(const std::vector<std::int64_t>& numbers, std::int64_t sum) {
       const bool done = place(next + 1);
       group -= numbers[next];
       if (done) return true;
-      if (group == 0) break;  // the other empty groups are no different
+      if (group == 0) break;  // all empty groups are alike
     }
     return false;
   };
   return place(0);
 }
 
-/// 3m positive numbers that sum to m groups' worth, none above a group's, which cannot be split.
+/// Draws 3m positive numbers, for m = `groups`, that sum to m * sum but cannot be divided into m groups of this sum.
+/// None of them exceeds `sum`.
 std::vector<std::int64_t> infeasible_numbers(Random& random, int groups, std::int64_t sum) {
   while (true) {
     std::vector<std::int64_t> numbers(static_cast<std::size_t>(3 * groups), 1);
@@ -524,7 +532,7 @@ TEST_CASE("3-Partition: the peak says whether the numbers can be split", "[order
 TEST_CASE("3-Partition with fifteen and eighteen numbers", "[order]") {
   const std::vector<std::int64_t> fifteen = models::feasible_three_partition(5, 40, 1);
   CHECK(pumpkin(three_partition_graph(fifteen, false), one_thread()).peak == feasible_peak(fifteen));
-  // Equal chains count once: three kinds of six.
+  // Equal chains are one kind in the solver's table. There are three kinds of six chains each.
   std::vector<std::int64_t> eighteen;
   for (int i = 0; i < 6; ++i) eighteen.insert(eighteen.end(), {3, 5, 12});
   CHECK(pumpkin(three_partition_graph(eighteen, false), one_thread()).peak == feasible_peak(eighteen));
@@ -535,7 +543,7 @@ TEST_CASE("3-Partition with fifteen and eighteen numbers", "[order]") {
 }
 
 TEST_CASE("3-Partition with fifteen and eighteen numbers that parity keeps from being split", "[order]") {
-  // Every group's sum is 41, so every group would need an odd number of odd numbers; there are fewer than groups.
+  // Every group must sum to 41, so it needs an odd number of odd numbers. But there are fewer odd numbers than groups.
   const std::vector<std::int64_t> fifteen = {10, 10, 12, 12, 14, 14, 16, 16, 18, 18, 14, 14, 13, 13, 11};
   const std::vector<std::int64_t> eighteen = {10, 18, 12, 16, 14, 14, 8, 20, 6, 22, 10, 18, 12, 16, 12, 12, 13, 13};
   CHECK(pumpkin(three_partition_graph(fifteen, false), one_thread()).peak > feasible_peak(fifteen));

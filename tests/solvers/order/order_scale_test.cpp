@@ -1,5 +1,5 @@
-// Large graphs of shapes that have once taken a solver's stack, memory or patience. Limits are of work, not time; what
-// is tested is that they end, and with what.
+// Tests large graphs of shapes that have once exhausted a solver's stack, memory or time. The limits are of work, not
+// of time. The tests check that solvers end, and what they return.
 
 #include "cairn/core/profile.h"
 #include "cairn/models/random_graphs.h"
@@ -21,7 +21,8 @@ core::Node node_of(std::int64_t size, std::int64_t scratch, std::vector<NodeId> 
   return node;
 }
 
-/// A path whose sizes rise while its peaks fall, so that every node is a segment; with a leaf at each node or without.
+/// Returns a path whose sizes rise while its peaks fall, so that every node is a segment of its own. With `leaves`,
+/// every node also reads a leaf.
 Graph path_of_segments(NodeId length, bool leaves) {
   core::GraphBuilder builder;
   NodeId last = core::kNoNode;
@@ -34,7 +35,8 @@ Graph path_of_segments(NodeId length, bool leaves) {
   return builder.build();
 }
 
-/// A source and a sink with `count` equal chains of `length` nodes between, or pairs of nodes that meet first.
+/// Returns a source and a sink with `count` chains of `length` nodes between them. With `pairs`, the end of each chain
+/// first meets another reader of the source.
 Graph star(NodeId count, NodeId length, bool pairs) {
   core::GraphBuilder builder;
   const NodeId source = builder.add(node_of(100, 0, {}));

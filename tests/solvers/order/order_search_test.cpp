@@ -17,7 +17,7 @@ StepGraph random_steps(tests::Random& random, core::NodeId least, core::NodeId m
   return StepGraph(tests::random_graph(random, {.min_nodes = least, .max_nodes = most}));
 }
 
-/// `nodes` steps and twice as many edges between random pairs.
+/// Returns a graph of `nodes` steps, with twice as many edges between random pairs.
 StepGraph wide_steps(std::uint64_t seed, StepId nodes) {
   tests::Random random(seed);
   std::vector<StepGraph::Step> steps(nodes);
@@ -54,7 +54,7 @@ TEST_CASE("moving steps keeps the order valid and its profile that of the plain 
       const auto to = static_cast<std::int32_t>(random.between(first, last));
       if (to == from) continue;
       order.evaluate_move(order.at(from), to);
-      if (random.chance(30)) continue;  // looked at, not made
+      if (random.chance(30)) continue;  // evaluates the move, but does not make it
       order.move();
       ++moves;
       REQUIRE(core::reference::is_order(graph, order.steps()));

@@ -11,8 +11,8 @@
 #include "cairn/tests/support/fiber_machine.h"
 #include "cairn/tests/support/reference_order.h"
 
-// The pumpkin table on the host and with a device's launches, against all interleavings and against Theorem 8.2 as the
-// paper has it.
+// Tests the table of Theorem 8.2 of Jin et al. (solve_pumpkin()) on the host and on a simulated device. Compares it
+// with all interleavings of the branches, and with a literal version of the theorem.
 namespace cairn::solvers::pumpkin_property_test {
 namespace {
 
@@ -35,10 +35,10 @@ Digits copies_of(const PumpkinProblem& problem) {
   return copies;
 }
 
-/// Calls visit(profile) for every order of all steps.
+/// Calls visit(profile) for every order of all steps in which each branch keeps its order.
 void for_each_interleaving(const PumpkinProblem& problem,
                            const std::function<void(const std::vector<std::int64_t>&)>& visit) {
-  std::vector<std::vector<Segment>> left;  // of each branch, the next step last
+  std::vector<std::vector<Segment>> left;  // the remaining steps of each branch, in reverse
   for (const PumpkinKind& kind : problem.kinds) {
     std::vector<Segment> steps(kind.rest.rbegin(), kind.rest.rend());
     steps.push_back(kind.key);
@@ -69,7 +69,8 @@ void for_each_interleaving(const PumpkinProblem& problem,
   play();
 }
 
-/// The schedule that goes by `order`, as the theorem puts it together.
+/// Returns the segments of the schedule in which branches start in the given order, as the theorem builds it: the first
+/// branch's key, followed by its other steps merged with the schedule of the other branches.
 std::vector<Segment> played(const PumpkinProblem& problem, const std::vector<std::uint8_t>& order) {
   std::vector<Segment> others;
   for (auto kind = order.rbegin(); kind != order.rend(); ++kind) {
@@ -83,7 +84,8 @@ std::vector<Segment> played(const PumpkinProblem& problem, const std::vector<std
   return others;
 }
 
-/// Theorem 8.2 with candidates that are built and compared one by one; the last of equally good kinds.
+/// A literal version of Theorem 8.2: builds all candidates, and compares them one by one. Of equally good kinds, the
+/// last one starts.
 class Table {
  public:
   explicit Table(const PumpkinProblem& problem) : problem_(problem) {}
@@ -138,7 +140,8 @@ TEST_CASE("pumpkin table: it dominates every interleaving of small pumpkins") {
     });
     INFO(i);
     CHECK(found);
-    // What is stored is that schedule, and nothing that dominance does not see.
+    // The segments of the answer are those of the schedule that its order gives, up to segments that do not matter for
+    // dominance.
     const auto in_order = tests::profile_of(played(problem, answer.order));
     CHECK(core::reference::dominates_by_pointers(in_order, profile));
     CHECK(core::reference::dominates_by_pointers(profile, in_order));
@@ -161,7 +164,7 @@ TEST_CASE("pumpkin table: the order is that of the theorem and the same on all m
     CHECK(answer.order == Table(problem).best_order(copies_of(problem)));
     ties += answer.order.size() > 1 && answer.order[0] != answer.order[1] ? 1 : 0;
     PumpkinOptions options{.chunk = random.between(1, 20), .go_on = [](std::int64_t) { return true; }};
-    if (i % 40 == 0) CHECK(answer == on_host(problem, options, 2));  // threads take longer to wake than to solve
+    if (i % 40 == 0) CHECK(answer == on_host(problem, options, 2));  // seldom, because waking threads is slow
     CHECK(answer == on_fibers(problem, false, options));
     CHECK(answer == on_fibers(problem, true));
   }
@@ -183,7 +186,7 @@ TEST_CASE("pumpkin table: up to 16 branches of 16 nodes as on a device") {
 }
 
 TEST_CASE("pumpkin table: branches of many segments") {
-  // Valleys rise and peaks fall, so that no two segments of a branch are one.
+  // Valleys rise and peaks fall, so that no two segments of a branch are merged.
   Random random(4);
   for (int i = 0; i < 300; ++i) {
     PumpkinProblem problem{.released = random.below(100)};
@@ -228,7 +231,8 @@ TEST_CASE("pumpkin table: every multiset has its rank and so have those with one
     tests::PumpkinShape shape{.kinds = random.between(1, 5), .copies = random.between(1, 4)};
     const PumpkinProblem problem = tests::random_pumpkin(random, shape);
     const Digits copies = copies_of(problem);
-    // All multisets by size, in order of the last kind, then the last but one, and so on.
+    // Lists all multisets of each size. They are ordered by the number of branches of the last kind, then of the last
+    // but one, and so on.
     std::vector<std::vector<Digits>> layers(static_cast<std::size_t>(problem.branches()) + 1);
     Digits digits(copies.size(), 0);
     for (bool more = true; more;) {
@@ -281,7 +285,7 @@ TEST_CASE("pumpkin table: it fits into the bytes it says and into none less") {
     CHECK(answer == on_fibers(problem, false, options));
     options.memory_bytes = random.below(answer.bytes);
     const PumpkinAnswer none = on_fibers(problem, false, options);
-    // The last bytes, for the way back, are few and not asked for.
+    // The few bytes for the last step, which reads the order from the table, are not checked against the limit.
     if (none.end == End::solved) {
       CHECK(answer.bytes - options.memory_bytes < 16 * (problem.branches() + 2));
       continue;

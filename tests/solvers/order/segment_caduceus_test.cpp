@@ -9,7 +9,8 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 
-// Caduceus graphs given by their segments, larger than brute force could solve, against the exact search on any graph.
+// Tests caduceus graphs (solvers/order/device/caduceus.h) that are given by segments against the exact search. They are
+// too large for brute force.
 namespace cairn::solvers::segment_caduceus_test {
 namespace {
 
@@ -45,7 +46,7 @@ Instance random_instance(Random& random) {
   return instance;
 }
 
-/// By id.
+/// Returns all segments, indexed by id: those of the staff, and afterwards those of each bend.
 std::vector<Segment> segments_of(const Instance& instance) {
   std::vector<Segment> segments = instance.staff;
   for (const Instance::Bend& bend : instance.bends) {
@@ -64,7 +65,8 @@ std::int64_t peak_of(const Instance& instance, const std::vector<std::int32_t>& 
   return peak;
 }
 
-/// Every id once, each chain in its order, and each bend within its gaps?
+/// Returns whether the order has every id once, keeps the order of each chain, and runs each bend within its gaps of
+/// the staff.
 bool valid(const Instance& instance, const std::vector<std::int32_t>& order) {
   std::vector<std::int32_t> place(segments_of(instance).size(), -1);
   if (order.size() != place.size()) return false;
@@ -97,7 +99,7 @@ bool dominates(const std::vector<Segment>& a, const std::vector<Segment>& b) {
   return core::dominates(core::CanonicalView(0, a), core::CanonicalView(0, b));
 }
 
-/// What is to be ordered, a step a segment, and a step's number its id.
+/// Returns the step graph of the instance. Each segment is a step, numbered by its id.
 StepGraph step_graph(const Instance& instance) {
   std::vector<StepGraph::Step> steps;
   std::vector<StepGraph::Edge> edges;

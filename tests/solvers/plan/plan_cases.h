@@ -19,8 +19,8 @@ struct PlanCase {
   solvers::PlanOptions options;
 };
 
-/// Up to two gaps strictly inside the lifetime, with at least a step between them. A lifetime of fewer than three steps
-/// has no room for a gap.
+/// Draws up to two gaps strictly inside the lifetime, with at least one step between them. A lifetime of fewer than
+/// three steps has no gaps.
 inline std::vector<core::StepRange> random_gaps(Random& random, const core::Buffer& buffer) {
   std::vector<core::StepRange> gaps;
   for (std::int64_t from = buffer.first + 1; from < buffer.last && gaps.size() < 2; from = gaps.back().last + 2) {
@@ -30,8 +30,9 @@ inline std::vector<core::StepRange> random_gaps(Random& random, const core::Buff
   return gaps;
 }
 
-/// Buffers small and few enough to try every plan, with many ties. About a third of the cases each has alignments,
-/// gaps, fixed offsets, hints, in-place chains or forbidden addresses. Fixed offsets may contradict each other.
+/// Returns a random problem with so few and so small buffers that every plan can be tried. Many buffers are alike.
+/// About a third of the cases have alignments; the same holds for gaps, fixed offsets, hints, in-place chains and
+/// forbidden addresses. Fixed offsets may contradict each other.
 inline PlanCase random_plan_case(Random& random, std::int64_t most_buffers) {
   PlanCase result;
   solvers::PlanProblem& problem = result.problem;
@@ -52,7 +53,7 @@ inline PlanCase random_plan_case(Random& random, std::int64_t most_buffers) {
     const auto other = static_cast<std::size_t>(random.below(std::max<std::int64_t>(i, 1)));
     core::Buffer buffer{.first = random.below(steps)};
     buffer.last = random.between(buffer.first, steps - 1);
-    // An empty buffer may lie anywhere; guards behind it and offsets of it would mean nothing.
+    // An empty buffer may lie anywhere, so it gets no fixed offset. With guards, there are no empty buffers.
     buffer.size = random.between(result.options.guard_bytes == 0 && random.chance(5) ? 0 : 1, most_bytes);
     if (i > 0 && random.chance(equal)) {
       buffer = problem.buffers[other];
@@ -176,7 +177,7 @@ enum class FullKind : std::uint8_t { partition, shortened_30, shortened_70, left
 inline constexpr std::array kFullKinds{FullKind::partition, FullKind::shortened_30, FullKind::shortened_70,
                                        FullKind::left_out, FullKind::allocator};
 
-/// About `count` buffers of least height `height`, with their places.
+/// Returns about `count` buffers with their places in a plan of the least height, which is `height`.
 inline std::vector<PlacedBuffer> full_problem(Random& random, FullKind kind, std::int64_t height, std::size_t count) {
   if (kind == FullKind::allocator) return simulated_allocator(random, height, count);
   constexpr std::int64_t kSteps = 1024;
@@ -188,7 +189,7 @@ inline std::vector<PlacedBuffer> full_problem(Random& random, FullKind kind, std
   return placed;
 }
 
-/// The problem without the places.
+/// Returns the problem without the places of the solution.
 inline solvers::PlanProblem without_places(const std::vector<PlacedBuffer>& placed) {
   solvers::PlanProblem problem;
   for (const PlacedBuffer& b : placed) {

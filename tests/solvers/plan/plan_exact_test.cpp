@@ -16,7 +16,7 @@
 #include "cairn/tests/solvers/plan/plan_cases.h"
 #include "cairn/tests/support/seeds.h"
 
-/// The planner against exhaustive search, and against problems whose solution is known.
+/// Tests the planner against exhaustive search, and on problems whose solution is known.
 namespace cairn::solvers::plan_exact_test {
 namespace {
 
@@ -28,7 +28,8 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-/// Bytes from its offset on that a buffer keeps from others at a step.
+/// Returns the number of bytes, counted from its offset, that buffer i occupies at a step. The guard and the rounding
+/// to the alignment are included.
 std::int64_t bytes_at(const PlanProblem& problem, const PlanOptions& options, std::size_t i, std::int64_t step) {
   const core::Buffer& buffer = problem.buffers[i];
   if (buffer.size == 0 || step < buffer.first || step > buffer.last) return 0;
@@ -49,7 +50,7 @@ bool touches(const core::AddressRange& forbidden, std::int64_t lower, std::int64
   return lower < forbidden.upper && forbidden.lower < upper;
 }
 
-/// What is wrong with a plan by the definitions, pair by pair and step by step, or empty.
+/// Returns what is wrong with a plan; empty if nothing is. Checks the definitions pair by pair and step by step.
 std::string fault(const PlanProblem& problem, const PlanOptions& options, const core::Plan& plan) {
   if (plan.buffers.size() != problem.buffers.size()) return "number of buffers";
   std::int64_t height = 0;
@@ -83,22 +84,23 @@ std::string fault(const PlanProblem& problem, const PlanOptions& options, const 
   return "";
 }
 
-/// The least height by exhaustive search.
+/// Finds the least height of a plan by exhaustive search. Buffers that take over each other's storage have the same
+/// offset and form a block. At each step, a block holds some number of bytes, counted from its offset. Two blocks meet
+/// if both hold bytes at the same step. Then one of them lies above the other at all such steps.
 ///
-/// What shares an offset is one block, which holds some number of bytes at each step. Two blocks that meet lie one
-/// above the other, and the same way round at all steps, as bytes are positive where they meet. Take a placement of
-/// least height and of those one whose offsets have the least sum, and its blocks that are not fixed in the order of
-/// (offset, index). Then each of them lies at the lowest offset that the fixed blocks, those before it, its alignment
-/// and the forbidden addresses allow: moved there, below, it would not meet a later block either, as that lies at its
-/// old offset or above and, if they meet, above all of its bytes; so the sum would be less. Hence it is enough to try
-/// the orders in which every block comes to lie at its lowest possible offset and (offset, index) ascends, and of
-/// interchangeable blocks the first comes first.
+/// Among the placements of least height, take one with the least sum of offsets. Sort its blocks that have no fixed
+/// offset by (offset, index). Each of them lies at the lowest offset that its alignment, the forbidden addresses, the
+/// fixed blocks and the blocks before it allow. Otherwise, it could be moved down to that offset: every later block
+/// that it meets lies above all of its bytes. The sum of offsets would then be smaller.
+///
+/// So it suffices to place each block at its lowest possible offset, in all orders in which (offset, index) ascends. Of
+/// interchangeable blocks, the first one is placed first.
 class ExhaustiveSearch {
  public:
   ExhaustiveSearch(const PlanProblem& problem, const PlanOptions& options) : forbidden_(problem.forbidden) {
     const std::size_t count = problem.buffers.size();
     const auto steps = static_cast<std::size_t>(steps_of(problem));
-    std::vector<std::size_t> first(count);  // of each buffer's chain
+    std::vector<std::size_t> first(count);  // the first buffer of each buffer's in-place chain
     for (std::size_t i = 0; i < count; ++i) {
       first[i] = i;
       while (problem.takes_over[first[i]] >= 0) first[i] = static_cast<std::size_t>(problem.takes_over[first[i]]);
@@ -145,13 +147,15 @@ class ExhaustiveSearch {
     search(0, 0, height);
   }
 
-  /// Nothing where fixed offsets contradict each other, an alignment or the forbidden addresses.
+  /// Returns the least height, or nothing if fixed offsets contradict each other, an alignment or the forbidden
+  /// addresses.
   std::optional<std::int64_t> least() const {
     return contradiction_ ? std::nullopt : std::optional<std::int64_t>(best_);
   }
   std::int64_t max_live() const { return max_live_; }
 
-  /// The same without thought: whether no choice of offsets is lower than `height`. Exponential in the blocks.
+  /// Returns whether all choices of offsets have at least this height. Tries every choice, so it checks least().
+  /// Exponential in the number of blocks.
   bool none_below(std::int64_t height) {
     for (Block& block : blocks_) block.placed = block.fixed;
     return !any_below(0, height);
@@ -160,7 +164,7 @@ class ExhaustiveSearch {
  private:
   struct Block {
     std::vector<std::int64_t> held;  ///< bytes at each step
-    std::int64_t most = 0;           ///< of those
+    std::int64_t most = 0;           ///< largest number of bytes in `held`
     std::int64_t alignment = 1;
     std::optional<std::int64_t> fixed;
     std::optional<std::int64_t> placed;
@@ -172,7 +176,8 @@ class ExhaustiveSearch {
 
   void place(std::size_t i, std::int64_t offset) { blocks_[i].placed = offset; }
 
-  /// The lowest offset from `from` on that is free.
+  /// Returns the lowest offset from `from` on at which the block fits between the placed blocks and forbidden
+  /// addresses.
   std::int64_t lowest(std::size_t i, std::int64_t from) const {
     const Block& block = blocks_[i];
     for (std::int64_t offset = round_up(from, block.alignment);;) {
@@ -192,7 +197,8 @@ class ExhaustiveSearch {
     }
   }
 
-  /// All blocks that are not placed yet, at `last_offset` or above.
+  /// Places all remaining blocks, which must come after the last placed one in the order of (offset, index). `height`
+  /// is the height so far.
   void search(std::int64_t last_offset, std::size_t last_index, std::int64_t height) {
     if (best_ == max_live_ || height >= best_) return;
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
@@ -229,7 +235,7 @@ class ExhaustiveSearch {
   }
 
   std::vector<Block> blocks_;
-  std::vector<std::vector<std::int64_t>> above_;  ///< [i][j]: bytes of j that i has to lie above where they meet, or 0
+  std::vector<std::vector<std::int64_t>> above_;  ///< [i][j]: most bytes that j holds while i holds any
   std::vector<core::AddressRange> forbidden_;
   std::int64_t max_live_ = 0, best_ = INT64_MAX;
   bool contradiction_ = false;
@@ -249,7 +255,7 @@ TEST_CASE("the exhaustive search finds what trying all offsets finds") {
   CHECK(over_max_live > 300);
 }
 
-/// What holds of every answer, by the definitions; `least` is the least height.
+/// Checks what must hold for every answer. `least` is the least height of all plans.
 void check_solution(const PlanCase& test, std::int64_t least, const PlanSolution& found) {
   REQUIRE(fault(test.problem, test.options, found.plan) == "");
   REQUIRE(found.plan.bytes >= least);
@@ -472,7 +478,8 @@ TEST_CASE("plans are as low as exhaustive search finds, and proved so, or shown 
   CHECK(compared >= 20000);
 }
 
-/// The problem of some of the buffers, ascending; what takes over a buffer that is left out stands for itself.
+/// Returns the problem of some of the buffers, whose indices must ascend. A buffer that takes over a buffer that is
+/// left out takes over none.
 PlanProblem only(const PlanProblem& problem, const std::vector<std::int32_t>& buffers) {
   PlanProblem part{.forbidden = problem.forbidden};
   for (const std::int32_t i : buffers) {

@@ -24,7 +24,7 @@ TEST_CASE("another order of the same steps may have a plan that fits, and is no 
     const core::Schedule schedule = tests::random_schedule(random, graph);
     PlanOptions options{.alignment = random.chance(50) ? 1 : 8, .limit = {.work = 3'000'000}};
     const core::Evaluation before = core::evaluate(graph, schedule);
-    PlanOptions part = options;  // what the order as it is gets of the work
+    PlanOptions part = options;  // the share of the work in which the given order is planned
     part.limit = core::Stopwatch(options.limit).share(0.3);
     const PlanSolution as_it_is = find_plan(plan_problem(graph, schedule), part);
     const PlannedOrder found = plan_some_order(graph, schedule, options);

@@ -30,18 +30,19 @@ using tests::random_schedule;
 
 bool live_together(const Buffer& a, const Buffer& b) { return a.first <= b.last && b.first <= a.last; }
 
-/// `output` takes the storage of `input`, whose last step is the one at which `output` is computed.
+/// Returns whether `output` takes over the storage of `input`. The lifetime of `input` must end at the step that
+/// computes `output`.
 bool in_place_pair(const Buffer& output, const Buffer& input) {
   return !output.scratch && !input.scratch && output.alias_of != kNoNode && output.alias_of == input.node &&
          input.last == output.first && input.first < output.first;
 }
 
-/// What the definitions say about one step of a schedule, for a plan.
+/// What the definitions say about the buffers of one step of a schedule.
 struct ExpectedStep {
   Lifetime life;
   std::int64_t output_bytes = 0;   ///< rounded up
   std::int64_t scratch_bytes = 0;  ///< positive scratch, rounded up
-  std::int64_t shared_bytes = 0;   ///< of the in-place input, if the step is in place: that is its last use
+  std::int64_t shared_bytes = 0;   ///< bytes of the in-place input if this step is its last use; else 0
 };
 
 std::vector<ExpectedStep> expected_steps(const Graph& graph, const Schedule& schedule, std::int64_t alignment) {
@@ -62,7 +63,8 @@ std::vector<ExpectedStep> expected_steps(const Graph& graph, const Schedule& sch
   return steps;
 }
 
-/// Sums of what is live at the worst step; an output and the input it overwrites count once, as the larger of the two.
+/// Returns the largest number of live bytes at any step. An output and the input that it overwrites count once, with
+/// the larger of their sizes.
 std::int64_t max_live(const std::vector<ExpectedStep>& steps) {
   std::int64_t highest = 0;
   for (const ExpectedStep& at : steps) {
@@ -75,7 +77,8 @@ std::int64_t max_live(const std::vector<ExpectedStep>& steps) {
   return highest;
 }
 
-/// The buffers are the outputs and scratch of all steps, no more and no fewer; what may be in place is.
+/// Checks that the buffers are exactly the outputs and scratch of all steps, and that outputs overwrite inputs wherever
+/// they may.
 void check_buffers(const Plan& plan, const std::vector<ExpectedStep>& steps) {
   std::size_t expected = 0;
   for (const ExpectedStep& step : steps) {
@@ -101,7 +104,8 @@ void check_buffers(const Plan& plan, const std::vector<ExpectedStep>& steps) {
   }
 }
 
-/// Pair by pair: aligned, inside the arena, the guard bytes behind each buffer free, in-place pairs at one address.
+/// Checks each pair of buffers: they are aligned and inside the arena, they do not overlap, including the guard bytes
+/// behind each of them, and an in-place pair has one address.
 void check_geometry(const Plan& plan, std::int64_t guard_bytes) {
   std::int64_t height = 0;
   for (const Buffer& a : plan.buffers) {
@@ -156,11 +160,11 @@ TEST_CASE("plans hold every buffer for its lifetime, apart from all others") {
 }
 
 TEST_CASE("max-live is the peak, but for what scratch says and storage does not") {
-  // With alignment 1, the step at i has live at once: what is live before i, its output and its positive scratch, less
-  // what output and input share where i is in place. during(i) has the same live set and output, and the signed
-  // scratch. So they agree at i where an in-place step's scratch is just minus the shared bytes, and where no other
-  // step has negative scratch. (An in-place node's scratch stays negative in during(i) where its input is used again,
-  // by itself in a recomputation, and the step is not in place.)
+  // With alignment 1, these bytes are live at step i of a plan: what is live before i, the output and positive scratch
+  // of i, minus the bytes that output and input share if i runs in place. during(i) counts the same live values and
+  // output, but scratch with its sign. So both are equal if in-place steps have minus the shared bytes as scratch, and
+  // other steps have no negative scratch. An in-place node does not run in place if its input is read again later, for
+  // example because the node itself is recomputed. Then during(i) still counts its negative scratch.
   std::int64_t equal = 0, in_place = 0;
   tests::for_each_seed(10000, [&](Random& random) {
     const Graph graph = random_graph(random);
@@ -196,7 +200,7 @@ TEST_CASE("a schedule's plan is what its aligned graph needs") {
   });
 }
 
-/// Two buffers that are live together and share nothing, as (place, place).
+/// Returns the indices of two buffers that are live together and share no storage.
 std::optional<std::pair<std::size_t, std::size_t>> pick_neighbours(const Plan& plan) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     for (std::size_t j = 0; j < plan.buffers.size(); ++j) {
@@ -208,13 +212,13 @@ std::optional<std::pair<std::size_t, std::size_t>> pick_neighbours(const Plan& p
   return std::nullopt;
 }
 
-/// One way to spoil a plan. False, and the plan as it was, where it offers no place for it.
+/// A way to spoil a plan. If the plan cannot be spoiled in this way, `corrupt` returns false and leaves it unchanged.
 struct Corruption {
   const char* name;
   std::function<bool(Random&, const Graph&, const Schedule&, Plan&)> corrupt;
 };
 
-/// Spoils one of the buffers: change(random, graph, plan, buffer).
+/// Spoils a random buffer by change(random, graph, plan, buffer).
 template <class Change>
 Corruption of_a_buffer(const char* name, const Change& change) {
   return {name, [change](Random& random, const Graph& graph, const Schedule&, Plan& plan) {
@@ -224,7 +228,7 @@ Corruption of_a_buffer(const char* name, const Change& change) {
           }};
 }
 
-/// Spoils the first of two neighbours: change(buffer, neighbour).
+/// Spoils the first of two buffers that are live together by change(buffer, neighbour).
 template <class Change>
 Corruption of_neighbours(const char* name, const Change& change) {
   return {name, [change](Random&, const Graph&, const Schedule&, Plan& plan) {
@@ -245,7 +249,7 @@ bool forget_alias(Random&, const Graph&, const Schedule&, Plan& plan) {
   return false;
 }
 
-/// A buffer moved within the storage that it takes over: its kernel would overwrite what it has still to read.
+/// Moves a buffer within the storage that it takes over. A kernel would then overwrite bytes that it has not read yet.
 bool shift_alias(Random&, const Graph&, const Schedule&, Plan& plan) {
   for (Buffer& output : plan.buffers) {
     for (const Buffer& input : plan.buffers) {
@@ -300,7 +304,7 @@ std::vector<Corruption> corruptions() {
                     buffer.offset = random.chance(50) ? -plan.alignment : plan.bytes;
                   }),
       of_neighbours("overlap", [](Buffer& buffer, const Buffer& other) { buffer.offset = other.offset; }),
-      // As if the first overwrote the second in place, which it may not.
+      // The first buffer claims to overwrite the second one in place, which it may not.
       of_neighbours("forge_alias",
                     [](Buffer& buffer, const Buffer& other) {
                       buffer.offset = other.offset;
@@ -393,7 +397,7 @@ TEST_CASE("free-standing buffers are placed apart, in the order given") {
       REQUIRE(buffer.size == align_up(specs[i].size, alignment));
       REQUIRE(buffer.alias_of == kNoNode);
       REQUIRE_FALSE(buffer.scratch);
-      // The most that is live at once is live where some buffer begins.
+      // The number of live bytes is highest at a step at which some buffer begins.
       std::int64_t bytes = 0;
       for (const BufferSpec& other : specs) {
         if (other.lower <= specs[i].lower && specs[i].lower < other.upper) bytes += align_up(other.size, alignment);

@@ -54,7 +54,7 @@ Buffer random_buffer(tests::Random& random) {
   return buffer;
 }
 
-/// Buffers that live at random times, with some that take over another's storage.
+/// Returns buffers with random lifetimes, some of which take over another one's storage.
 solvers::PlanProblem random_problem(tests::Random& random) {
   solvers::PlanProblem problem;
   for (std::int64_t i = random.between(1, 14); i > 0; --i) {
@@ -94,7 +94,7 @@ TEST_CASE("a planner's status, bound and plan agree, whatever the capacity") {
       REQUIRE((found.status == Status::infeasible) == (capacity < bound));
       if (found.status == Status::optimal) REQUIRE(found.plan.bytes == bound);
       if (capacity >= bound) REQUIRE((found.status == Status::not_found) == (found.plan.bytes > capacity));
-      // The search is the same up to where it stops.
+      // A capacity does not change the search, but can end it earlier.
       if (capacity >= lowest.plan.bytes) REQUIRE(found.plan.bytes <= capacity);
       REQUIRE(found.work <= lowest.work);
     }
@@ -135,7 +135,8 @@ TEST_CASE("malformed planning problems are refused") {
   CHECK_THROWS_AS(solvers::greedy_plan({{late}, {}}), InputError);
 }
 
-/// What is wrong with where a problem's buffers lie, pair by pair from the definitions, or empty.
+/// Returns what is wrong with the places of a problem's buffers; empty if nothing is. Checks the definitions pair by
+/// pair.
 std::string broken_rule(const solvers::PlanProblem& problem, const Plan& plan) {
   const auto live = [&](std::size_t b, std::int64_t step) {
     if (step < plan.buffers[b].first || step > plan.buffers[b].last) return false;
@@ -162,7 +163,8 @@ std::string broken_rule(const solvers::PlanProblem& problem, const Plan& plan) {
   return "";
 }
 
-/// A problem whose buffers follow all rules: alignments, gaps, some that are fixed, hints, forbidden addresses.
+/// Returns a random problem with all kinds of rules: alignments, gaps, fixed offsets, hints and forbidden addresses. It
+/// has a plan that keeps them.
 solvers::PlanProblem problem_with_rules(tests::Random& random) {
   solvers::PlanProblem problem;
   for (std::int64_t i = random.between(1, 14); i > 0; --i) {
@@ -179,7 +181,8 @@ solvers::PlanProblem problem_with_rules(tests::Random& random) {
     const std::int64_t lower = random.below(100);
     problem.forbidden.push_back({lower, lower + random.below(10)});
   }
-  // What is fixed or hinted lies where a plan of the rest has it, or, a hint, anywhere.
+  // Fixed offsets come from a plan without them, so that they do not contradict each other. Hints come from that plan
+  // or are random.
   const Plan plan = solvers::greedy_plan(problem, {.limit = {.work = 0}}).plan;
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
     if (random.chance(25)) problem.rules[b].offset = plan.buffers[b].offset;
@@ -268,9 +271,9 @@ TEST_CASE("fixed buffers that overlap, or lie on forbidden addresses, are refuse
                      {.first = 3, .last = 3, .size = 8}};
   problem.rules.resize(4);
   problem.rules[1].offset = 8;
-  problem.rules[2].offset = 12;  // apart in time
+  problem.rules[2].offset = 12;  // overlaps buffer 1 in addresses, but not in time
   CHECK(solvers::greedy_plan(problem).plan.bytes == 24);
-  problem.rules[3].offset = 16;  // apart in addresses
+  problem.rules[3].offset = 16;  // overlaps buffer 1 in time, but not in addresses
   CHECK(solvers::greedy_plan(problem).plan.bytes == 24);
   problem.rules[3].offset = 15;
   CHECK_THROWS_WITH(solvers::greedy_plan(problem), "buffers 1 and 3 are fixed at offsets that overlap");
@@ -281,7 +284,8 @@ TEST_CASE("fixed buffers that overlap, or lie on forbidden addresses, are refuse
   CHECK(solvers::greedy_plan(problem).plan.bytes == 28);
   problem.forbidden = {{19, 19}};
   CHECK_THROWS_WITH(solvers::greedy_plan(problem), "buffer 2 is fixed at bytes 12 to 20, but 19 to 19 are forbidden");
-  // One block: the second takes over the first's storage, the third meets the second alone.
+  // The second buffer takes over the first one's storage, so it has the first one's fixed offset. The third buffer
+  // overlaps only the second.
   problem = {
       {{.first = 0, .last = 2, .size = 4}, {.first = 2, .last = 4, .size = 8}, {.first = 3, .last = 3, .size = 4}},
       {-1, 0, -1},
