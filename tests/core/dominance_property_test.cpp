@@ -134,7 +134,7 @@ TEST_CASE("What dominates has the lower peak and starts and ends and dips lower"
 
 // Jin et al. do not print the edges of this example. The weights follow from the profiles in the text. The text also
 // gives two orders of the subgraph, and says that all nodes come after v1. The simplest edges that fit are two parallel
-// nodes between v4 and v7, and a branch v8, v9.
+// nodes between v4 and v7, and a branch v8 -> v9.
 TEST_CASE("Example 2.2: the dominant order of a subgraph can be extended and one that is not cannot", "[dominance]") {
   enum : NodeId { v1, v2, v3, v4, v5, v6, v7, v8, v9 };
   const NodeSumGraph graph({0, 10, -9, 4, -3, 4, -3, 9, -5},
@@ -149,7 +149,7 @@ TEST_CASE("Example 2.2: the dominant order of a subgraph can be extended and one
   CHECK(reference::dominant_orders(part) == std::vector<Order>{{0, 1, 2, 3, 4, 5}});
   CHECK(reference::least_peak_over_orders(part) == 10);
 
-  // The text's extension has v6 before v5, contrary to the profile that it prints. That profile also leaves out the
+  // The paper prints this extension with v6 before v5, contrary to its profile. The printed profile also leaves out the
   // step of v1.
   const Order extended{v1, v2, v3, v8, v9, v4, v5, v6, v7};
   CHECK(profile(graph, extended) == Values{0, 0, 10, 1, 10, 5, 9, 6, 10, 7});
@@ -164,7 +164,7 @@ TEST_CASE("Example 2.2: the dominant order of a subgraph can be extended and one
   CHECK(extensions == 28);  // ways to insert two nodes, in fixed order, among six
 }
 
-// Computation graphs.
+// The tests from here on use computation graphs.
 
 tests::RandomGraphOptions small_graphs(NodeId max_nodes) { return {.max_nodes = max_nodes}; }
 

@@ -128,8 +128,8 @@ TEST_CASE("a small training step becomes the graph that its references describe"
   CHECK(names == std::vector<std::string>{"conv#0", "add_#1", "norm#2", "relu_#3", "loss#4", "ones_like#5",
                                           "norm_backward#6", "conv_backward#7", "use#8"});
   CHECK(cost == 50 + 3 + 2 + 10 + 20 + 5 + 7 + 1 + 30 + 60 + 9);
-  CHECK(graph.cost(0) == 53);  // plus the cost of a view of its output
-  CHECK(graph.cost(1) == 12);  // plus the cost of a view of a constant, which counts for the next node
+  CHECK(graph.cost(0) == 53);  // includes the cost of a view of its output
+  CHECK(graph.cost(1) == 12);  // includes the cost of a view of a constant, which the next node gets
 
   // Mutations take over the storage of what they mutate. The norm's statistics are an output of their own.
   CHECK(graph.inplace(1) == 0);

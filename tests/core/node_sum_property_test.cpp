@@ -150,7 +150,7 @@ TEST_CASE("Profile and peak of node-sum schedules and of their prefixes", "[node
   }
 }
 
-// Section 3 of Jin et al.
+// The following tests are about section 3 of Jin et al.
 
 TEST_CASE("Lemmas 3.3 and 3.6: cuts and partial schedules under union and intersection", "[node_sum]") {
   Random random(33);
@@ -221,7 +221,7 @@ TEST_CASE("Theorem 3.1 holds for computation graphs too", "[node_sum]") {
   }
 }
 
-// Section 4.1 of Jin et al.
+// The following tests are about section 4.1 of Jin et al.
 
 TEST_CASE("Lemma 4.3: the eager schedule is one and dominates the schedule it is made from", "[node_sum]") {
   Random random(43);
@@ -361,7 +361,7 @@ TEST_CASE("Lemma 4.5: from any node-sum schedule to one that dominates", "[node_
     REQUIRE(bytes == reference::profile(graph, schedule));
     REQUIRE(dominates_literally(bytes, summed));
     strictly += !dominates_literally(summed, bytes);
-    // The lemma's proof makes the schedule eager first. That must also give a schedule that dominates.
+    // The proof of Lemma 4.5 makes the schedule eager first. That must also give a schedule that dominates.
     const Order sooner = eager_schedule(reduction.graph, order);
     REQUIRE(dominates_literally(Evaluator(graph).profile(from_node_sum(reduction, sooner).steps), summed));
   }

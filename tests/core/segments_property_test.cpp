@@ -267,7 +267,7 @@ TEST_CASE("Profiles dominate each other exactly if dominance sees the same segme
   CHECK(alike > 3000);
 }
 
-// Theorem 6.5 of Jin et al.
+// The following test is about Theorem 6.5 of Jin et al.
 
 /// Returns a random node-sum graph in which nodes 0 to path - 1 form a path. One to three further nodes have random
 /// edges between them, and edges to or from the ends of the path.
@@ -301,7 +301,7 @@ TEST_CASE("Theorem 6.5: the segments of an isolated path may run without a break
     const Order path = tests::numbers_below(length);
     if (!reference::isolated(graph, reference::set_of(path), true)) continue;
     ++cases;
-    // The paper looks at the memory after each node of the path but the last. A segment consists of the nodes after its
+    // Jin et al. look at the memory after each node of the path but the last. A segment consists of the nodes after its
     // left valley.
     Values values = profile(graph, path);
     values.erase(values.begin());
@@ -331,7 +331,7 @@ TEST_CASE("Theorem 6.5: the segments of an isolated path may run without a break
   }
 }
 
-// Theorem 6.8 of Jin et al.
+// The following tests are about Theorem 6.8 of Jin et al.
 
 /// Calls visit(steps) for every way to interleave the steps of the parts, each part in its order.
 template <class Visit>
@@ -418,8 +418,8 @@ TEST_CASE("Theorem 6.8: merged segments dominate every other order of the segmen
   }
 }
 
-// The theorem is about any subset of the segments and any order that keeps the order of nodes in each segment. Ties of
-// the sort value may be broken arbitrarily.
+// Theorem 6.8 of Jin et al. is about any subset of the segments and any order that keeps the order of nodes in each
+// segment. Ties of the sort value may be broken arbitrarily.
 TEST_CASE("Theorem 6.8: sorted segments dominate every order of their nodes", "[segments]") {
   Random random(682);
   std::int64_t orders = 0;

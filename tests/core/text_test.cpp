@@ -110,7 +110,7 @@ TEST_CASE("a budget may be 0, which graphs without any bytes meet, and a size ma
 TEST_CASE("parse_budget rounds a share of the baseline up, without floating point", "[text]") {
   CHECK(parse_budget("80%", 100) == 80);
   CHECK(parse_budget("80%", 46320) == 37056);
-  CHECK(parse_budget("90%", 46319) == 41688);  // 41687.1
+  CHECK(parse_budget("90%", 46319) == 41688);  // rounded up from 41687.1
   CHECK(parse_budget("0.1%", 1000) == 1);
   CHECK(parse_budget("33.3333333%", 3) == 1);
   CHECK(parse_budget("150%", 100) == 150);

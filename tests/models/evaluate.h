@@ -50,7 +50,7 @@ class DoubleEvaluation {
   }
 
   std::vector<double>& resident(std::int32_t index) { return tensors_[static_cast<std::size_t>(index)].values; }
-  /// The output of a node, wherever it was written.
+  /// Returns the output of a node, which is in a resident if the node writes one.
   std::vector<double>& output(core::NodeId v) {
     const std::int32_t writes = graph_.op(v)->writes;
     return writes >= 0 ? resident(writes) : nodes_[static_cast<std::size_t>(v)];

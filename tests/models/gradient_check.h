@@ -29,9 +29,9 @@ inline std::map<std::int32_t, core::NodeId> gradient_nodes(const core::Graph& gr
   return nodes;
 }
 
-/// Compares the gradient of every weight, along a random direction, with the central difference of the loss over
-/// +-step. The step must be small against the distance to the next kink of a ReLU or of a maximum. Returns the names of
-/// the weights whose gradient is 0 everywhere. The gradients must be resident.
+/// Checks the gradient of every weight along a random direction: it must give the same slope of the loss as the central
+/// difference over +-step. The step must be small compared with the distance to the next kink of a ReLU or of a
+/// maximum. Returns the names of the weights whose gradient is 0 everywhere. The gradients must be resident.
 inline std::vector<std::string> check_gradients(const core::Graph& graph, double step = 1e-6) {
   constexpr double kTolerance = 1e-5;    // relative
   const double rounding = 1e-14 / step;  // error of the difference: the loss is accurate to about 1e-14

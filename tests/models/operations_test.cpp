@@ -102,10 +102,10 @@ TEST_CASE("two linear layers, operation by operation") {
     INFO(graph.name(v));
     if (const auto it = elements.find(graph.name(v)); it != elements.end()) {
       CHECK(graph.size(v) == 4 * it->second);
-      CHECK(graph.cost(v) >= 2000);  // a launch at least
+      CHECK(graph.cost(v) >= 2000);  // at least the cost of a launch
       ++found;
     } else if (graph.name(v) == "layer0.relu/grad_input/greater") {
-      CHECK(graph.size(v) == 2 * 5);  // a byte an element
+      CHECK(graph.size(v) == 2 * 5);  // one byte per element
     } else if (updates(graph.name(v))) {
       CHECK(graph.size(v) == 0);
       CHECK(graph.keep(v));

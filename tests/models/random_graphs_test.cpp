@@ -115,7 +115,7 @@ TEST_CASE("generated trees are trees of bounded degree", "[order]") {
     REQUIRE(most_readers(out) <= static_cast<std::size_t>(degree));
     return out;
   });
-  // The degree is reached, not only allowed.
+  // Some node has as many inputs or readers as are allowed.
   CHECK(most_inputs(generate_in_tree(300, 3, GeneratedSizes{}, 1)) == 3);
   CHECK(most_readers(generate_out_tree(300, 3, GeneratedSizes{}, 1)) == 3);
   check_seeds([](std::uint64_t seed) { return generate_in_tree(20, 3, GeneratedSizes{}, seed); });

@@ -288,7 +288,7 @@ TEST_CASE("wrong options get one line that says what to do") {
 TEST_CASE("no option, however large, does more than build or be refused in one line") {
   for (const models::ModelInfo& model : models::registry()) {
     for (const models::ModelOption& option : model.options) {
-      if (option.name == "layers") continue;  // 10,000 of them are only slow
+      if (option.name == "layers") continue;  // 10,000 layers are only slow to build
       for (const std::int64_t value :
            {std::int64_t{1}, std::int64_t{1'000'000'000}, std::numeric_limits<std::int64_t>::max(),
             std::numeric_limits<std::int64_t>::min()}) {

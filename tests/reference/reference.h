@@ -16,12 +16,12 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 
-/// The memory model's definitions written out literally and slowly from the text: the reference that every fast path is
-/// tested against. It uses the accessors of Graph and the plain structs of schedule.h and profile.h, and shares no code
-/// with what it tests. Steps count from 0; a run of a node is named by its step. Memory in bytes.
+/// The definitions of the memory model, written literally and without regard to speed. All fast functions are tested
+/// against them. They use the accessors of Graph and the plain structs of schedule.h and profile.h, and share no code
+/// with what they test. Steps count from 0. A run of a node is identified by its step. Memory is in bytes.
 namespace cairn::core::reference {
 
-/// Whether `reader` has this value as an input. O(in-degree).
+/// Returns whether `reader` has this value as an input. O(in-degree).
 inline bool reads(const Graph& graph, NodeId reader, ValueId value) {
   for (const ValueId input : graph.inputs(reader)) {
     if (input == value) return true;
@@ -29,7 +29,7 @@ inline bool reads(const Graph& graph, NodeId reader, ValueId value) {
   return false;
 }
 
-/// Whether one of the steps [begin, end) runs `node`. O(end - begin).
+/// Returns whether one of the steps [begin, end) runs `node`. O(end - begin).
 inline bool stands(const Schedule& schedule, NodeId node, std::int64_t begin, std::int64_t end) {
   for (std::int64_t i = begin; i < end; ++i) {
     if (schedule.steps[i] == node) return true;
@@ -65,7 +65,7 @@ inline bool valid(const Graph& graph, const Schedule& schedule) {
   return find_defect(graph, schedule).kind == Defect::Kind::none;
 }
 
-/// An output, as one run of its node made it.
+/// An output of a node, as one run of the node made it.
 struct MadeValue {
   std::int64_t step = 0;  ///< the step that made it
   ValueId value = kNoValue;

@@ -128,8 +128,9 @@ void check_memory(const Graph& graph, const TensorLabels& labels, const Schedule
   check_shares(at.by_layer, at, [](const LiveTensor& t) { return t.layer; });
 }
 
-/// Checks what a summary says of the values that the baseline holds at its peak. `same_node`: the step at which the
-/// schedule holds most of all that run the node of the baseline's peak. Returns the bytes that are recomputed later.
+/// Checks what a summary says about the values in memory at the baseline's peak. `same_node` is a step of the schedule:
+/// of those that run the node of that peak, the one with the most bytes in memory. Returns the bytes that are
+/// recomputed later.
 std::int64_t check_at_baseline_peak(const Graph& graph, const Schedule& schedule, std::int64_t same_node,
                                     const AtBaselinePeak& at) {
   const Schedule baseline = baseline_schedule(graph);
@@ -374,7 +375,7 @@ TEST_CASE("kinds are said as far as marks and ops tell them", "[explain]") {
     CHECK(counts[kind] > 0);
   CHECK(counts[TensorKind::tensor] == 0);
 
-  // All ops are those of a forward pass: an inference graph.
+  // An inference graph has only ops of a forward pass.
   const TensorLabels inference = label_tensors(forward_part(graph));
   CHECK(inference.kinds_known);
   CHECK(std::count(inference.kind_of.begin(), inference.kind_of.end(), TensorKind::gradient) == 0);

@@ -56,7 +56,7 @@ inline void write_values(std::byte* to, ElementType type, const Tensor& tensor) 
   if (!tensor.integers.empty()) std::memcpy(to, tensor.integers.data(), 4 * tensor.integers.size());
 }
 
-/// The default call of run_on.
+/// Runs an op by run_op(), which is the default of run_on().
 struct RunOp {
   void operator()(FiberMachine& machine, runtime::device::Call& call) const { runtime::device::run_op(machine, call); }
 };

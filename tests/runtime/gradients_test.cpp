@@ -10,7 +10,8 @@ namespace {
 
 std::mt19937 generator(2);
 
-/// A tensor whose elements keep away from 0 and from each other, where relu and maxpool have kinks.
+/// Returns a tensor whose elements keep a distance from 0 and from each other, because relu and maxpool have kinks
+/// there.
 Tensor without_kinks(const Shape& shape) {
   Tensor tensor = random_tensor(shape, generator);
   for (std::size_t i = 0; i < tensor.values.size(); ++i)

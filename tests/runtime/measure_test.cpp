@@ -136,7 +136,7 @@ TEST_CASE("timings are disturbed where they are far above the least, or above it
   // Other work took a time slice during a timing, with and without evidence from the system (waiting, preemptions).
   check({{7e-6}, {4e-3}, {8e-6}}, {false, true, false});
   check({{1.0e-3}, {1.3e-3, 0.2e-3, 0}, {1.3e-3, 0, 1}, {1.3e-3}}, {false, true, true, false});
-  // Preemptions that cost nothing, which occur in every long timing.
+  // Preemptions that cost no time are no disturbance. They occur in every long timing.
   check({{1.0, 0.01, 3}, {1.1, 0.01, 4}}, {false, false});
   // The reference is the shortest timing without evidence, although a timing with evidence is shorter.
   check({{1.0e-3, 0.5e-3, 1}, {1.5e-3}, {2.9e-3}, {3.1e-3}}, {false, false, false, true});
@@ -170,7 +170,7 @@ TEST_CASE("where every timing is disturbed, what they take without their delays 
     int runs = 0;
     const runtime::TimedWork waited = runtime::time_work(
         [&]() -> std::vector<runtime::Timing> {
-          // 1 ms of work, and each of the threads waits for another 2 to 4 ms.
+          // There is 1 ms of work, and each of the threads waits for another 2 to 4 ms.
           const double waits = 1e-3 * (2 + ++runs % 3);
           return {{1e-3 + waits, {waits * threads, 1, threads}}};
         },

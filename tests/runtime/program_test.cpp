@@ -168,7 +168,7 @@ TEST_CASE("a graph of ops with several outputs in a file, and in bf16") {
     CHECK(contains(error(arg), "\"args\" of its op must name nodes"));
   }
   CHECK(contains(error("n1.5"), "output 5 of node 1"));
-  // A reader is checked before the op that it reads, whose shape is wrong.
+  // The reader comes first in the file, so it is checked before the op that it reads, whose shape is wrong.
   const std::string empty = R"({"format":"cairn.graph","version":2,"nodes":[
       {"name":"reader","size":8,"inputs":[[1,1]],"op":{"kind":"scale","shape":[2],"args":["n1.1"]}},
       {"name":"norm","outputs":[{"size":0},{"size":0}],"op":{"kind":"layernorm_with_stats","shape":[2,0],"args":[]}}]})";

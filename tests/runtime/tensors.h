@@ -101,7 +101,7 @@ std::vector<Result<T>> run_all(const Op& op, const std::vector<Tensor>& args) {
   return results;
 }
 
-/// The first output of run_all.
+/// Returns the values of the first output of run_all().
 template <class T>
 std::vector<T> run(const Op& op, const std::vector<Tensor>& args) {
   return run_all<T>(op, args).front().values;

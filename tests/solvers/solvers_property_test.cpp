@@ -1,4 +1,4 @@
-// Every registered solver, on random graphs, against the literal definitions and the brute force of
+// Tests every registered solver on random graphs, against the literal definitions and the brute force of
 // tests/reference/reference.h.
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ std::vector<solvers::SolverInfo> remat_solvers() {
   }
   return found;
 }
-/// The solvers that take any graph.
+/// Returns the solvers that accept every graph and whose engines are installed.
 std::vector<solvers::SolverInfo> general_solvers() {
   std::vector<solvers::SolverInfo> found;
   for (const auto& solver : solvers::registry()) {
@@ -172,7 +172,7 @@ TEST_CASE("solvers accept graphs without nodes, without edges, and of one node")
 }
 
 TEST_CASE("the graph of Kumar et al., Figure 1: four units, or three with one recomputation") {
-  // A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit.
+  // The edges are A -> B -> C, {B, C} -> D, {A, D} -> E. All sizes and costs are 1.
   using tests::make_node;
   const Graph graph = tests::build_graph({make_node("A", 1), make_node("B", 1, {0}), make_node("C", 1, {1}),
                                           make_node("D", 1, {1, 2}), make_node("E", 1, {0, 3})});

@@ -135,7 +135,7 @@ TEST_CASE("plans hold every output apart, and overwrite what they may") {
     const std::int64_t alignment = random.chance(50) ? 1 : 8;
     const core::Plan plan = plan_memory(graph, schedule, {.alignment = alignment});
     REQUIRE(core::check_plan(graph, schedule, plan).empty());
-    // Without recomputation, a plan's lower bound is at most the peak whose scratch is corrected in this way.
+    // Without recomputation, a plan's lower bound is at most the peak that most_of_plan() returns.
     const Schedule once = tests::random_schedule(random, graph, 0);
     REQUIRE(plan_memory(graph, once, {.alignment = alignment}).lower_bound <= most_of_plan(graph, once, alignment));
     // Every output that has bytes has a buffer with its lifetime. The buffers are in the order of steps and outputs.

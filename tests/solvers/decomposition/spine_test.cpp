@@ -72,7 +72,7 @@ TEST_CASE("Lemmas 9, 10 and 11 hold on what Algorithm 2 makes") {
   for (int i = 0; i < 1500; ++i) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 2, .max_nodes = 9});
     const Spine spine = add_spine(graph, any_decomposition(random, graph));
-    // The lemmas number the nodes by their positions on the spine.
+    // Lemmas 9 to 11 of Kumar et al. number the nodes by their positions on the spine.
     const NodeId n = graph.node_count();
     std::vector<NodeId> place(n);
     for (NodeId p = 0; p < n; ++p) place[spine.order[p]] = p;

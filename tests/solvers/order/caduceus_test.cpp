@@ -52,7 +52,7 @@ Caduceus random_caduceus(Random& random, std::int64_t most_nodes) {
     }
     bend.weights = weights(random.between(1, std::min(longest, left)));
     left -= static_cast<std::int64_t>(bend.weights.size());
-    // Now and then the same bend twice.
+    // Sometimes adds the same bend twice.
     for (int copies = random.chance(20) ? 2 : 1; copies > 0; --copies) caduceus.bends.push_back(bend);
   }
   return caduceus;

@@ -224,8 +224,8 @@ TEST_CASE("of equal subtrees one order in each class is tried and its peak is th
       if (tried) tried_peaks.push_back(peak);
     });
     fewer += tried_peaks.size() < all_peaks.size() ? 1 : 0;
-    // All classes have the same number of orders. So the orders that are tried have the same peaks as all orders, each
-    // equally fewer times.
+    // Orders that differ only by exchanges of equal subtrees form a class, and all classes have the same size. So the
+    // orders that are tried have the same peaks as all orders, but each peak occurs fewer times by that factor.
     std::sort(all_peaks.begin(), all_peaks.end());
     std::sort(tried_peaks.begin(), tried_peaks.end());
     REQUIRE(!tried_peaks.empty());

@@ -69,8 +69,8 @@ void for_each_interleaving(const PumpkinProblem& problem,
   play();
 }
 
-/// Returns the segments of the schedule in which branches start in the given order, as the theorem builds it: the first
-/// branch's key, followed by its other steps merged with the schedule of the other branches.
+/// Returns the segments of the schedule in which branches start in the given order, as Theorem 8.2 of Jin et al. builds
+/// it: the first branch's key, followed by its other steps merged with the schedule of the other branches.
 std::vector<Segment> played(const PumpkinProblem& problem, const std::vector<std::uint8_t>& order) {
   std::vector<Segment> others;
   for (auto kind = order.rbegin(); kind != order.rend(); ++kind) {
@@ -84,8 +84,8 @@ std::vector<Segment> played(const PumpkinProblem& problem, const std::vector<std
   return others;
 }
 
-/// A literal version of Theorem 8.2: builds all candidates, and compares them one by one. Of equally good kinds, the
-/// last one starts.
+/// A literal version of Theorem 8.2 of Jin et al.: builds all candidates, and compares them one by one. Of equally good
+/// kinds, the last one starts.
 class Table {
  public:
   explicit Table(const PumpkinProblem& problem) : problem_(problem) {}
@@ -342,7 +342,7 @@ TEST_CASE("pumpkin table: no branches and many equal ones") {
   problem.released = 7;
   answer = on_fibers(problem, true);
   CHECK(answer.order == std::vector<std::uint8_t>(300, 0));
-  CHECK(answer.segments == std::vector<Segment>{{6, 13}});  // one branch after the other
+  CHECK(answer.segments == std::vector<Segment>{{6, 13}});  // the branches run one after the other
 }
 
 }  // namespace

@@ -134,8 +134,8 @@ inline void leave_out(Random& random, std::vector<PlacedBuffer>& placed, int per
   placed.erase(std::remove_if(placed.begin(), placed.end(), out), placed.end());
 }
 
-/// Simulates an allocator with `height` units of address that is kept full: whenever buffers end, most of the holes are
-/// filled again, by small buffers that live long and large ones that live briefly. At one moment there is no hole.
+/// Simulates an allocator with `height` units of address. Whenever buffers end, it fills most of the holes with new
+/// buffers: small ones that live long and large ones that live briefly. At one moment, there is no hole.
 inline std::vector<PlacedBuffer> simulated_allocator(Random& random, std::int64_t height, std::size_t count) {
   std::vector<PlacedBuffer> placed, live;
   const auto full_from = static_cast<std::size_t>(random.between(1, static_cast<std::int64_t>(count) / 2));

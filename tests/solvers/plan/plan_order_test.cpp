@@ -39,7 +39,7 @@ TEST_CASE("another order of the same steps may have a plan that fits, and is no 
     if (found.plan.plan.bytes < as_it_is.plan.bytes) {
       better += found.schedule.steps != schedule.steps;
     } else if (as_it_is.status == Status::optimal && as_it_is.plan.bytes == as_it_is.plan.lower_bound) {
-      REQUIRE(found.schedule.steps == schedule.steps);  // nothing to gain, nothing changed
+      REQUIRE(found.schedule.steps == schedule.steps);  // no lower plan exists
     }
   });
   CHECK(better > 0);

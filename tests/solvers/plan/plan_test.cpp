@@ -227,7 +227,7 @@ TEST_CASE("rules hold among thousands of buffers that live at once") {
   problem.rules.resize(kDepth);
   problem.rules[7].offset = 500;
   problem.rules[8].hint = 1000;
-  problem.rules[9].hint = 510;  // is not free
+  problem.rules[9].hint = 510;  // this offset is not free
   problem.forbidden = {{200, 300}, {2000, 2000}};
   const auto found = solvers::greedy_plan(problem, {.limit = {.work = 0}});
   CHECK(check_overlaps(found.plan) == "");
