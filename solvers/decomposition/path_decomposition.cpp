@@ -397,9 +397,10 @@ PathDecomposition decomposition_of_layout(const Graph& graph, std::span<const No
 
 PathDecomposition path_decomposition(const Graph& graph, core::Stopwatch* watch) {
   const NodeId n = graph.node_count();
-  if (n <= kMostExactPathwidthNodes && (watch == nullptr || !watch->charge(std::int64_t{n} << n).expired_now())) {
-    return exact_path_decomposition(graph);
-  }
+  const auto can_afford = [&](std::int64_t work) {
+    return watch == nullptr || (watch->rest().work >= work && !watch->charge(work).expired_now());
+  };
+  if (n <= kMostExactPathwidthNodes && can_afford(std::int64_t{n} << n)) return exact_path_decomposition(graph);
   Layout best(graph.input_order().begin(), graph.input_order().end());
   LayoutScore score = score_of(boundaries(graph, best));
   const auto expired = [&] { return watch != nullptr && watch->charge(n + graph.edge_count()).expired(); };

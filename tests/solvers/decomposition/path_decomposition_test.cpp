@@ -58,8 +58,7 @@ TEST_CASE("path decompositions: exact up to 20 nodes, and the heuristics are clo
     CHECK(static_cast<NodeId>(found.bags.size()) <= graph.node_count());
     CHECK(found.width <= decomposition_of_layout(graph, graph.input_order()).width);
   }
-  // The work limit is just too small for the exact method. Trying it uses up the limit, so path_decomposition() returns
-  // the decomposition of the input order, which has the least width for some graphs.
+  // The work limit is just too small for the exact method, so that the heuristics are tried.
   int least = 0, graphs = 0;
   for (int i = 0; i < 150; ++i) {
     const Graph graph = tests::random_graph(random, {.min_nodes = 10, .max_nodes = 14});
@@ -68,11 +67,12 @@ TEST_CASE("path decompositions: exact up to 20 nodes, and the heuristics are clo
     core::Stopwatch watch(limit);
     const PathDecomposition found = path_decomposition(graph, &watch);
     REQUIRE(check_path_decomposition(graph, found) == "");
+    CHECK(found.width <= decomposition_of_layout(graph, graph.input_order()).width);
     least += found.width == exact_path_decomposition(graph).width;
     ++graphs;
   }
-  CHECK(least > 0);
-  CHECK(least <= graphs);
+  INFO(least << " of " << graphs << " have the least width");
+  CHECK(10 * least > 9 * graphs);
   CHECK_THROWS_AS(exact_path_decomposition(chain(21)), std::invalid_argument);
 }
 
