@@ -13,6 +13,7 @@
 #include "cairn/bench/pumpkin_chains.h"
 #include "cairn/bench/rate.h"
 #include "cairn/solvers/order/device/pumpkin.h"
+#include "cairn/solvers/order/device/pumpkin_layers.h"
 
 namespace cairn::bench {
 namespace {
@@ -29,7 +30,7 @@ void pumpkin_table(benchmark::State& state) {
     const auto segments = static_cast<double>(answer.segments_of_layer[size]);
     states += static_cast<double>(layers[size]);
     // A state in which `size` chains have run is read once for each chain that has not.
-    read += segments * static_cast<double>(layers.size() - 1 - size) * sizeof(core::Segment);
+    read += segments * static_cast<double>(layers.size() - 1 - size) * sizeof(solvers::NarrowSegment);
     longest = std::max(longest, segments / static_cast<double>(layers[size]));
   }
   state.counters["states"] = rate(states);
@@ -43,6 +44,12 @@ BENCHMARK(pumpkin_table)
     ->Unit(benchmark::kMillisecond)
     ->ArgsProduct({benchmark::CreateDenseRange(12, 20, 2), {1}})
     ->Args({20, 0});
+// All states of 28 branches, in about 1.2 GB.
+BENCHMARK(pumpkin_table)
+    ->ArgNames({"branches", "threads"})
+    ->Unit(benchmark::kMillisecond)
+    ->Args({28, 0})
+    ->Iterations(1);
 
 }  // namespace
 }  // namespace cairn::bench

@@ -63,35 +63,60 @@ std::vector<std::int64_t> count_of_kinds_before(const PumpkinProblem& problem) {
   return all;
 }
 
+PumpkinScale scale_of(const PumpkinProblem& problem) {
+  PumpkinScale scale;
+  std::int64_t divisor = problem.released;
+  const auto for_each_size = [&](const auto& take) {
+    for (const PumpkinKind& kind : problem.kinds) {
+      take(kind.copies, kind.key);
+      for (const core::Segment& segment : kind.rest) take(kind.copies, segment);
+    }
+  };
+  for_each_size([&](std::int64_t /*copies*/, const core::Segment& segment) {
+    divisor = std::gcd(divisor, std::gcd(segment.rise, segment.drop));
+  });
+  scale.unit = std::max<std::int64_t>(divisor, 1);
+  scale.sum = problem.released / scale.unit;
+  for_each_size([&](std::int64_t copies, const core::Segment& segment) {
+    scale.sum += copies * (segment.rise / scale.unit + segment.drop / scale.unit);
+    scale.segments += copies;
+  });
+  return scale;
+}
+
 std::int64_t most_bytes(const PumpkinProblem& problem) {
   const std::vector<std::int64_t> states = count_states(problem);
   if (states.empty()) return kBeyondCounting;
-  std::size_t longest_rest = 0, longest = 0;
-  for (const PumpkinKind& kind : problem.kinds) {
-    longest_rest = std::max(longest_rest, kind.rest.size());
-    longest += static_cast<std::size_t>(kind.copies) * (1 + kind.rest.size());
-  }
-  double layers = 0, below = 0, all = 0, widest = 0;
+  const PumpkinScale scale = scale_of(problem);
+  std::size_t longest_rest = 0;
+  for (const PumpkinKind& kind : problem.kinds) longest_rest = std::max(longest_rest, kind.rest.size());
+  double layers = 0, below = 0, all = 0;
+  std::int64_t widest = 0;
   for (std::size_t size = 0; size < states.size(); ++size) {
     const auto count = static_cast<double>(states[size]);
-    const auto segments = static_cast<double>(std::min(longest, size * (1 + longest_rest)));
+    const auto segments =
+        static_cast<double>(std::min(scale.segments, static_cast<std::int64_t>(size * (1 + longest_rest))));
     layers = std::max(layers, below + count * segments);
     below = count * segments;
     all += count;
-    widest = std::max(widest, count);
+    widest = std::max(widest, states[size]);
   }
-  // Besides the segments, memory holds: a byte for every state; for every state of two layers, the index of its first
-  // segment and the number of its segments; and the problem with its counts.
+  // Besides the segments, memory holds: a byte for every state; where the segments of the states of two layers begin;
+  // and the problem with its counts.
   const auto kinds = static_cast<double>(problem.kinds.size());
-  const double words = 2.5 * (widest + 1) + (kinds + 2) * static_cast<double>(states.size() + 1);
-  const double bytes =
-      (layers + kinds + static_cast<double>(longest)) * sizeof(core::Segment) + all + words * sizeof(std::int64_t);
+  const bool narrow = scale.fits_narrow();
+  const std::int64_t offsets = narrow ? PumpkinSolver<const core::HostMachine, NarrowTable>::bytes_of_offsets(widest)
+                                      : PumpkinSolver<const core::HostMachine, WideTable>::bytes_of_offsets(widest);
+  const double bytes = (layers + kinds + static_cast<double>(scale.segments)) *
+                           (narrow ? sizeof(NarrowSegment) : sizeof(core::Segment)) +
+                       all + static_cast<double>(offsets) +
+                       (kinds + 2) * static_cast<double>(states.size() + 1) * sizeof(std::int64_t);
   return bytes < 0x1p62 ? static_cast<std::int64_t>(bytes) : kBeyondCounting;
 }
 
 PumpkinAnswer solve_pumpkin(const core::HostMachine& machine, const PumpkinProblem& problem,
                             const PumpkinOptions& options) {
-  return PumpkinSolver<const core::HostMachine>(machine, problem, options).solve();
+  return solve_pumpkin<const core::HostMachine>(machine, problem, options);
 }
 
 }  // namespace cairn::solvers

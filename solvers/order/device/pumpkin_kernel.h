@@ -2,73 +2,40 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/dominance.h"
 #include "cairn/core/error.h"
 #include "cairn/core/host_device.h"
 #include "cairn/solvers/order/device/pumpkin.h"
+#include "cairn/solvers/order/device/pumpkin_layers.h"
 
 /// Implements solve_pumpkin() (pumpkin.h) for any Machine (core/machine/support/machine.h).
 namespace cairn::solvers {
 
-__extension__ typedef __int128 Int128;
-
-/// The problem in the machine's memory, and the numbering of its multisets. A layer contains the multisets of one size,
-/// sorted by the number of branches of the last kind, ties by that of the last kind but one, and so on. The rank of a
-/// multiset is its position in the layer. Multisets are not stored but computed from their ranks. A rank is computed by
-/// counting the multisets that come before.
+/// The problem in the machine's memory.
+template <class Table>
 struct PumpkinSpace {
-  const core::Segment* keys;
-  const core::Segment* rests;  ///< segments after the first step, kind by kind
+  PumpkinRanks ranks;
+  const typename Table::Segment* keys;
+  const typename Table::Segment* rests;  ///< segments after the first step, kind by kind
   /// For each kind, the index of its first segment in `rests`; the last entry is the end of the last kind.
   const std::int64_t* rests_begin;
-  const std::int64_t*
-      kinds_before;  ///< number of multisets of kinds before k, of size 0..s, at index k * (branches + 1) + s
-  std::int32_t kinds;
-  std::int64_t branches;
   std::int64_t released;
-
-  CAIRN_HD std::int64_t up_to(std::int32_t kind, std::int64_t size) const {
-    return size < 0 ? 0 : kinds_before[kind * (branches + 1) + size];
-  }
-
-  /// Calls visit(kind, rank) for each kind in the multiset, the last kind first, until visit() returns false. `rank` is
-  /// the rank, in the layer below, of the multiset without one branch of that kind. O(kinds + branches).
-  template <class Visit>
-  CAIRN_HD void for_each_kind(std::int64_t rank, std::int64_t size, const Visit& visit) const {
-    // The kinds are visited from the last to the first. `before` counts the multisets of the layer below that rank
-    // before the result because they have fewer branches of a kind visited already.
-    std::int64_t before = 0;
-    for (std::int32_t kind = kinds; kind-- > 0 && size > 0;) {
-      // `up_to(size) - up_to(size - x)` multisets have fewer than x branches of this kind.
-      const std::int64_t all = up_to(kind, size);
-      std::int64_t left = size;
-      while (rank >= all - up_to(kind, left - 1)) --left;
-      rank -= all - up_to(kind, left);
-      const std::int64_t all_below = up_to(kind, size - 1);
-      if (left < size && !visit(kind, before + all_below - up_to(kind, left) + rank)) return;
-      before += all_below - up_to(kind, left - 1);
-      size = left;
-    }
-  }
-};
-
-/// The segments of all states of one size.
-struct PumpkinLayer {
-  const core::Segment* segments;
-  /// For each rank of a state, the index of the state's first segment; the last entry is the end of the last state.
-  const std::int64_t* begin;
 };
 
 /// The schedule in which a given kind starts first. It begins with the key (the first step) of that kind. The segments
 /// of the other branches and of the kind's rest follow, merged by sort value (Theorem 6.8).
+template <class Table>
 struct PumpkinCandidate {
+  using Segment = typename Table::Segment;
   core::Segment key;
-  const core::Segment* others;
-  const core::Segment* others_end;
-  const core::Segment* rest;
-  const core::Segment* rest_end;
+  const Segment* others;
+  const Segment* others_end;
+  const Segment* rest;
+  const Segment* rest_end;
 
   /// Calls meet(peak, valley) for each segment in turn, until meet() returns false. Memory is counted relative to the
   /// beginning. Returns the last valley.
@@ -76,11 +43,11 @@ struct PumpkinCandidate {
   CAIRN_HD std::int64_t forwards(const Meet& meet) const {
     std::int64_t bytes = key.change();
     if (!meet(key.rise, bytes)) return bytes;
-    const core::Segment* a = others;
-    const core::Segment* b = rest;
+    const Segment* a = others;
+    const Segment* b = rest;
     while (a != others_end || b != rest_end) {
-      const bool take_b = a == others_end || (b != rest_end && core::sorts_before(*b, *a));
-      const core::Segment next = take_b ? *b++ : *a++;
+      const bool take_b = a == others_end || (b != rest_end && core::sorts_before(unpacked(*b), unpacked(*a)));
+      const core::Segment next = unpacked(take_b ? *b++ : *a++);
       const std::int64_t peak = bytes + next.rise;
       bytes += next.change();
       if (!meet(peak, bytes)) return bytes;
@@ -92,11 +59,11 @@ struct PumpkinCandidate {
   template <class Meet>
   CAIRN_HD void backwards(std::int64_t end, const Meet& meet) const {
     std::int64_t bytes = end;
-    const core::Segment* a = others_end;
-    const core::Segment* b = rest_end;
+    const Segment* a = others_end;
+    const Segment* b = rest_end;
     while (a != others || b != rest) {
-      const bool take_b = b != rest && (a == others || !core::sorts_before(*(b - 1), *(a - 1)));
-      const core::Segment next = take_b ? *--b : *--a;
+      const bool take_b = b != rest && (a == others || !core::sorts_before(unpacked(*(b - 1)), unpacked(*(a - 1))));
+      const core::Segment next = unpacked(take_b ? *--b : *--a);
       const std::int64_t peak = bytes + next.drop;
       bytes -= next.change();
       meet(peak, bytes);
@@ -127,14 +94,17 @@ struct PumpkinCandidate {
 /// above C, and D can follow it. If B is in Z, the combined schedule begins with B. If B is not in Z, the combined
 /// schedule must reach the peak, where C is no higher. In that case C and Z together have as little memory as Z. So D
 /// can as well go to their union, which contains B.
+template <class Table>
 struct PumpkinSum {
+  using Sum = typename Table::Sum;
   std::int64_t highest = 0, lowest = 0;  ///< highest and lowest value so far
-  /// Sum of left(h) over the heights from 0 to `highest`; exact, because it is below 2^62 * 2^62.
-  Int128 left = 0;
+  /// Sum of left(h) over the heights from 0 to `highest`; exact, because both factors of the product are below 2^62, or
+  /// below 2^31 in a NarrowTable.
+  Sum left = 0;
 
   CAIRN_HD void meet(std::int64_t peak, std::int64_t valley) {
     if (peak > highest) {
-      left += Int128{peak - highest} * lowest;
+      left += Sum{peak - highest} * lowest;
       highest = peak;
     }
     if (valley < lowest) lowest = valley;
@@ -168,60 +138,65 @@ struct PumpkinWing {
 
 /// Returns the number of the candidate's segments. If `out` is not null, writes them to `out`, which has room for n
 /// segments.
-CAIRN_HD inline std::int64_t write_segments(const PumpkinCandidate& candidate, core::Segment* out, std::int64_t n) {
+template <class Table>
+CAIRN_HD std::int64_t write_segments(const PumpkinCandidate<Table>& candidate, typename Table::Segment* out,
+                                     std::int64_t n) {
   PumpkinWing left(0);
   const std::int64_t end = candidate.forwards([&](std::int64_t peak, std::int64_t valley) {
     left.meet(peak, valley, [&](std::int64_t i, std::int64_t ascent, std::int64_t descent) {
-      if (out != nullptr) out[i] = {ascent, descent};
+      if (out != nullptr) out[i] = Table::packed(ascent, descent);
     });
     return true;
   });
   PumpkinWing right(end);
   candidate.backwards(end, [&](std::int64_t peak, std::int64_t valley) {
     right.meet(peak, valley, [&](std::int64_t i, std::int64_t ascent, std::int64_t descent) {
-      if (out != nullptr) out[n - 1 - i] = {descent, ascent};
+      if (out != nullptr) out[n - 1 - i] = Table::packed(descent, ascent);
     });
   });
   // Between the two wings (the segments from either end), there is a segment without change if neither wing reaches the
   // height of the profile.
   const bool flat = left.highest > left.peak && left.highest > right.peak;
-  if (flat && out != nullptr) out[left.count] = {left.highest - left.lowest, left.highest - left.lowest};
+  const std::int64_t height = left.highest - left.lowest;
+  if (flat && out != nullptr) out[left.count] = Table::packed(height, height);
   return left.count + right.count + (flat ? 1 : 0);
 }
 
 /// The data of ChooseFirst and WriteSegments, the two passes over a layer.
+template <class Table>
 struct PumpkinPass {
-  PumpkinSpace space;
-  PumpkinLayer below;
+  PumpkinSpace<Table> space;
+  PumpkinLayer<Table> below;
   std::uint8_t* first;  ///< for each state of this layer, the kind that starts first
   std::int64_t size;    ///< number of branches in each of the layer's multisets
   std::int64_t begin;   ///< first state that this launch computes
 
-  CAIRN_HD PumpkinCandidate candidate(std::int32_t kind, std::int64_t others) const {
-    PumpkinCandidate made{space.keys[kind], below.segments + below.begin[others],
-                          below.segments + below.begin[others + 1], space.rests + space.rests_begin[kind],
-                          space.rests + space.rests_begin[kind + 1]};
+  CAIRN_HD PumpkinCandidate<Table> candidate(std::int32_t kind, std::int64_t others) const {
+    PumpkinCandidate<Table> made{unpacked(space.keys[kind]), below.segments + below.begin(others),
+                                 below.segments + below.begin(others + 1), space.rests + space.rests_begin[kind],
+                                 space.rests + space.rests_begin[kind + 1]};
     if (size == 1) made.key.drop += space.released;
     return made;
   }
 };
 
 /// Chooses the kind that starts first in a state, and counts the segments of the resulting schedule.
+template <class Table>
 struct ChooseFirst {
   static constexpr int kThreads = 1;
-  PumpkinPass pass;
-  std::int32_t* counts;
+  PumpkinPass<Table> pass;
+  typename Table::Offset* counts;
 
   template <class Team>
   CAIRN_HD void operator()(const Team& /*team*/, std::int64_t index) const {
     const std::int64_t rank = pass.begin + index;
     std::int32_t best = -1;
-    PumpkinCandidate best_candidate{};
+    PumpkinCandidate<Table> best_candidate{};
     std::int64_t peak = 0;
-    Int128 left = 0;
-    pass.space.for_each_kind(rank, pass.size, [&](std::int32_t kind, std::int64_t others) {
-      const PumpkinCandidate candidate = pass.candidate(kind, others);
-      PumpkinSum sum;
+    typename Table::Sum left = 0;
+    pass.space.ranks.for_each_kind(rank, pass.size, [&](std::int32_t kind, std::int64_t others) {
+      const PumpkinCandidate<Table> candidate = pass.candidate(kind, others);
+      PumpkinSum<Table> sum;
       candidate.forwards([&](std::int64_t top, std::int64_t valley) {
         sum.meet(top, valley);
         return best < 0 || sum.highest <= peak;
@@ -235,24 +210,25 @@ struct ChooseFirst {
       return true;
     });
     pass.first[rank] = static_cast<std::uint8_t>(best);
-    counts[rank] = static_cast<std::int32_t>(write_segments(best_candidate, nullptr, 0));
+    counts[rank] = static_cast<typename Table::Offset>(write_segments(best_candidate, nullptr, 0));
   }
 };
 
+template <class Table>
 struct WriteSegments {
   static constexpr int kThreads = 1;
-  PumpkinPass pass;
-  const std::int64_t* layer_begin;
-  core::Segment* layer_segments;
+  PumpkinPass<Table> pass;
+  PumpkinLayer<Table> layer;  ///< the layer to write, whose offsets are known
+  typename Table::Segment* segments;
 
   template <class Team>
   CAIRN_HD void operator()(const Team& /*team*/, std::int64_t index) const {
     const std::int64_t rank = pass.begin + index;
     const std::int32_t first = pass.first[rank];
-    pass.space.for_each_kind(rank, pass.size, [&](std::int32_t kind, std::int64_t others) {
+    pass.space.ranks.for_each_kind(rank, pass.size, [&](std::int32_t kind, std::int64_t others) {
       if (kind != first) return true;
-      write_segments(pass.candidate(kind, others), layer_segments + layer_begin[rank],
-                     layer_begin[rank + 1] - layer_begin[rank]);
+      const std::int64_t begin = layer.begin(rank);
+      write_segments(pass.candidate(kind, others), segments + begin, layer.begin(rank + 1) - begin);
       return false;
     });
   }
@@ -262,7 +238,7 @@ struct WriteSegments {
 /// entry the kind that starts first in the set without this branch, and so on.
 struct WalkBack {
   static constexpr int kThreads = 1;
-  PumpkinSpace space;
+  PumpkinRanks ranks;
   const std::uint8_t* first;         ///< the kind that starts first, for each state, layer after layer
   const std::int64_t* layers_begin;  ///< first state of each size
   std::uint8_t* order;
@@ -270,10 +246,10 @@ struct WalkBack {
   template <class Team>
   CAIRN_HD void operator()(const Team& /*team*/, std::int64_t /*index*/) const {
     std::int64_t rank = 0;
-    for (std::int64_t size = space.branches; size > 0; --size) {
+    for (std::int64_t size = ranks.branches; size > 0; --size) {
       const std::uint8_t chosen = first[layers_begin[size] + rank];
-      order[space.branches - size] = chosen;
-      space.for_each_kind(rank, size, [&](std::int32_t kind, std::int64_t others) {
+      order[ranks.branches - size] = chosen;
+      ranks.for_each_kind(rank, size, [&](std::int32_t kind, std::int64_t others) {
         if (kind != chosen) return true;
         rank = others;
         return false;
@@ -284,11 +260,21 @@ struct WalkBack {
 
 std::vector<std::int64_t> count_of_kinds_before(const PumpkinProblem& problem);
 
-template <class Machine>
+/// The numbers of a problem by which its table is chosen.
+struct PumpkinScale {
+  std::int64_t unit = 1;      ///< common divisor of all sizes, in bytes
+  std::int64_t sum = 0;       ///< sum of the sizes of all branches' segments, in units: no height is above this
+  std::int64_t segments = 0;  ///< number of segments of all branches: no state has more
+
+  bool fits_narrow() const { return sum <= NarrowTable::kMostSum && segments <= NarrowTable::kMostSegments; }
+};
+PumpkinScale scale_of(const PumpkinProblem& problem);
+
+template <class Machine, class Table>
 class PumpkinSolver {
  public:
   PumpkinSolver(Machine& machine, const PumpkinProblem& problem, const PumpkinOptions& options)
-      : machine_(machine), problem_(problem), options_(options) {}
+      : machine_(machine), problem_(problem), options_(options), unit_(scale_of(problem).unit) {}
 
   PumpkinAnswer solve() {
     const std::vector<std::int64_t> states = count_states(problem_);
@@ -298,57 +284,84 @@ class PumpkinSolver {
     for (const std::int64_t count : states) layers_begin.push_back(layers_begin.back() + count);
 
     upload_problem();
-    const std::int64_t offsets = widest + 1;
-    if (!fits(layers_begin.back() + widest * kCount + 2 * offsets * kWord)) return std::move(answer_);
+    if (!fits(layers_begin.back() + bytes_of_offsets(widest))) return std::move(answer_);
     auto first = array<std::uint8_t>(layers_begin.back());
-    auto counts = array<std::int32_t>(widest);
-    auto begin = array<std::int64_t>(offsets), begin_below = array<std::int64_t>(offsets);
-    ArrayOf<core::Segment> segments, segments_below;
-    machine_.fill(begin.data(), 0, 2 * kWord);  // without branches there are no segments
+    sums_ = array<std::int32_t>(Layer::groups(widest));
+    for (Arrays* arrays : {&layer_, &below_}) {
+      arrays->offset = array<typename Table::Offset>(widest + 1);
+      arrays->group_begin = array<std::int64_t>(Layer::groups(widest) + 1);
+    }
+    // Without branches there are no segments.
+    machine_.fill(layer_.offset.data(), 0, 2 * std::int64_t{sizeof(typename Table::Offset)});
+    machine_.fill(layer_.group_begin.data(), 0, std::int64_t{sizeof(std::int64_t)});
     answer_.segments_of_layer.push_back(0);
 
     const auto branches = static_cast<std::int64_t>(states.size()) - 1;
     for (std::int64_t size = 1; size <= branches; ++size) {
-      std::swap(begin, begin_below);
-      std::swap(segments, segments_below);
-      PumpkinPass pass{space_, {segments_below.data(), begin_below.data()}, first.data() + layers_begin[size], size, 0};
-      const std::int64_t count = states[size];
-      if (!in_chunks(count, size, [&](std::int64_t chunk_begin, std::int64_t chunk) {
-            pass.begin = chunk_begin;
-            machine_.launch(ChooseFirst{pass, counts.data()}, chunk);
-          }))
-        return std::move(answer_);
-      machine_.exclusive_sum(counts.data(), begin.data(), count);
-      std::int64_t total = 0;
-      machine_.download(begin.data() + count, 1, &total);
-      answer_.segments_of_layer.push_back(total);
-      if (segments.size() < total) {
-        release(segments);
-        if (!fits(total * kSegment)) return std::move(answer_);
-        segments = array<core::Segment>(total);
-      }
-      if (!in_chunks(count, 0, [&](std::int64_t chunk_begin, std::int64_t chunk) {
-            pass.begin = chunk_begin;
-            machine_.launch(WriteSegments{pass, begin.data(), segments.data()}, chunk);
-          }))
-        return std::move(answer_);
+      if (!solve_layer(size, states[size], first.data() + layers_begin[size])) return std::move(answer_);
     }
 
     auto layers = copy(layers_begin);
     auto order = array<std::uint8_t>(branches);
-    machine_.launch(WalkBack{space_, first.data(), layers.data(), order.data()}, 1);
+    machine_.launch(WalkBack{space_.ranks, first.data(), layers.data(), order.data()}, 1);
     answer_.order.resize(static_cast<std::size_t>(branches));
     machine_.download(order.data(), branches, answer_.order.data());
-    answer_.segments.resize(static_cast<std::size_t>(answer_.segments_of_layer.back()));
-    machine_.download(segments.data(), answer_.segments_of_layer.back(), answer_.segments.data());
+    std::vector<Segment> segments(static_cast<std::size_t>(answer_.segments_of_layer.back()));
+    machine_.download(layer_.segments.data(), answer_.segments_of_layer.back(), segments.data());
+    for (const Segment& segment : segments) {
+      const core::Segment in_units = unpacked(segment);
+      answer_.segments.push_back({in_units.rise * unit_, in_units.drop * unit_});
+    }
     return std::move(answer_);
+  }
+
+  /// Bytes of the arrays besides the segments that a layer of `states` states and the layer below it need.
+  static std::int64_t bytes_of_offsets(std::int64_t states) {
+    return 2 * (states + 1) * std::int64_t{sizeof(typename Table::Offset)} +
+           2 * (Layer::groups(states) + 1) * std::int64_t{sizeof(std::int64_t)} +
+           Layer::groups(states) * std::int64_t{sizeof(std::int32_t)};
   }
 
  private:
   template <class T>
   using ArrayOf = typename Machine::template ArrayOf<T>;
-  static constexpr std::int64_t kCount = sizeof(std::int32_t), kWord = sizeof(std::int64_t),
-                                kSegment = sizeof(core::Segment);
+  using Layer = PumpkinLayer<Table>;
+  using Segment = typename Table::Segment;
+
+  /// The arrays of a PumpkinLayer.
+  struct Arrays {
+    ArrayOf<Segment> segments;
+    ArrayOf<std::int64_t> group_begin;
+    ArrayOf<typename Table::Offset> offset;
+
+    Layer view() const { return {segments.data(), group_begin.data(), offset.data()}; }
+  };
+
+  /// Solves the `count` states of `size` branches. Returns false if the search ends.
+  bool solve_layer(std::int64_t size, std::int64_t count, std::uint8_t* first) {
+    std::swap(layer_, below_);
+    PumpkinPass<Table> pass{space_, below_.view(), first, size, 0};
+    if (!in_chunks(count, size, [&](std::int64_t chunk_begin, std::int64_t chunk) {
+          pass.begin = chunk_begin;
+          machine_.launch(ChooseFirst<Table>{pass, layer_.offset.data()}, chunk);
+        }))
+      return false;
+    const std::int64_t groups = Layer::groups(count);
+    machine_.launch(SumGroup<Table>{count, layer_.offset.data(), sums_.data()}, groups);
+    machine_.exclusive_sum(sums_.data(), layer_.group_begin.data(), groups);
+    std::int64_t total = 0;
+    machine_.download(layer_.group_begin.data() + groups, 1, &total);
+    answer_.segments_of_layer.push_back(total);
+    if (layer_.segments.size() < total) {
+      release(layer_.segments);
+      if (!fits(total * std::int64_t{sizeof(Segment)})) return false;
+      layer_.segments = array<Segment>(total);
+    }
+    return in_chunks(count, 0, [&](std::int64_t chunk_begin, std::int64_t chunk) {
+      pass.begin = chunk_begin;
+      machine_.launch(WriteSegments<Table>{pass, layer_.view(), layer_.segments.data()}, chunk);
+    });
+  }
 
   template <class T>
   ArrayOf<T> array(std::int64_t count) {
@@ -376,24 +389,25 @@ class PumpkinSolver {
   }
 
   void upload_problem() {
-    std::vector<core::Segment> keys, rests;
+    const auto in_units = [&](const core::Segment& segment) {
+      return Table::packed(segment.rise / unit_, segment.drop / unit_);
+    };
+    std::vector<Segment> keys, rests;
     std::vector<std::int64_t> rests_begin{0};
     for (const PumpkinKind& kind : problem_.kinds) {
-      keys.push_back(kind.key);
-      rests.insert(rests.end(), kind.rest.begin(), kind.rest.end());
+      keys.push_back(in_units(kind.key));
+      std::transform(kind.rest.begin(), kind.rest.end(), std::back_inserter(rests), in_units);
       rests_begin.push_back(static_cast<std::int64_t>(rests.size()));
     }
     keys_ = copy(keys);
     rests_ = copy(rests);
     rests_begin_ = copy(rests_begin);
     kinds_before_ = copy(count_of_kinds_before(problem_));
-    space_ = {keys_.data(),
+    space_ = {{kinds_before_.data(), static_cast<std::int32_t>(keys.size()), problem_.branches()},
+              keys_.data(),
               rests_.data(),
               rests_begin_.data(),
-              kinds_before_.data(),
-              static_cast<std::int32_t>(keys.size()),
-              problem_.branches(),
-              problem_.released};
+              problem_.released / unit_};
   }
 
   /// Calls launch(begin, count) for one chunk of the states after another. Returns false if `go_on` returned false.
@@ -415,16 +429,20 @@ class PumpkinSolver {
   Machine& machine_;
   const PumpkinProblem& problem_;
   const PumpkinOptions& options_;
+  const std::int64_t unit_;
   PumpkinAnswer answer_;
   std::int64_t taken_ = 0;
-  ArrayOf<core::Segment> keys_, rests_;
+  ArrayOf<Segment> keys_, rests_;
   ArrayOf<std::int64_t> rests_begin_, kinds_before_;
-  PumpkinSpace space_{};
+  Arrays layer_, below_;
+  ArrayOf<std::int32_t> sums_;  ///< number of segments of each group of the layer
+  PumpkinSpace<Table> space_{};
 };
 
 template <class Machine>
 PumpkinAnswer solve_pumpkin(Machine& machine, const PumpkinProblem& problem, const PumpkinOptions& options) {
-  return PumpkinSolver<Machine>(machine, problem, options).solve();
+  if (scale_of(problem).fits_narrow()) return PumpkinSolver<Machine, NarrowTable>(machine, problem, options).solve();
+  return PumpkinSolver<Machine, WideTable>(machine, problem, options).solve();
 }
 
 }  // namespace cairn::solvers

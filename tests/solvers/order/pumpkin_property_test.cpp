@@ -244,17 +244,14 @@ TEST_CASE("pumpkin table: every multiset has its rank and so have those with one
     }
     const std::vector<std::int64_t> states = count_states(problem);
     const std::vector<std::int64_t> before = count_of_kinds_before(problem);
-    PumpkinSpace space{};
-    space.kinds_before = before.data();
-    space.kinds = static_cast<std::int32_t>(copies.size());
-    space.branches = problem.branches();
+    const PumpkinRanks ranks{before.data(), static_cast<std::int32_t>(copies.size()), problem.branches()};
     REQUIRE(states.size() == layers.size());
     for (std::size_t size = 0; size < layers.size(); ++size) {
       REQUIRE(states[size] == static_cast<std::int64_t>(layers[size].size()));
       for (std::size_t rank = 0; rank < layers[size].size(); ++rank) {
         Digits expected = layers[size][rank];
         std::vector<std::int32_t> kinds;
-        space.for_each_kind(static_cast<std::int64_t>(rank), static_cast<std::int64_t>(size),
+        ranks.for_each_kind(static_cast<std::int64_t>(rank), static_cast<std::int64_t>(size),
                             [&](std::int32_t kind, std::int64_t others) {
                               kinds.push_back(kind);
                               Digits less = expected;
@@ -270,6 +267,53 @@ TEST_CASE("pumpkin table: every multiset has its rank and so have those with one
       }
     }
   }
+}
+
+template <class Type>
+PumpkinAnswer in_table(const PumpkinProblem& problem) {
+  tests::FiberMachine machine(tests::Threads::forward);
+  const PumpkinOptions options;
+  PumpkinAnswer answer = PumpkinSolver<tests::FiberMachine, Type>(machine, problem, options).solve();
+  answer.bytes = 0;
+  return answer;
+}
+
+TEST_CASE("pumpkin table: narrow and wide tables have the same answer") {
+  Random random(8);
+  for (int i = 0; i < 500; ++i) {
+    PumpkinProblem problem = tests::random_pumpkin(random, {.kinds = random.between(1, 6),
+                                                            .copies = random.between(1, 2),
+                                                            .length = random.between(0, 8),
+                                                            .bytes = random.between(1, 1000)});
+    if (problem.branches() > 9) continue;
+    INFO(i);
+    CHECK(scale_of(problem).fits_narrow());
+    const PumpkinAnswer answer = in_table<NarrowTable>(problem);
+    CHECK(answer == in_table<WideTable>(problem));
+    // Larger sizes have a common divisor, which is at least `unit`.
+    const std::int64_t unit = std::int64_t{1} << random.between(1, 40);
+    for (PumpkinKind& kind : problem.kinds) {
+      kind.key = {kind.key.rise * unit, kind.key.drop * unit};
+      for (Segment& segment : kind.rest) segment = {segment.rise * unit, segment.drop * unit};
+    }
+    problem.released *= unit;
+    CHECK(scale_of(problem).fits_narrow());
+    CHECK((scale_of(problem).unit % unit == 0 || scale_of(problem).sum == 0));
+    PumpkinAnswer large = in_table<NarrowTable>(problem);
+    CHECK(large == in_table<WideTable>(problem));
+    CHECK(large.order == answer.order);
+    for (Segment& segment : large.segments) segment = {segment.rise / unit, segment.drop / unit};
+    CHECK(large.segments == answer.segments);
+  }
+  // Neither sums of 2^31 units nor 1,024 segments fit into a narrow table.
+  const std::int64_t most = NarrowTable::kMostSum;
+  CHECK(scale_of({.kinds = {{{most - 1, 1}, {}, 1}}}).fits_narrow());
+  CHECK_FALSE(scale_of({.kinds = {{{most - 1, 1}, {}, 1}}, .released = 1}).fits_narrow());
+  PumpkinKind long_kind{{1, 0}, std::vector<Segment>(1022, {3, 3}), 1};
+  CHECK(scale_of({.kinds = {long_kind}}).fits_narrow());
+  long_kind.rest.push_back({3, 3});
+  CHECK_FALSE(scale_of({.kinds = {long_kind}}).fits_narrow());
+  CHECK(on_host({.kinds = {long_kind}}).order == std::vector<std::uint8_t>{0});
 }
 
 TEST_CASE("pumpkin table: it fits into the bytes it says and into none less") {
