@@ -30,7 +30,7 @@ const Graph& small_graph() {
 }
 
 void parse(std::uint8_t parser, std::string_view text) {
-  // Parsers make warnings only if ReadOptions::warn is set.
+  // Parsers produce warnings only if ReadOptions::warn is set. Each warning must be a single line.
   const ReadOptions options{.warn = [](const ReadWarning& warning) {
     if (warning.text.find('\n') != std::string::npos) std::abort();
   }};

@@ -1,8 +1,8 @@
-"""The reports in headless Chromium, as a reader uses them: hover, zoom, pan, search, click, both colour schemes and 400
-pixels. Each is opened from its file, and may neither complain nor ask a network for anything.
+"""Tests the HTML reports in headless Chromium: hovering, zooming, panning, searching, clicking, both colour schemes,
+and a window of 400 pixels. Each report is opened from its file, and may neither log an error nor use a network.
 
-usage: report_test.py write CAIRN FOLDER      writes the reports there, by the command CAIRN
-       report_test.py FOLDER [TEST...]        tests what is there; TEST as Reports.test_...
+usage: report_test.py write CAIRN FOLDER      writes the reports into FOLDER, by the command CAIRN
+       report_test.py FOLDER [TEST...]        tests the reports in FOLDER; TEST is a name such as Reports.test_...
 """
 
 import json
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import unittest
 
-SYSTEM_PYTHON = "/usr/bin/python3"  # for which Debian has selenium
+SYSTEM_PYTHON = "/usr/bin/python3"  # Debian's package of selenium is for this Python
 
 WIDE, NARROW = (1280, 900), (400, 800)
 MODEL = ["resnet18", "--batch", "2", "--image", "32"]
@@ -63,7 +63,7 @@ def open_browser():
 
 
 class Page:
-    """An open report."""
+    """A report that is open in the browser."""
 
     def __init__(self, browser, path, size=WIDE, dark=False, touch=False):
         self.browser = browser
@@ -81,7 +81,7 @@ class Page:
         return self.browser.execute_script(script, *arguments)
 
     def settle(self):
-        """Waits until what was drawn on the next frame is there."""
+        """Waits for two animation frames, so that all drawing for the next frame is done."""
         self.browser.execute_async_script(
             "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))")
 
@@ -98,7 +98,7 @@ class Page:
         return tuple(float(value) for value in self("const r = document.getElementById('range').dataset; return [r.from, r.to]"))
 
     def box(self, chart):
-        """The plotting area in the window, scrolled into sight."""
+        """Scrolls to a chart, and returns where its plotting area is in the window, in pixels."""
         self(f"document.getElementById('{chart}').scrollIntoView({{block: 'center'}})")
         self.settle()
         return self(f"const b = document.querySelector('#{chart} .u-over').getBoundingClientRect();"
@@ -145,13 +145,13 @@ class Page:
         self.settle()
 
     def pick(self, selector):
-        """Clicks an element where it is."""
+        """Scrolls to an element and clicks it."""
         self(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
         self.find(selector).click()
         self.settle()
 
     def inked(self, chart):
-        """How many different colours the chart's canvas has."""
+        """Returns the number of different colours in the chart's canvas."""
         return self(f"""
             const canvas = document.querySelector('#{chart} canvas');
             const {{data}} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
@@ -161,7 +161,7 @@ class Page:
         return [entry["message"] for entry in self.browser.get_log("browser")]
 
     def requests(self):
-        """Addresses that the page asked for, itself left out."""
+        """Returns the addresses that the page has requested, except its own."""
         asked = []
         for entry in self.browser.get_log("performance"):
             message = json.loads(entry["message"])["message"]
@@ -217,7 +217,7 @@ class Reports(unittest.TestCase):
                     self.assertGreater(page(f"return document.querySelector('#{chart} .u-over').clientWidth"), 240)
 
     def test_every_axis_has_a_name_and_memory_its_unit(self):
-        # uPlot draws names into the canvas: what it was given is asked.
+        # The chart library uPlot draws the labels of axes into a canvas. So the test records the texts that are drawn.
         for name in NAMES:
             with self.subTest(name=name):
                 labels = self.page(name)("""
@@ -286,7 +286,7 @@ class Reports(unittest.TestCase):
         self.assertLess(page.range()[1] - page.range()[0], drawn[1] - drawn[0])
         page.press("memory", "0")
         self.assertEqual(page.range(), whole)
-        # Nothing left to zoom out: the wheel is the window's.
+        # If the whole range is shown already, the wheel does not zoom out any further, and scrolls the window.
         page.wheel("memory", 0.5, 300)
         self.assertEqual(page.range(), whole)
 
@@ -351,12 +351,14 @@ class Reports(unittest.TestCase):
         for reader in readers:
             self.assertIn(reader, page.text("#readers"))
 
-        # Its recomputation is a click away, also out of a range that does not show it.
+        # A click on the recomputation shows its step, even if the zoomed range does not contain this step.
         first = track["lives"]["first"][lives[1]]
         page.drag("memory", 0.02, 0.1)
         before = page.range()
         page.pick(f"#lives [data-step='{first}']")
-        for _ in range(200):  # what is under the mouse comes before what is marked, and where that is comes late to a busy browser
+        # The page shows the step under the mouse rather than the chosen one. So the mouse is moved away from the
+        # charts, which a busy browser may notice late.
+        for _ in range(200):
             page.mouse("mouseMoved", 2, 2)
             page.settle()
             step = int(page.find("#step-card").get_attribute("data-step"))
@@ -417,7 +419,7 @@ class Reports(unittest.TestCase):
         found = min((point for point in data["tradeoff"]["found"] if not point["marked"]), key=lambda point: point["bytes"])
         other = next(point["track"] for point in data["tradeoff"]["found"] if point["bytes"] == found["bytes"])
         box = page.box("tradeoff")
-        # Finds the point as a reader does: by looking where the pointer becomes one.
+        # Finds the point as a user does: moves the mouse over the chart until the cursor becomes a pointing hand.
         for across in range(0, int(box["width"]), 4):
             for down in range(2, int(box["height"]), 12):
                 if page("""
@@ -454,7 +456,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(page.complaints(), [])
 
 
-# Elements with text of their own that lie outside of the window, or whose text is wider than they are.
+# Returns the elements with text that lie outside of the window, or that are narrower than their text.
 OUTSIDE = """
 const bad = [];
 for (const e of document.querySelectorAll('main *')) {
@@ -468,7 +470,7 @@ for (const e of document.querySelectorAll('main *')) {
 }
 return bad;"""
 
-# Pairs of elements with text of their own that cover each other.
+# Returns the pairs of elements with text that overlap.
 OVERLAPS = """
 const boxes = [];
 for (const e of document.querySelectorAll('main *')) {

@@ -138,7 +138,7 @@ TEST_CASE("sizes that are too large or of no unit are called that") {
 
 TEST_CASE("a budget below the lower bound is proved infeasible, with what is feasible") {
   const auto [folder, graph] = Diamond{};
-  // d needs c, a and itself: 50 bytes; a, b, c, d in order need 60, and computing a again before d needs 50.
+  // Node d needs its output and its inputs c and a in memory, which take 50 bytes. So no schedule fits into 49 bytes.
   check_error({"solve", graph, "--solver", "none", "--budget", "49"}, 3, {"50"});
   const Json json = run_json({"solve", graph, "--budget", "49"}, 3);
   check_fields(json, {{"status", "infeasible"}, {"lower_bound_peak_bytes", 50}, {"least_feasible_bytes", 50}});
@@ -187,7 +187,8 @@ TEST_CASE("C_v below 1 is refused") {
 TEST_CASE("a graph whose backward marks are inconsistent is refused by the solvers that read them") {
   if (no_engine()) return;
   const Folder folder;
-  // The diamond, whose input order is not of least peak.
+  // Both graphs have the shape of diamond_graph(). Their input order does not have the least peak, so a solver cannot
+  // return it without a search.
   const std::string first = R"({"name":"a","size":20,"inputs":[]},{"name":"b","size":20,"inputs":[0]},)";
   const std::string gradient = R"({"name":"g","size":20,"inputs":[1],"backward":true,"forward":1},)";
   const std::string forward_reads_backward =

@@ -24,7 +24,7 @@
 #include "cairn/tests/support/folder.h"
 #include "cairn/tests/support/json.h"
 
-/// Runs the command `cairn` as a child process, in a folder of its own.
+/// Helpers of the tests of the command `cairn`. They run it as a child process and check what it prints.
 namespace cairn::tests {
 
 using Json = nlohmann::json;
@@ -44,16 +44,16 @@ inline std::string read_text(const std::string& path) {
 inline Json read_json(const std::string& path) { return Json::parse(read_text(path)); }
 
 struct Outcome {
-  int code = -1;  ///< exit code; -signal where a signal ended it
+  int code = -1;  ///< exit code, or minus the number of the signal that ended the process
   std::string out, err;
 
   Json json() const { return Json::parse(out); }
 };
 
-/// A running `cairn`, with its output captured in files.
+/// A child process, by default `cairn`. Its output is captured in files of a temporary folder.
 class Child {
  public:
-  /// `stdout_path`: file for stdout; empty: a file that wait() reads.
+  /// Starts the process. Its stdout goes to the file `stdout_path`, or, if that is empty, into the result of wait().
   explicit Child(const Words& arguments, const std::string& stdout_path = "",
                  const std::string& program = CAIRN_BINARY_DIR "/bin/cairn") {
     Words words = Words{program} + arguments;
@@ -74,7 +74,7 @@ class Child {
     }
   }
 
-  /// Waits until the child handles SIGINT itself, or has ended.
+  /// Waits until the child has a handler for SIGINT, or has ended.
   void wait_for_interrupt_handler() const {
     while (!handles(SIGINT) && alive()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -114,7 +114,7 @@ class Child {
 
 inline Outcome run_command(const Words& arguments) { return Child(arguments).wait(); }
 
-/// Runs the command and sends it a signal while it searches; checks that it then ends with 130.
+/// Runs the command, sends it a signal while it searches, and checks that it then ends with exit code 130.
 inline Outcome interrupted(const Words& words, int signal = SIGINT) {
   Child child(words);
   child.wait_for_search();
@@ -125,7 +125,7 @@ inline Outcome interrupted(const Words& words, int signal = SIGINT) {
   return outcome;
 }
 
-/// A variable of the environment while it lives; the one before comes back.
+/// Sets an environment variable. The destructor restores the old value, or removes the variable if there was none.
 class Environment {
  public:
   Environment(std::string name, const std::string& value) : name_(std::move(name)) {
@@ -141,7 +141,8 @@ class Environment {
   std::optional<std::string> before_;
 };
 
-/// a -> b -> c -> d with a -> d: 4 nodes, 4 edges, baseline peak 60.
+/// Returns a graph with the edges a -> b -> c -> d and a -> d. Its peak is 60 bytes if every node runs once, and 50
+/// bytes if a is computed again before d.
 inline std::string diamond_graph() {
   return R"({"format":"cairn.graph","version":1,"name":"tiny","nodes":[
     {"name":"a","size":20,"cost":1,"inputs":[]},
@@ -150,14 +151,15 @@ inline std::string diamond_graph() {
     {"name":"d","size":10,"cost":4,"inputs":[2,0],"keep":true}]})";
 }
 
-/// A folder with that graph: `const auto [folder, graph] = Diamond{};`.
+/// A temporary folder with a file of diamond_graph(): `const auto [folder, graph] = Diamond{};`.
 struct Diamond {
   Folder folder;
   std::string graph = folder.write("g.json", diamond_graph());
 };
 
-/// In the input order at most 400 bytes are live at once, but no plan is below 500: a and c must lie together where z
-/// was, and so must a and b, for e, and c and d, for w. Another order of the same steps has a plan of 400.
+/// Returns a graph whose input order has at most 400 bytes in memory at once, but no plan below 500 bytes. In 400
+/// bytes, a and c would have to replace z, and b and d would have to replace y. Then e needs a next to b, and w needs c
+/// next to d, but only one of these two pairs can be neighbours. Another order has a plan of 400 bytes.
 inline std::string fragmenting_graph() {
   core::GraphBuilder builder("gaps");
   const auto add = [&](const char* name, std::int64_t size, const std::vector<core::NodeId>& inputs = {}) {
@@ -178,17 +180,17 @@ inline std::string fragmenting_graph() {
   return core::graph_to_json(builder.build());
 }
 
-/// A training step whose least peak is 12,288 bytes, of 20,484.
+/// Arguments for a model. Its training step has a peak of 20,484 bytes in the input order, and a least peak of 12,288.
 inline const Words kFfn = {"ffn", "--layers", "4",  "--batch",   "64", "--width",
                            "16",  "--inputs", "16", "--outputs", "8"};
 
-/// The whole number in the text behind the words.
+/// Returns the whole number that follows `words` in `text`.
 inline std::int64_t number_behind(const std::string& text, const std::string& words) {
   REQUIRE(contains(text, words));
   return std::strtoll(text.c_str() + text.find(words) + words.size(), nullptr, 10);
 }
 
-/// Runs the command with --json and returns the object that it prints; checks the exit code.
+/// Runs the command with --json, checks the exit code, and returns the JSON object that the command prints.
 inline Json run_json(const Words& words, int code = 0) {
   const auto outcome = run_command(words + Words{"--json"});
   INFO(outcome.err);
@@ -197,7 +199,7 @@ inline Json run_json(const Words& words, int code = 0) {
   return outcome.json();
 }
 
-/// Whether the text on stderr is an error: a verdict of at most 160 columns, and indented lines of advice.
+/// Returns whether `text` is an error message: a first line of at most 160 columns, then only indented lines of advice.
 inline bool is_error(const std::string& text) {
   std::istringstream lines(text);
   std::string line;
@@ -209,7 +211,7 @@ inline bool is_error(const std::string& text) {
   return true;
 }
 
-/// Checks that an outcome is an error with every fragment on stderr, nothing on stdout, and that exit code.
+/// Checks that a command has failed with this exit code, nothing on stdout, and all fragments in its error message.
 inline void check_error(const Outcome& outcome, int code, const Words& fragments) {
   INFO(outcome.err);
   CHECK(outcome.code == code);

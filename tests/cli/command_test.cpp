@@ -21,7 +21,7 @@ void check_keys(const Json& json, const Words& keys) {
   }
 }
 
-/// Every model, small enough to run in milliseconds.
+/// Arguments for small models of every family. Each of them runs in milliseconds.
 const std::vector<Words> kTinyModels = {
     {"ffn", "--batch", "4", "--layers", "3", "--width", "16", "--inputs", "8", "--outputs", "4"},
     {"resnet18", "--batch", "1", "--image", "32", "--width", "4", "--classes", "5"},
@@ -207,7 +207,7 @@ TEST_CASE("solve says where the plan does not fit although the peak does") {
   const auto [folder, graph] = Diamond{};
   const Json fits = run_json({"solve", graph, "--budget", "50"});
   CHECK(fits["plan_fits"] == true);
-  // Rounded up to 256 bytes, three nodes live at once are 768.
+  // Three outputs are in memory at once. Each is rounded up to 256 bytes, so together they take 768 bytes.
   const Words words = {"solve", graph, "--budget", "512", "--alignment", "256"};
   check_error(words, 3, {" of the baseline peak)\n  sizes are rounded up to --alignment 256\n", "is 768"});
   const Json json = run_json(words + Words{"--peak-only"});
@@ -255,7 +255,7 @@ TEST_CASE("run gives the same bits within the budget, for every tiny model") {
   const Folder folder;
   for (const auto& model : kTinyModels) {
     INFO(model.front());
-    // One convolution's working set is the whole peak of so small a resnet18.
+    // The peak of so small a ResNet-18 is the memory that one convolution needs, which no schedule can lower.
     const std::string budget = model.front() == "resnet18" ? "100%" : "80%";
     const Json json = run_json(Words{"run"} + model +
                                Words{"--budget", budget, "--alignment", "16", "--time-limit", "4s", "--trace",
@@ -297,7 +297,7 @@ TEST_CASE("run executes graphs without ops by the synthetic kernel") {
   CHECK(json["scheduled"]["cost_increase_pct"].get<double>() == Approx(10));
   check_fields(json, {{"kernels", "synthetic"}, {"synthetic_nodes", 4}});
   CHECK(json["note"].get<std::string>().starts_with(
-      "synthetic kernels: memory is real, arithmetic is not"));  // a busy machine is told behind it
+      "synthetic kernels: memory is real, arithmetic is not"));  // a note about a busy machine may follow
   CHECK(json["digests_compared"] == 1);
   const auto table = run_command({"run", graph, "--budget", "50", "--alignment", "1", "--report", folder / "r.html"});
   check_says(table.out, {"\nsynthetic kernels: memory is real, arithmetic is not\n",

@@ -1,4 +1,4 @@
-// What makes the peak and what recomputation saves, as info, solve and run say it; traces.
+// Tests how info, solve and run explain the peak and what recomputation saves, and tests the traces that they write.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -13,7 +13,7 @@ namespace {
 
 const Words kModel = {"ffn", "--layers", "6", "--batch", "64", "--width", "32", "--inputs", "16", "--outputs", "8"};
 
-/// The parts sum to the peak.
+/// Checks that the bytes of all kinds, those of all layers, and those of all tensors add up to the peak.
 void check_peak(const Json& peak, std::int64_t bytes) {
   CHECK(peak["bytes"] == bytes);
   for (const char* key : {"by_kind", "by_layer", "tensors"}) {
@@ -77,9 +77,9 @@ TEST_CASE("info says what the baseline's peak is made of") {
   CHECK_FALSE(contains(brief.out, "\nby layer "));
   CHECK(all.out.starts_with(brief.out.substr(0, brief.out.find("least budget"))));
   check_says(all.out, {"\nby layer ", "\nlargest at the baseline's peak "});
-  CHECK(contains(all.out, " steps\n"));  // idle
+  CHECK(contains(all.out, " steps\n"));  // for how many steps a tensor is idle
 
-  // Under a budget it says the same of the cheapest schedule known within it.
+  // With a budget, info also explains the peak of the cheapest schedule that it knows within the budget.
   const Json budgeted = run_json(words + Words{"--budget", "60%"});
   check_peak(budgeted["peak"]["baseline"], budgeted["baseline_peak_bytes"]);
   const std::int64_t bytes = budgeted["peak"]["schedule"]["bytes"];
@@ -111,7 +111,7 @@ TEST_CASE("solve and run set the schedule's peak beside the baseline's, and say 
     }
     check_fields(phases, {{"s", scheduled["recomputed"]}, {"f", scheduled["recomputed"]}});
     check_fields(threads, {{"schedule", 1}, {"baseline", 1}});
-    CHECK(threads["activation 1"] == 2);  // of both
+    CHECK(threads["activation 1"] == 2);  // one track for each of the two schedules
 
     const auto brief = run_command(Words{command} + words),
                all = run_command(Words{command} + words + Words{"--explain"});

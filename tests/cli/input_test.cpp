@@ -1,4 +1,4 @@
-// What a user gives the command: standard input and output, compressed files, numbers, help; and what it says of it.
+// Tests how the command treats its input: standard input and output, compressed files, numbers, and calls for help.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,7 +22,7 @@
 namespace cairn::tests::input_test {
 namespace {
 
-/// A line of the shell in which $CAIRN is the command.
+/// Runs a line of shell in which $CAIRN is the path of the command.
 Outcome run_shell(const std::string& line) {
   setenv("CAIRN", CAIRN_BINARY_DIR "/bin/cairn", 1);
   return Child({"-c", line}, "", "/bin/sh").wait();
@@ -55,11 +55,11 @@ TEST_CASE("a dash is standard input for every file that is read") {
     CHECK(outcome.err.empty());
     CHECK_FALSE(outcome.out.empty());
   }
-  // What has no name is called by where it came from.
+  // Messages and results call input that has no name "stdin".
   CHECK(run_shell("$CAIRN info - -t 1 --json </dev/null").json()["error"] == "stdin: is empty");
   const std::string nameless = replaced(diamond_graph(), R"("name":"tiny",)", "");
   CHECK(run_shell("$CAIRN info - -t 1 --json <" + folder.write("n.json", nameless)).json()["graph"] == "stdin");
-  // A file of that name has a path.
+  // A file whose name is a dash can be given by a path.
   CHECK(run_shell("cd " + (folder / "") + " && cp g.json ./- && $CAIRN info ./- -t 1").code == 0);
 
   check_error(run_shell("$CAIRN plan - - <" + graph), 2, {"GRAPH and SCHEDULE both are -", "standard input"});
@@ -111,7 +111,7 @@ TEST_CASE("a dash is standard output for every file that is written, and the tab
   check_error({"solve", graph, "-o", "-", "--plan", "-"}, 2, {"-o and --plan both are -", "standard output"});
   check_error(run_shell("$CAIRN solve " + graph + " -q -o - >/dev/full"), 2, {"stdout: cannot be written"});
 
-  // From one to the next.
+  // One command pipes its schedule into another command.
   const std::string random = folder / "r.json";
   REQUIRE(run_command({"generate", "random", "--nodes", "30", "--edges", "50", "-q", "-o", random}).code == 0);
   const Outcome piped = run_shell("$CAIRN solve - -q -o - <" + random + " | $CAIRN plan " + random + " - --json");
@@ -162,7 +162,7 @@ TEST_CASE("what has no end or cannot be read is one line") {
     REQUIRE(::chmod(graph.c_str(), 0) == 0);
     check_error({"info", graph}, 2, {"g.json: cannot be opened: Permission denied"});
   }
-  // A pipe that nobody writes to is waited for until the time is over, or Ctrl-C.
+  // If nobody writes to a pipe, the command waits until the time limit or Ctrl-C.
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   for (const Words& words : {Words{"solve", pipe},
                              {"info", pipe},
@@ -172,7 +172,7 @@ TEST_CASE("what has no end or cannot be read is one line") {
     check_error(words + Words{"--time-limit", "0.2s"}, 4, {"pipe: not read within the time limit; raise it"});
   }
   Child waiting({"info", pipe});
-  // The test's own handler is there until then.
+  // Before the child executes `cairn`, it still has the signal handlers of the test.
   const std::string program = "/proc/" + std::to_string(waiting.pid()) + "/exe";
   while (std::filesystem::read_symlink(program).filename() != "cairn")
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -242,7 +242,7 @@ TEST_CASE("control characters of names reach no terminal") {
   const std::string page = read_text(folder / "r.html");
   CHECK_FALSE(contains(page, "\x1b"));
   CHECK_FALSE(contains(page, "\u202e"));
-  // Beside the data, which the page's script shows in its own way.
+  // The title contains escapes. Names in the page's data are escaped later, by the page's script.
   CHECK(contains(page, R"(<title>\x1b[2Jg\u202e\n)"));
 }
 
@@ -264,7 +264,7 @@ TEST_CASE("numbers of options are refused as they were typed") {
   check_error({"generate", "three-partition", "--numbers", "1,x"}, 2, {"--numbers x is not a whole number"});
   check_error({"plan", graph, "s.json", "--alignment", large}, 2, {"--alignment " + large});
 
-  // Every option with numbers, wherever it is declared.
+  // Every option that takes a whole number, as listed by --help, refuses one that is too large.
   for (const std::string command :
        {"info", "solve", "run", "pareto", "model", "plan", "measure", "simulate", "generate"}) {
     const std::string help = run_command({command, "--help"}).out;
@@ -283,7 +283,7 @@ TEST_CASE("numbers of options are refused as they were typed") {
     }
     CHECK(options > 0);
   }
-  // Not octal, and in any spelling of a whole number.
+  // A leading zero does not mean octal. A whole number may also be written as 1e1 or 10.0.
   CHECK(run_json({"model", "ffn", "--layers", "010"})["nodes"] ==
         run_json({"model", "ffn", "--layers", "10"})["nodes"]);
   CHECK(run_json({"model", "ffn", "--layers", "1e1"})["nodes"] ==
@@ -303,7 +303,7 @@ TEST_CASE("help is asked for in several ways") {
   for (const Words& words : {Words{"help"}, {"help", "help"}, {"help", "--help"}}) check_help(words, help.out);
   const Outcome solve = run_command({"solve", "--help"});
   for (const Words& words : {Words{"help", "solve"}, {"solve", "help"}}) check_help(words, solve.out);
-  // Nothing asked for nothing: the help, but a script that lost its words notices.
+  // Without arguments, the command prints the help. It exits with 2, so that a script with a mistake notices it.
   const Outcome bare = run_command({});
   CHECK(bare.code == 2);
   CHECK(bare.out == help.out);
@@ -333,7 +333,7 @@ TEST_CASE("options have one spelling, and the old one is read but not listed") {
 
 namespace {
 
-/// The command on a terminal of its own.
+/// Runs the command on a new pseudoterminal.
 class Terminal {
  public:
   Terminal(const Words& words, unsigned short columns) {
@@ -369,7 +369,7 @@ class Terminal {
     const winsize size{24, columns, 0, 0};
     REQUIRE(ioctl(master_, TIOCSWINSZ, &size) == 0);
   }
-  /// What is written until `count` more lines of progress are there; gives up after a minute.
+  /// Reads until the command has written `count` more lines of progress, and returns them. Gives up after a minute.
   std::vector<std::string> progress(std::size_t count) {
     std::string text;
     std::vector<std::string> lines;
@@ -408,7 +408,7 @@ TEST_CASE("the progress line fits the terminal, also one that changes its size")
   CHECK(widest(wide) <= 59);
   CHECK(widest(wide) > 20);
   terminal.resize(21);
-  terminal.progress(2);  // one may have been on its way
+  terminal.progress(2);  // lines that may have been written before the size changed
   const auto narrow = terminal.progress(3);
   REQUIRE(narrow.size() >= 3);
   CHECK(widest(narrow) <= 20);
@@ -439,7 +439,7 @@ TEST_CASE("a graph of sizes that add up to nearly half of 2^62 is solved by ever
     INFO(words[0] << ": " << outcome.err);
     CHECK(outcome.code == 0);
   }
-  // As much as there may be.
+  // The sizes of this graph add up to 2^62 bytes, the largest permitted sum.
   const std::string most = folder.write("most.json", R"({"format":"cairn.graph","version":1,"nodes":[
       {"name":"a","size":2305843009213693952,"inputs":[]},{"name":"b","size":2305843009213693952,"inputs":[0]}]})");
   for (const char* command : {"info", "solve", "pareto"}) {

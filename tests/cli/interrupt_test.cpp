@@ -6,7 +6,8 @@
 namespace cairn::tests::interrupt_test {
 namespace {
 
-/// Layers of nodes that read two of the layer before: large enough that no solver is done with it in a moment.
+/// Returns a graph of 200 layers, in which each node reads two nodes of the layer before. The graph is so large that no
+/// solver ends before the test interrupts it. Sizes are multiples of `unit` bytes.
 core::Graph large_graph(std::int64_t unit = 1) {
   constexpr core::NodeId kNodes = 20000, kLayer = 100;
   core::GraphBuilder builder("large");
@@ -55,7 +56,7 @@ TEST_CASE("an interrupted search for the least budget still says that no schedul
 
 TEST_CASE("an interrupted search says where its best schedule is above the budget, and how to have it written") {
   const Folder folder;
-  const core::Graph graph = large_graph(256);  // so that alignment does not prove the budget too small
+  const core::Graph graph = large_graph(256);  // the alignment, so that rounding does not change sizes
   const std::string path = folder.write("large.json", core::graph_to_json(graph));
   const std::string budget = std::to_string(core::peak_lower_bound(graph));
   for (const char* command : {"solve", "run"}) {

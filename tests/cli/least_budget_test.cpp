@@ -1,5 +1,5 @@
-// What info, solve and run say where a budget is too tight: the lower bound with its reason, and the least budget known
-// feasible with the solver that meets it.
+// Tests what info, solve and run say if a budget is too tight: the lower bound with its reason, and the least budget
+// known to suffice, with the solver that meets it.
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/solvers/registry.h"
@@ -10,7 +10,8 @@
 namespace cairn::tests::least_budget_test {
 namespace {
 
-/// Its least peak in stages with two runs a node is 16,384 bytes.
+/// Writes the model kFfn to a file and returns its path. Solver moccasin keeps the input order in every stage and runs
+/// a node at most twice. The least peak of such schedules is 16,384 bytes.
 std::string write_ffn(const Folder& folder) {
   run_json(Words{"model"} + kFfn + Words{"-o", folder / "ffn.json"});
   return folder / "ffn.json";
@@ -37,7 +38,7 @@ TEST_CASE("the reason of the lower bound adds up to it if a node works in place"
   check_says(table, {"\nlower bound         17 bytes\n",
                      "'b' needs its input 'a' (10 B), its 2 outputs (11 B) and scratch (3 B) in memory together, minus "
                      "up to 7 bytes that in-place nodes save\n"});
-  // Sizes are those that are rounded up to the alignment, as in the bound.
+  // Like the bound, the reason states sizes that are rounded up to the alignment.
   const std::string aligned = run_command({"info", graph, "--alignment", "16"}).out;
   INFO(aligned);
   check_says(aligned, {"\nlower bound         48 bytes\n",
@@ -61,7 +62,7 @@ TEST_CASE("info gives the reason of the lower bound, and who meets the least bud
   check_says(table, {"\nbecause             " + text + "\n",
                      "83.3% of the baseline, with --solver auto, cost +10.00% or less; proved least\n"});
 
-  // Without recomputation 60 are needed, which is no bound of any schedule.
+  // Solver order never recomputes, so it needs 60 bytes. Other schedules need less, so the lower bound stays at 50.
   const Json orders = run_json({"info", graph, "--solver", "order"});
   check_fields(orders,
                {{"lower_bound_peak_bytes", 50}, {"least_feasible_bytes", 60}, {"least_feasible_solver", "none"}});
@@ -96,7 +97,7 @@ TEST_CASE("an answer of every solver that nothing fits is a proof, and says so")
     INFO(solver.name);
     const auto outcome =
         run_command({"solve", graph, "--budget", "49", "--solver", std::string(solver.name), "--json"});
-    if (outcome.code == 2) continue;  // takes other graphs
+    if (outcome.code == 2) continue;  // the solver does not accept this graph
     REQUIRE(outcome.code == 3);
     check_fields(outcome.json(), {{"status", "infeasible"}, {"stopped", "proved"}});
   }
@@ -106,7 +107,7 @@ TEST_CASE("where nothing was found it says why the search ended, and what would 
   const auto [folder, graph] = Diamond{};
   for (const std::string command : {"solve", "run"}) {
     INFO(command);
-    // More time is of no use to a solver that has finished.
+    // More time does not help a solver that has finished, so the message must not suggest it.
     const auto ended = run_command({command, graph, "--budget", "55", "--solver", "none"});
     check_error(ended, 4,
                 {"found no schedule", "; not proved impossible\n",
@@ -119,7 +120,7 @@ TEST_CASE("where nothing was found it says why the search ended, and what would 
   run_json({"generate", "random-layered", "--nodes", "200", "-o", layered});
   const auto limited = run_command({"solve", layered, "--budget", "62%", "--work-limit", "1"});
   if (limited.code == 4) check_error(limited, 4, {"the search ended by the limit", "or --time-limit"});
-  // What was met on the way is known, too.
+  // The least budget known is never above the peak of a schedule that the search has found.
   const Json peak = run_json({"solve", layered, "--budget", "62%", "--work-limit", "300", "--peak-only"}, 4);
   CHECK(peak["least_feasible_bytes"].get<std::int64_t>() <= peak["peak_bytes"].get<std::int64_t>());
 }
@@ -135,7 +136,7 @@ TEST_CASE("info bounds the cost within a budget") {
                  "11 cost units (+10.00%): no schedule within the budget costs less\n"));
   const Json free = run_json({"info", graph, "--budget", "60"});
   check_fields(free, {{"cost_within_budget", 10}, {"lower_bound_cost", 10}});
-  // A solver that proves nothing has its answer bounded all the same.
+  // The lower bound on the cost is computed even if the solver proves nothing.
   const Json greedy = run_json({"info", graph, "--budget", "50", "--solver", "greedy"});
   check_fields(greedy, {{"lower_bound_cost", 11}, {"gap_pct", 0}});
   const Json none = run_json({"info", graph, "--budget", "50", "--solver", "none"}, 4);
@@ -145,7 +146,7 @@ TEST_CASE("info bounds the cost within a budget") {
   CHECK(run_json({"info", graph, "--budget", "49"}, 3)["lower_bound_cost"].is_null());
   CHECK_FALSE(run_json({"info", graph}).contains("lower_bound_cost"));
 
-  // What info bounds is never above what solve finds.
+  // The lower bound of info is at most the cost of the schedule that solve finds, and vice versa.
   const std::string ffn = write_ffn(folder);
   for (const std::string budget : {"95%", "80%", "65%"}) {
     INFO(budget);
@@ -163,7 +164,7 @@ TEST_CASE("each of the engines' solvers says why no schedule meets a budget") {
   const std::string ffn = write_ffn(folder);
   for (const std::string solver : {"moccasin", "checkmate", "checkmate-lp", "rotor", "hiremate"}) {
     INFO(solver);
-    // Below what one node needs: of no schedule at all, whatever the solver's own class is.
+    // One node needs more than this budget. So no schedule fits, not even one that the solver does not consider.
     const Words words = {"solve", ffn, "--solver", solver, "--budget", "12287", "--time-limit", "2s"};
     check_error(words, 3,
                 {"no schedule of 'ffn' fits into 12.00 KiB (12287 bytes, ", " of the baseline peak)\n",
@@ -185,7 +186,7 @@ TEST_CASE("what a solver proves of its own schedules alone is told as that") {
   const Json json = run_json(words, 3);
   check_reason(json);
   CHECK(json["lower_bound_scope"] == "input order kept in every stage, at most 2 occurrences of a node");
-  CHECK(json["least_feasible_bytes"].get<std::int64_t>() <= 15000);  // others' schedules are feasible, too
+  CHECK(json["least_feasible_bytes"].get<std::int64_t>() <= 15000);  // another solver meets this budget
   const Json info = run_json({"info", ffn, "--solver", "moccasin", "--budget", "15000"}, 3);
   check_fields(info, {{"fits", false},
                       {"fits_scope", "input order kept in every stage, at most 2 occurrences of a node"},
@@ -222,7 +223,7 @@ TEST_CASE("what info says of fits is what its exit code says, and of which sched
 
 TEST_CASE("percentages of budgets and plans are of the baseline's peak with sizes rounded up") {
   const auto [folder, graph] = Diamond{};
-  const Words aligned = {"--alignment", "256"};  // 60 bytes as they are, three tensors of 256
+  const Words aligned = {"--alignment", "256"};  // the peak is 60 bytes without rounding, and 3 * 256 with it
   const Json info = run_json(Words{"info", graph, "--budget", "100%"} + aligned);
   check_fields(info, {{"baseline_peak_bytes", 60}, {"hundred_percent_bytes", 768}, {"budget_bytes", 768}});
   const std::string table = run_command(Words{"info", graph} + aligned).out;
@@ -235,7 +236,7 @@ TEST_CASE("percentages of budgets and plans are of the baseline's peak with size
   CHECK(contains(run_command(Words{"solve", graph} + aligned).out, "768 B (100.0%) at +0.00%"));
   check_error(Words{"solve", graph, "--budget", "50%"} + aligned, 3,
               {"into 384 bytes (50.0% of the baseline peak)", "the lower bound is 768 bytes (100.0%)"});
-  // Peaks are not rounded, and nothing is where no plan is asked for.
+  // With --peak-only, sizes are not rounded. Without --alignment, they are not rounded because no node has an op.
   CHECK(run_json(Words{"pareto", graph, "--budgets", "100%", "--peak-only"} + aligned)["points"][0]["budget_bytes"] ==
         60);
   CHECK_FALSE(contains(run_command({"info", graph}).out, "100% is"));
@@ -329,7 +330,7 @@ TEST_CASE("a device holds what is resident, libraries, the context and the arena
   for (const auto& [name, bytes] : json["resident"].items()) parts += bytes.get<std::int64_t>();
   CHECK(parts == json["resident_bytes"]);
 
-  // Not enough: what would be, and which batch would.
+  // If the device is too small, info says how much memory would suffice, and which batch would fit.
   const std::int64_t least = json["least_feasible_bytes"];
   const std::int64_t beside = (std::int64_t{1} << 30) - device["arena_bytes"].get<std::int64_t>();
   const auto with = [&](std::int64_t arena) {
@@ -392,7 +393,7 @@ TEST_CASE("a budget that one command has named is met by the next one, whatever 
   run_json({"solve", graph, "--solver", "none", "-o", start});
   const Environment cache("CAIRN_CACHE", folder / "cache");
 
-  // These store nothing.
+  // Searches with these options store no schedules in the cache.
   for (const Words& other : {Words{"--work-limit", "100000"}, Words{"--peak-only", "-t", "200ms"},
                              Words{"--solver", "greedy", "-t", "200ms"}}) {
     INFO(other.front());
@@ -411,7 +412,7 @@ TEST_CASE("a budget that one command has named is met by the next one, whatever 
   CHECK(run_json(Words{"solve", graph, "--budget", "min", "--start", start} + at_once)["planned_bytes"] <= bytes);
   const Json run = run_json(Words{"run", graph, "--backend", "host"} + budget + Words{"-t", "1s"});
   CHECK(run["scheduled"]["measured_peak_bytes"] <= bytes);
-  // An error names no higher budget.
+  // An error message does not name a higher least budget than the stored one.
   const Outcome below = run_command(Words{"solve", graph, "--budget", std::to_string(bytes / 2), "--json"} + at_once);
   REQUIRE(below.code != 0);
   CHECK(below.json()["least_feasible_bytes"] <= bytes);

@@ -1,5 +1,5 @@
-// The command on machines that give it little: groups with little memory, small stacks, address spaces and files,
-// hostile folders, signals.
+// Tests the command under tight limits on memory, stack, address space and file size, in folders into which others have
+// put files, and with signals.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@ namespace {
 
 const std::string kCommand = CAIRN_BINARY_DIR "/bin/cairn";
 
-/// What a shell makes of this, with $cairn.
+/// Runs a bash script in which $cairn is the path of the command.
 Outcome in_shell(const std::string& script) {
   return Child({"-c", fmt::format("cairn='{}'; {}", kCommand, script)}, "", "/bin/bash").wait();
 }
@@ -22,7 +22,7 @@ Words long_solve(const std::string& output) {
   return {"solve", "gpt2", "--layers", "12", "-b", "70%", "-t", "10m", "-o", output};
 }
 
-/// A control group of version 1 or 2 with that much memory; none where this process may not make one.
+/// A control group (version 1 or 2) with a limit on memory. If this process may not make one, folder() is empty.
 class MemoryGroup {
  public:
   explicit MemoryGroup(std::int64_t bytes) {
@@ -64,14 +64,14 @@ TEST_CASE(
   const auto run = [&](const std::string& words) {
     return in_shell(fmt::format("echo $$ > {}/cgroup.procs; exec $cairn run {} -t 4s", group.folder(), words));
   };
-  // 200 MiB of resident tensors; arenas of 632 MiB and of half of that.
+  // This model has 200 MiB of resident tensors, and needs an arena of 632 MiB without recomputation.
   const std::string model = "resnet50 --batch 24 --image 128";
   const Outcome whole = run(model + " -b 100%");
   CHECK(whole.code == 5);
   check_says(whole.err, {"needs ", "(arena ", "are free here", "a budget of ", " would fit"});
   const std::int64_t budget = number_behind(whole.err, "a budget of ");
   CHECK(run(fmt::format("{} -b {}MiB", model, budget)).code == 0);
-  // Either alone fits, but not both at once.
+  // The arenas of the baseline and of the schedule fit one after the other, but not both at the same time.
   const Outcome both = run("resnet50 --batch 16 --image 128 -b 90% --json");
   INFO(both.err);
   REQUIRE(both.code == 0);
@@ -113,7 +113,7 @@ TEST_CASE("SIGTERM and SIGHUP do what Ctrl-C does") {
     CHECK(contains(outcome.err, "interrupted"));
     CHECK(std::filesystem::exists(folder / "s.json"));
   }
-  // What is ignored, as nohup has it, stays ignored.
+  // A signal that was ignored when the command started, as nohup arranges it, stays ignored.
   const Folder folder;
   const Outcome outcome = in_shell(fmt::format(
       "trap '' HUP; $cairn solve gpt2 --layers 4 -b 70% -t 2s -o {}/s.json & p=$!; sleep 1; kill -HUP $p; wait $p",
@@ -135,7 +135,7 @@ TEST_CASE("signals that come at once are one request, and a later one ends the c
   CHECK(outcome.code == 130);
   CHECK(std::filesystem::exists(folder / "s.json"));
 
-  // The command waits for a reader of its output, so only a signal that is forced ends it.
+  // Nobody reads the pipe. After the first signal, the command waits for a reader until a later signal ends it at once.
   const std::string pipe = folder / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   Child waiting(long_solve(pipe));
@@ -150,7 +150,7 @@ TEST_CASE("signals that come at once are one request, and a later one ends the c
 TEST_CASE("what others put beside an output is neither followed nor kept, and a file that may not grow leaves none") {
   const auto [folder, graph] = Diamond{};
   const std::string precious = folder.write("precious", "mine");
-  // The name of old: beside the file, with the number of the process.
+  // Earlier versions wrote the output to a temporary file of this name, which ends in the id of the process.
   const Outcome linked = in_shell(
       fmt::format("ln -s {0}/precious {0}/s.json.part$$; exec $cairn solve {1} -o {0}/s.json", folder.path(), graph));
   CHECK(linked.code == 0);
@@ -168,7 +168,8 @@ TEST_CASE("what others put beside an output is neither followed nor kept, and a 
 
 TEST_CASE("engines are opened from absolute paths alone") {
   const Folder folder;
-  // An engine of that name that would be run by being opened.
+  // Makes a file with the name of an engine's library in each folder to which a relative path could lead. Cairn must
+  // not try to load any of them.
   for (const char* path : {".local/share/cairn/engines", "cairn/engines", "engines"}) {
     std::filesystem::create_directories(folder / path);
     std::ofstream(std::filesystem::path(folder / path) / "libhighs.so.1") << "no library";

@@ -1,4 +1,4 @@
-// `cairn measure`, precisions and the check against the host.
+// Tests `cairn measure`, the option --precision, and `cairn run --check`, which compares results with the host's.
 #include <algorithm>
 
 #include "cairn/core/formats/files.h"
@@ -73,7 +73,8 @@ TEST_CASE("measure tells what it did: unit and source of the costs, timings and 
   const auto table = run_command(Words{"measure"} + kTiny);
   check_says(table.out, {"disturbed and repeated", " ns (roofline model of an NVIDIA H200, fp32)"});
 
-  // What was measured here predicts times here, and is set beside them; a model of another machine is not.
+  // If the costs were measured on this machine, the table of `run` shows the times that they predict. If the costs come
+  // from a model of another machine, the table does not show them.
   const auto run = [&](const Words& graph, const Words& more) {
     return Words{"run"} + graph + Words{"--budget", "100%", "--repeat", "1", "--time-limit", "2s"} + more;
   };
@@ -98,7 +99,7 @@ TEST_CASE("measure keeps to its time limit, writes what it has and says what is 
   const Words model = {"resnet50", "--batch", "8", "--image", "64"};
   const std::string file = folder / "m.json", given = folder / "g.json";
   REQUIRE(run_command(Words{"model"} + model + Words{"-o", given, "--quiet"}).code == 0);
-  // Long enough for one op on this machine.
+  // Doubles the time limit until it is long enough to measure one op on this machine.
   Outcome outcome;
   for (int milliseconds = 250; outcome.code != 0 && milliseconds < 60'000; milliseconds *= 2) {
     outcome =
@@ -122,7 +123,7 @@ TEST_CASE("measure keeps to its time limit, writes what it has and says what is 
   }
   CHECK(contains(measured.cost_unit().source, std::to_string(unmeasured.size()) + " nodes not measured: "));
 
-  // With no time at all there is nothing to write.
+  // If no op is measured within the limit, the command fails and writes no graph.
   const std::string none = folder / "none.json";
   check_fails({"measure", given, "--time-limit", "1ms", "-o", none}, 4, "raise --time-limit");
   CHECK(read_text(none).empty());

@@ -1,5 +1,5 @@
-// What solve looks for: a plan within a budget, a peak within a budget or a cost, the least peak, or the knee; and
-// where it starts from.
+// Tests the goals of solve (a plan within a budget, a peak within a budget or a cost, the least peak, or the knee), and
+// the schedule with which it starts.
 #include "cairn/core/formats/files.h"
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
@@ -41,7 +41,7 @@ TEST_CASE("solve without a budget returns the knee, and says what lies beside it
 
 TEST_CASE("the knee says what is proved of it: that nothing of its memory costs less, or how far it may be from that") {
   const auto [folder, graph] = Diamond{};
-  // Nothing costs less than the baseline, and the curve has no point below the line between its ends.
+  // No point of this graph's curve is below the line between its ends, so the knee is the baseline, which costs least.
   const Json cheapest = run_json({"solve", graph});
   check_fields(cheapest,
                {{"status", "optimal"},
@@ -57,7 +57,7 @@ TEST_CASE("the knee says what is proved of it: that nothing of its memory costs 
   CHECK((json["gap_pct"] == 0) == (json["status"] == "optimal"));
   CHECK(json["proved"] == (json["status"] == "optimal" ? Json(within) : Json(nullptr)));
   CHECK(contains(run_command(words).out, within));
-  // A bound that holds within a budget as large as the knee's memory: what is within it costs no less.
+  // The knee's lower bound also holds under a budget of the knee's memory, so a search finds nothing cheaper there.
   const Json there =
       run_json(Words{"solve"} + kSixLayers +
                Words{"--work-limit", "400000", "--budget", std::to_string(json["planned_bytes"].get<std::int64_t>())});
@@ -98,7 +98,7 @@ TEST_CASE("the least peak within a cost") {
     INFO(cost);
     const Json json = run_json({"solve", graph, "--max-cost", cost});
     check_fields(json, {{"peak_bytes", 60}, {"cost", 10}, {"max_cost", 10}});
-    CHECK(json["status"] == "optimal");  // recomputing anything costs more, and without that 60 are needed
+    CHECK(json["status"] == "optimal");  // recomputation costs more; without it, 60 are needed
     check_fields(json, {{"proved", "no schedule that costs no more than 10 cost units has a lower peak"},
                         {"gap_of", "peak"},
                         {"gap_pct", 0}});
@@ -112,7 +112,7 @@ TEST_CASE("the least peak within a cost") {
                         {"max_cost", 11},
                         {"status", "optimal"}});
   }
-  // By a solver that proves nothing, the gap is that of the peak: 60 bytes where 50 are the bound.
+  // If the solver proves nothing, there is a gap between the peak (60 bytes) and its lower bound (50 bytes).
   const Words open = {"solve", graph, "--max-cost", "15%", "--solver", "none"};
   check_fields(run_json(open), {{"status", "feasible"}, {"gap_of", "peak"}});
   CHECK(run_json(open)["gap_pct"].get<double>() == Approx(20));
@@ -120,7 +120,7 @@ TEST_CASE("the least peak within a cost") {
   CHECK(contains(run_command(open).out,
                  "\ngap          peak at most 20.00% above the optimum: no schedule that costs no more "
                  "than 11 cost units has a peak below 50 bytes\n"));
-  // A solver of one schedule, which is too costly, still leaves the baseline.
+  // Solver greedy finds only one schedule, which costs too much. The answer is then the baseline.
   CHECK(run_json({"solve", graph, "--max-cost", "0%", "--solver", "greedy"})["peak_bytes"] == 60);
   CHECK(contains(run_command({"solve", graph, "--max-cost", "10%"}).out, "\ncost limit   11 cost units (+10.00%)\n"));
 
@@ -146,7 +146,7 @@ TEST_CASE("a budget is on the plan, and without --peak-only one that does not fi
   CHECK(run_json(Words{"solve"} + fixed + Words{"--peak-only"})["peak_bytes"] == 400);
   check_error(Words{"run"} + fixed + Words{"--backend", "host"}, 4, {"500 bytes"});
 
-  // Any order may run: one of the same steps has a plan that fits.
+  // Without --order fixed, another order of the same steps is allowed, and one of them has a plan that fits.
   const Words any = {graph, "--solver", "none", "--budget", "400"};
   const Json fits = run_json(Words{"solve"} + any + Words{"-o", output, "--plan", folder / "p.json"});
   check_fields(fits, {{"planned_bytes", 400}, {"cost_increase_pct", 0}});
@@ -188,7 +188,7 @@ TEST_CASE("a start is never lost") {
   const Folder folder;
   const std::string graph = folder.write("g.json", diamond_graph()), start = folder / "s.json";
   REQUIRE(run_command({"solve", graph, "--budget", "50", "-q", "-o", start}).code == 0);
-  // The input order alone is above this budget.
+  // Solver none returns the input order, which exceeds this budget. So the answer must be the start.
   const Words words = {graph, "--solver", "none", "--budget", "55", "--start", start};
   const Json json = run_json(Words{"solve"} + words);
   check_fields(json, {{"peak_bytes", 50}, {"cost", 11}});

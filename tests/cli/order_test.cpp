@@ -1,4 +1,4 @@
-// cairn generate, --forward, and the order solvers through the command.
+// Tests `cairn generate`, the option --forward, and the solvers that never recompute, all through the command.
 
 #include "cairn/core/formats/files.h"
 #include "cairn/tests/catch.h"
@@ -62,7 +62,7 @@ TEST_CASE("a pumpkin too wide for the table says what it needs before it starts"
   check_error({"solve", graph, "--solver", "pumpkin"}, 2, {"40 readers", "needs", "2.00 GiB allowed"});
   check_error({"solve", graph, "--solver", "pumpkin", "--memory", "64MiB"}, 2, {"64.00 MiB allowed", "--memory"});
   check_error({"solve", graph, "--solver", "pumpkin", "--memory", "lots"}, 2, {"lots"});
-  // The general solver does what it can within the time.
+  // Solver order accepts every graph, and returns the best order that it finds within the time limit.
   const Json json = run_json({"solve", graph, "--solver", "order", "-t", "1s"});
   CHECK(json["valid"] == true);
   CHECK(json["peak_bytes"] <= json["baseline_peak_bytes"]);

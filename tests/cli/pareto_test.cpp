@@ -1,4 +1,4 @@
-// cairn pareto: the curve in all of its outputs, its options, and what it says of bad input.
+// Tests `cairn pareto`: the curve in all of its outputs, the options, and the messages about bad input.
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/tests/catch.h"
@@ -7,7 +7,7 @@
 namespace cairn::tests::pareto_test {
 namespace {
 
-/// A training step with work for every budget.
+/// Writes the graph of a training step to a file and returns the file's path.
 std::string write_ffn(const Folder& folder) {
   const std::string path = folder / "ffn.json";
   REQUIRE(run_command({"model", "ffn", "--layers", "6", "--batch", "64", "--width", "16", "--inputs", "16", "--outputs",
@@ -66,7 +66,7 @@ TEST_CASE("pareto gives the whole curve, and every output tells the same") {
   const auto table = run_command(words);
   CHECK(table.code == 0);
   check_says(table.out, {"<- knee\n", "\nstopped after "});
-  CHECK(run_json(words)["points"] == points);  // within a limit of work, always the same
+  CHECK(run_json(words)["points"] == points);  // --work-limit makes results repeatable
 }
 
 TEST_CASE("the schedules of a curve are not written to standard output") {
@@ -113,11 +113,11 @@ TEST_CASE("pareto --peak-only has budgets of peak") {
     CHECK(point["planned_bytes"].is_null());
     CHECK(point["peak_bytes"] <= point["budget_bytes"]);
   }
-  CHECK(json["points"][1]["budget_bytes"].get<std::int64_t>() == (baseline * 80 + 99) / 100);  // of sizes as they are
+  CHECK(json["points"][1]["budget_bytes"].get<std::int64_t>() == (baseline * 80 + 99) / 100);  // sizes are not rounded
   CHECK(contains(run_command(words).out, "90.0%        -        "));
   CHECK(contains(read_text(folder / "c.html"), "\"memory\":\"peak memory\""));
 
-  // Where no plan is as low as the peak, only budgets of peak are met.
+  // The input order of this graph has a peak of 400 bytes but no plan as low, so it fits only with --peak-only.
   const std::string gaps = folder.write("gaps.json", fragmenting_graph());
   const Words fixed = {"pareto", gaps, "--order", "fixed", "--solver", "none", "--budgets", "400"};
   CHECK(run_command(fixed).code == 4);

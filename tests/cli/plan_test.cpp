@@ -21,7 +21,7 @@ Json json_of(const Words& words, int code = 0) { return run_json(Words{"plan"} +
 
 Json report_data(const std::string& path) { return data_of_page(read_text(path)); }
 
-/// The plan that a CSV holds, each buffer at its fixed offset.
+/// Returns the plan in a CSV file, in which every buffer must have an offset.
 core::Plan plan_in(const std::vector<core::BufferSpec>& specs) {
   core::Plan plan;
   for (const core::BufferSpec& spec : specs) {
@@ -33,15 +33,16 @@ core::Plan plan_in(const std::vector<core::BufferSpec>& specs) {
   return plan;
 }
 
-/// What is wrong with the plan in `output` for the buffers in `csv`; empty: nothing.
+/// Returns what is wrong with the plan in `output` for the buffers in `csv`, or an empty string.
 std::string plan_faults(const std::string& csv, const std::string& output,
                         const std::vector<core::AddressRange>& forbidden = {}) {
   return core::check_specs(core::load_minimalloc_csv(csv), forbidden, plan_in(core::load_minimalloc_csv(output)));
 }
 
-/// A rectangle of bytes and times cut into buffers: full to the last byte at all times, so that its least height is
-/// known, and with too many of them to be found while a test waits.
+/// Height of the plan that hard_problem() hides, in bytes.
 constexpr std::int64_t kHardHeight = 1 << 20;
+/// Returns about 4,000 buffers that can fill a rectangle of time and addresses completely. So the least height of a
+/// plan is known, but there are too many buffers to find such a plan within a test.
 std::string hard_problem() {
   Random random(7);
   std::string csv = "id,lower,upper,size\n";
@@ -87,7 +88,7 @@ TEST_CASE("a capacity that is proved too small is exit code 3 with the buffers t
                         {"planned_bytes", 12},
                         {"proved_bytes", 12},
                         {"conflict_irreducible", true}});
-    // Three that are live at once: the one that lives before b2 or b2, with b3 and b5.
+    // Three buffers that are live at once do not fit: b3, b5, and either b1 or b2, which follows b1.
     const auto ids = json["conflict"].get<std::set<std::string>>();
     CHECK((ids == std::set<std::string>{"b1", "b3", "b5"} || ids == std::set<std::string>{"b2", "b3", "b5"}));
     CHECK(report_data(report)["tracks"][0]["conflict"].size() == 3);
@@ -150,7 +151,7 @@ TEST_CASE("plan keeps off forbidden addresses and out of the seams between banks
   const std::string output = folder / "out.csv";
   json_of({"--buffers", csv, "--bank", "8", "--bank", "10", "-o", output});
   CHECK(plan_faults(csv, output, {{8, 8}}) == "");
-  // 20 bytes are enough in one piece, but not in pieces of 5.
+  // 20 bytes are enough in one piece, but not in banks of 5 bytes, because no buffer may cross from bank to bank.
   CHECK(json_of({"--buffers", csv, "--capacity", "20"})["fits"] == true);
   const auto pieces =
       run_command({"plan", "--buffers", csv, "--bank", "5", "--bank", "5", "--bank", "5", "--bank", "5"});

@@ -1,4 +1,4 @@
-// --report of every command that has it: the page says what the command says.
+// Tests that the page of --report has the same figures as the output of the command.
 #include <string>
 
 #include "cairn/tests/catch.h"
@@ -10,7 +10,7 @@ namespace {
 
 const Words kModel{"resnet18", "--batch", "1", "--image", "32"};
 
-/// What the command prints, and the data of its page.
+/// The JSON object that a command prints, and the data in the page of its --report.
 struct Told {
   Json json, data;
 };

@@ -1,4 +1,4 @@
-// How the command says what it says: verdicts of one line, sizes that people read, one name for one graph.
+// Tests the wording of messages and tables, such as errors of one line, readable sizes, and one name for each graph.
 #include <algorithm>
 #include <filesystem>
 #include <regex>
@@ -24,7 +24,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Within 50 bytes `a` must run three times, which costs more than twice what running every node once does.
+/// Returns a graph in which `a` must run three times to keep the peak within 50 bytes. This costs more than twice as
+/// much as running every node once.
 std::string costly_graph() {
   return R"({"format":"cairn.graph","version":1,"name":"costly","nodes":[
     {"name":"a","size":20,"cost":1000,"inputs":[]},
@@ -70,7 +71,7 @@ TEST_CASE("what helps stands in lines of its own") {
             "  the lower bound is 50 bytes (83.3%), set by 'd'", "  the search ended because the solver finished",
             "  the least budget known to suffice is that bound (--budget 50), with --solver auto",
             "  raise --budget, or try another --solver", "  the best so far is planned with 60 bytes (100.0%)"});
-  // The object has the same text.
+  // The text in the JSON object is the same as on stderr, without the indentation.
   const auto json = run_command({"solve", graph, "--budget", "49", "--json"});
   CHECK(json.json()["error"].get<std::string>() ==
         replaced(replaced(json.err.substr(std::string("cairn: error: ").size()), "\n  ", "\n"), "\n  ", "\n")
@@ -85,16 +86,16 @@ TEST_CASE("errors say sizes without eleven digits, and no percentage twice") {
   std::multiset<std::string> shares;
   const std::regex share("[0-9.]+%");
   for (std::sregex_iterator at(error.begin(), error.end(), share), end; at != end; ++at) shares.insert(at->str());
-  CHECK(shares.size() == 2);  // of the budget and of the bound, which is the least budget
+  CHECK(shares.size() == 2);  // of the budget and of the lower bound, which is the least budget
   CHECK(std::set<std::string>(shares.begin(), shares.end()).size() == shares.size());
-  // Bytes are exact where they are what tells two sizes apart.
+  // If two sizes look the same in KiB, the message also states them in bytes.
   const std::string close = run_command(Words{"solve"} + kFfn + Words{"--budget", "12287"}).err;
   check_says(close, {"fits into 12.00 KiB (12287 bytes, ", "the lower bound is 12.00 KiB (12288 bytes, "});
 }
 
 TEST_CASE("the least budget that is said is met as it is said") {
   const Folder folder;
-  // 12,345 bytes and 10 of an output that is read with it are 12.07 KiB, rounded up.
+  // Node b needs its input (12,345 bytes) and its output (10 bytes) in memory: 12.07 KiB, rounded up.
   const std::string graph = folder.write("g.json", R"({"format":"cairn.graph","version":1,"name":"odd","nodes":[
       {"name":"a","size":12345,"inputs":[]},{"name":"b","size":10,"inputs":[0]}]})");
   const std::string error = run_command({"solve", graph, "--budget", "50"}).err;
@@ -145,7 +146,7 @@ TEST_CASE("pareto says budgets and times in units, and every answer once") {
   const auto lines = lines_of(table);
   const auto header = std::ranges::find_if(lines, [](const std::string& line) { return line.starts_with("budget  "); });
   REQUIRE(header != lines.end());
-  // Budget and share may differ where the rest does not.
+  // Rows must differ in the columns from `planned` on. It is not enough if budget and percentage differ.
   const std::size_t planned = header->find("planned");
   std::set<std::string> answers;
   std::size_t rows = 0;
@@ -156,7 +157,7 @@ TEST_CASE("pareto says budgets and times in units, and every answer once") {
   }
   CHECK(rows > 1);
   CHECK(answers.size() == rows);
-  CHECK(run_json(words)["points"].size() > rows);  // the object has every budget
+  CHECK(run_json(words)["points"].size() > rows);  // the JSON object lists every budget
 }
 
 TEST_CASE("the picture of a curve goes down to the least budget that was asked for") {
@@ -173,18 +174,18 @@ TEST_CASE("the picture of a curve goes down to the least budget that was asked f
   for (std::sregex_iterator at(path.begin(), path.end(), across), end; at != end; ++at)
     least = std::min(least, std::stod((*at)[1].str()));
   INFO(path);
-  CHECK(least >= 66);  // where the axis begins
+  CHECK(least >= 66);  // the x coordinate at which the axis begins
 }
 
 TEST_CASE("a page does not call feasible what it calls exceeded") {
   const Folder folder;
   const std::string graph = folder.write("g.json", fragmenting_graph()), page = folder / "p.html";
   const Words fixed = {"solve", graph, "--order", "fixed", "--solver", "none", "--budget", "400", "--report", page};
-  // Nothing fits: the best so far is shown, and is not called feasible.
+  // No plan fits. The page shows the best schedule so far, but must not call it feasible.
   CHECK(run_command(fixed).code == 4);
   CHECK(contains(read_text(page), "exceeded"));
   CHECK_FALSE(contains(read_text(page), "feasible"));
-  // The budget is on the peak, which is within it.
+  // With --peak-only, only the peak must be within the budget, and it is.
   CHECK(run_command(fixed + Words{"--peak-only"}).code == 0);
   CHECK(contains(read_text(page), "on the peak, met; 500 B planned"));
   CHECK_FALSE(contains(read_text(page), "exceeded"));
@@ -285,13 +286,13 @@ TEST_CASE("info --batch auto says what a sample costs, and takes a limit of cost
   CHECK(any["baseline_cost_per_sample"].get<double>() * static_cast<double>(batch) ==
         Approx(any["baseline_cost"].get<double>()));
   CHECK(contains(run_command(words).out, "%), with a batch of " + std::to_string(batch) + "\n"));
-  // Nothing may cost more than the baseline: the batch is smaller, and a sample of it no dearer.
+  // If recomputation may cost nothing, only a smaller batch fits, and a sample costs as much as in the baseline.
   const Json free = run_command(words + Words{"--max-cost", "0%", "--json"}).json();
   CHECK(free["batch"].get<std::int64_t>() < batch);
   CHECK(free["batch"].get<std::int64_t>() > 0);
   CHECK(free["cost_per_sample"] == free["baseline_cost_per_sample"]);
   CHECK(run_command(words + Words{"--max-cost", "1000%", "--json"}).json()["batch"] == batch);
-  // Of half the bytes a larger batch fits.
+  // In bf16, tensors take half of the memory, so a larger batch fits.
   CHECK(run_command(words + Words{"--precision", "bf16", "--json"}).json()["batch"].get<std::int64_t>() > batch);
   check_error({"info", "ffn", "--max-cost", "10%"}, 2, {"--max-cost of info is for --batch auto"});
   check_error(words + Words{"--max-cost", "cheap"}, 2, {"--max-cost 'cheap' is not a cost"});

@@ -13,7 +13,8 @@
 /// Helpers of the tests of `cairn simulate`.
 namespace cairn::tests {
 
-/// 24 nodes whose random schedules differ in peak and, with recomputation, have several Pareto-optimal points.
+/// Returns a graph of 24 nodes whose random schedules have different peaks. If schedules recompute, several of them are
+/// Pareto-optimal in peak and cost.
 inline core::Graph sweep_graph() {
   Random random(18);
   return random_graph(random, {.min_nodes = 24, .max_nodes = 24});
@@ -25,7 +26,7 @@ inline Json without_circumstances(Json json) {
   return json;
 }
 
-/// Waits until the sweep wrote a checkpoint with some progress; returns false where it ended first.
+/// Waits until a sweep has written a checkpoint with some progress. Returns false if the sweep ends before.
 inline bool wait_for_checkpoint(const Child& child, const std::string& path) {
   while (child.alive()) {
     if (std::filesystem::exists(path) && read_json(path)["done"] > 0) return true;

@@ -10,15 +10,16 @@
 namespace cairn::tests::simulate_mpi_test {
 namespace {
 
-/// `cairn simulate` by mpirun on this machine.
+/// Starts `cairn simulate` under mpirun in `processes` processes on this machine.
 Child mpirun(int processes, const Words& words) {
-  // MPI's own leaks are not looked for where a sanitizer is on.
+  // MPI itself leaks memory, which must not fail the test in a build with the address sanitizer.
   const Words before = {"ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1", "mpirun", "--oversubscribe"};
   const Words ranks = {"--allow-run-as-root", "-np", std::to_string(processes)};
   return Child(before + ranks + Words{CAIRN_BINARY_DIR "/bin/cairn", "simulate"} + words, "", "/usr/bin/env");
 }
 
-/// Says so and is true where there is no mpirun, or no MPI in this build.
+/// Returns whether mpirun is missing or this build has no MPI. If so, prints a line that makes ctest count the test as
+/// skipped.
 bool no_mpi(const std::string& graph) {
   std::string why;
   if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
@@ -42,7 +43,7 @@ Json json_of(const Outcome& outcome) {
   return outcome.json();
 }
 
-/// The process of that rank among the children of `parent`; -1 where there is none.
+/// Returns the id of the child process of `parent` with this MPI rank, or -1 if there is none.
 pid_t process_of_rank(pid_t parent, int rank) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string stat = read_text(entry.path() / "stat");
@@ -107,7 +108,7 @@ TEST_CASE("a file of schedules gives the same rows and figures under mpirun") {
   CHECK(read_text(four) == read_text(one));
   CHECK(read_text(best_four) == read_text(best_one));
 
-  // The first bad line is named, whoever read it.
+  // The message names the first bad line of the file, whichever process has read it.
   const Outcome stopped = mpirun(3, {test.path, "--schedules", lines, "--at-once", "5"}).wait();
   CHECK(stopped.code == 2);
   CHECK(contains(stopped.err, "line " + std::to_string(expected["bad"][0]["line"].get<int>()) + ":"));
@@ -156,7 +157,7 @@ TEST_CASE("a sweep whose process died under mpirun ends and goes on with another
 TEST_CASE("a process that fails under mpirun ends the others with its error") {
   const Case test;
   if (no_mpi(test.path)) return;
-  // The folder goes away while the sweep runs: rank 0 cannot write its checkpoint any more.
+  // The folder of the checkpoint is renamed while the sweep runs, so that rank 0 can no longer write the checkpoint.
   const Folder outer;
   const std::string inner = outer / "inner";
   std::filesystem::create_directory(inner);

@@ -1,4 +1,4 @@
-// cairn solvers, and what --option, --order and --max-occurrences do in cairn solve.
+// Tests `cairn solvers`, and the options --option, --order and --max-occurrences of `cairn solve`.
 
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
@@ -7,7 +7,8 @@
 namespace cairn::tests::solvers_test {
 namespace {
 
-/// A -> B -> C, {B, C} -> D, {A, D} -> E, all of one unit: Figure 1 of Kumar et al.
+/// Returns the graph of Figure 1 of Kumar et al. (2019): A -> B -> C, {B, C} -> D and {A, D} -> E. All nodes have size
+/// 1 and cost 1.
 std::string figure_1() {
   return R"({"format":"cairn.graph","version":1,"name":"figure1","nodes":[
     {"name":"A","size":1,"cost":1,"inputs":[]},

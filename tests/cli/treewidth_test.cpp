@@ -1,4 +1,4 @@
-// cairn info --td and --gr, cairn solve --td.
+// Tests the options --td (tree decompositions) and --gr (undirected graphs) of `cairn info`, and `cairn solve --td`.
 #include <algorithm>
 #include <string>
 
@@ -27,7 +27,7 @@ TEST_CASE("info --td writes a decomposition and its bounds, and solve --td uses 
 }
 
 TEST_CASE("a decomposition decides what tw does") {
-  // With one bag for all, no separator leaves anything to recompute.
+  // If a single bag contains all nodes, tw recomputes nothing. With the decomposition that info writes, it does.
   const Folder folder;
   const int nodes =
       run_json({"info", "ffn", "--layers", "6", "-o", folder / "g.json", "--td", folder / "found.td"})["nodes"];

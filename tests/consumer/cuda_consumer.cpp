@@ -2,7 +2,7 @@
 
 #include "cairn/cuda/device.h"
 
-/// The host compiler alone links the CUDA part and asks it for a device.
+/// Tests that a program can use Cairn's CUDA part without nvcc, only with the host compiler. Asks for a device.
 int main() {
   const cairn::cuda::Probe probe = cairn::cuda::probe();
   std::printf("device: %s\n", probe.available ? probe.device->name.c_str() : probe.reason.c_str());

@@ -1,12 +1,12 @@
-# Builds and runs the consumer against Cairn's install tree or build tree.
-# Needs: TREE (install or build), CAIRN_BUILD, WORK, GENERATOR, CXX, BUILD_TYPE, CXX_FLAGS, HAS_CUDA.
+# Builds and runs the programs of this folder with Cairn's install tree or build tree.
+# Needs the variables TREE (install or build), CAIRN_BUILD, WORK, GENERATOR, CXX, BUILD_TYPE, CXX_FLAGS, HAS_CUDA.
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
 if(TREE STREQUAL "install")
-  # Not the configured prefix: the package must not depend on where it was meant to be installed.
+  # The prefix differs from the configured one, because the installed package must not depend on its location.
   run(${CMAKE_COMMAND} --install ${CAIRN_BUILD} --prefix ${WORK}/prefix)
   set(where -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 else()

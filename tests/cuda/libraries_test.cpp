@@ -91,9 +91,9 @@ class Tensor {
   DeviceMemory memory_;
 };
 
-/// Results computed in double, with what bounds their rounding errors. `magnitudes` has the sum of the absolute values
-/// of each result's terms. `rounded` has the absolute value of what is rounded to the stored type before the result is
-/// complete.
+/// Results computed in double, and two values for each result that bound the rounding errors of a library. `magnitudes`
+/// has the sum of the absolute values of the result's terms. `rounded` has the absolute value of an intermediate sum that
+/// the library may round to the stored type.
 struct Expected {
   explicit Expected(std::size_t count) : values(count), magnitudes(count), rounded(count) {}
   void add(std::size_t i, double term) {

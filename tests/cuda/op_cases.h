@@ -96,9 +96,9 @@ inline std::vector<OpCase> op_cases(bool large) {
   return cases;
 }
 
-/// Returns ops on shapes that reach rare paths: long rows, every shape of a tile in a transposition, many axes, large
-/// pooling windows, sums in parts, and products with padded rows. `large` adds pooling windows of more than 2^16
-/// elements, and convolutions whose patches are gathered in several tiles.
+/// Returns ops on shapes that reach rare paths of the kernels: long rows, transpositions in tiles of every shape, many
+/// axes, large pooling windows, sums that are computed in parts, and products with padded rows. `large` adds pooling
+/// windows of more than 2^16 elements, and convolutions with so many patches (im2col) that they are gathered in parts.
 inline std::vector<OpCase> rare_op_cases(bool large) {
   using core::OpKind;
   using core::Shape;
@@ -131,7 +131,7 @@ inline std::vector<OpCase> rare_op_cases(bool large) {
   add(OpKind::concat, {5, 24}, {{5, 16}, {5, 8}});
   add(OpKind::slice, {5, 16}, {{5, 32}}, {.offset = 16});
   for (const std::int64_t c : {3, 8}) {
-    for (const std::int64_t kernel : {17, 257}) {  // a position in a window takes 2 bytes, or 8
+    for (const std::int64_t kernel : {17, 257}) {  // the index of a position in the window takes 2 or 8 bytes
       if (kernel > 256 && !large) continue;
       const core::OpAttrs attrs{.kernel = kernel, .stride = 1, .pad = 0};
       const Shape x{1, kernel + 1, kernel + 1, c}, y{1, 2, 2, c};

@@ -1,4 +1,4 @@
-"""scripts/gpu_check.sh and scripts of bench/ without a GPU and PyTorch; figures are made up."""
+"""Tests scripts/gpu_check.sh and scripts of bench/ without a GPU or PyTorch. All figures are invented."""
 
 import json
 import shutil
@@ -18,12 +18,12 @@ PART = {"seconds": 0.1, "predicted_seconds": 0.1, "measured_peak_bytes": 9, "pla
 RUN = {"device": "Test GPU X1, 80 GiB", "identical": True, "loss": 1.5, "budget_bytes": 50, "baseline": PART,
        "scheduled": {**PART, "cost_increase_pct": 8}, "host_check": {"worst_error": 2e-5}}
 TESTS = f'echo "cuda $CAIRN_REQUIRE_DEVICE" >> CALLS  # {gpu_check.KERNEL}'
-RUNS = len(gpu_check.QUICK_MODELS) * (3 * 3 + 2)  # budgets in each precision; two other solvers under one budget
+RUNS = len(gpu_check.QUICK_MODELS) * (3 * 3 + 2)  # 3 budgets in each of 3 precisions; 2 other solvers under one budget
 
 
 class BenchTest(ScriptTest):
     def cairn(self, answer, code=0):
-        """Stands in for the command, with that answer to run, measure and model."""
+        """Replaces `cairn` by a script that prints `answer` for run, measure and model, and exits with `code`."""
         self.stand_in("built/bin/cairn", f"""echo "$*" >> CALLS; case "$*" in
 run*--help*) echo '--repeats INT  timed steps; the\n  median is reported\n  --poison' ;;
 solve*) echo '--solver TEXT\n  one of auto,\n  greedy, none\n  -t' ;;
@@ -74,7 +74,7 @@ class GpuCheck(BenchTest):
         self.assertEqual(len([call for call in self.calls("run") if "--solver" in call]), RUNS)
         self.assertEqual([call for call in self.calls("run") if "greedy" in call and "--budget 50%" not in call], [])
         (detail,) = [step["detail"] for step in self.figures["steps"] if step["step"] == "runs"]
-        # The stand-in says that the step takes no longer, and predicts 8%.
+        # The stand-in states equal times with and without recomputation, but predicts an increase of 8%.
         self.assertIn(f"; increase 0 of {RUNS - 4} within 3 points, at most 8.0 off; step / its ops alone at", detail)
         self.cairn({**RUN, "identical": False, "host_check": None})
         for name, code in ("built/tests/test_cuda", 9), ("built/bench/cairn_cuda_bench", 0), ("compute-sanitizer", 9):
@@ -139,7 +139,7 @@ class TorchCompare(BenchTest):
                              ("ffn --cairn /nowhere", "no program"), ("ffn --json /nowhere/x", "no such folder")]:
             self.check_refusal(self.run_script(*words.split()), fault, 2)
         run = subprocess.run([sys.executable, "-S", ROOT / self.script, "ffn"], capture_output=True, text=True)
-        self.check_refusal(run, "PyTorch is not installed", 2)  # -S: no package is
+        self.check_refusal(run, "PyTorch is not installed", 2)  # -S: Python finds no packages
 
     def test_answers_of_cairn_are_judged(self):
         above = {**RUN["scheduled"], "measured_peak_bytes": 10}
@@ -166,7 +166,7 @@ class TorchCompare(BenchTest):
 
     def test_pictures_have_a_mark_for_each_figure(self):
         self.script = "bench/torch/plot.py"
-        figures = ROOT / "bench/results/h100-2026-11-26-gpt2.json"  # 7 runs of Cairn, 3 of PyTorch with activations
+        figures = ROOT / "bench/results/h100-2026-11-26-gpt2.json"  # 7 runs of Cairn, 3 of PyTorch with known memory
         self.assertEqual(self.run_script("--compare", figures, "--to", self.root).returncode, 0)
         self.assertEqual((self.root / "gpu.svg").read_text().count(" ms</title>"), 7 + 3)
 

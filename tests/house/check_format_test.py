@@ -1,4 +1,4 @@
-"""scripts/check_format.sh on a small tree of its own."""
+"""Tests scripts/check_format.sh on a small source tree that the test writes."""
 
 import shutil
 import unittest

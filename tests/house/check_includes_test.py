@@ -1,4 +1,4 @@
-"""Plants violations of the include rule and expects each to be found."""
+"""Tests that scripts/check_includes.py finds includes that break the rule about which folder may include which."""
 
 import sys
 import unittest

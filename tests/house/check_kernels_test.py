@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/check_kernels.py: each rule finds the kernel that breaks it, and only that one."""
+"""Tests that each rule of scripts/check_kernels.py finds the kernel that breaks it, and only that kernel."""
 
 import contextlib
 import io
@@ -19,7 +19,7 @@ HEADER = """.version 8.0
 .address_size 64
 """
 
-# Each kernel copies a number from `in` to `out`, in a way of its own.
+# Each test inserts declarations and instructions that copy a number from `in` to `out`.
 KERNEL = """
 .visible .entry %s(.param .u64 in, .param .u64 out) .maxntid %d, 1, 1
 {
@@ -104,7 +104,7 @@ ptxas info    : Used 65 registers, used 1 barriers, 512 bytes smem, 544 bytes cm
         broken = check_kernels.broken_rules("k", kernels["k"])
         self.assertEqual(sorted(broken), ["local", "registers", "spills"])
         self.assertIn("20 bytes", broken["spills"])
-        kernels["k"].threads = 896  # 28 warps of 72 registers, after rounding, for each lane
+        kernels["k"].threads = 896  # 65 is rounded up to 72, and 896 * 72 < 65,536
         self.assertNotIn("registers", check_kernels.broken_rules("k", kernels["k"]))
 
 

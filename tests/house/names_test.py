@@ -1,4 +1,4 @@
-"""Every file of the tree that a comment or a page names is there."""
+"""Tests that every file that a comment or a documentation page names exists in the repository."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from stand_ins import ROOT
 
 CODE = {".h", ".cpp", ".cu", ".cuh", ".js", ".py", ".sh", ".cmake"}
 FILE = re.compile(r"(?<![\w./*{}<-])((?:[\w-]+/)*[\w-]+\.(?:h|cuh?|cpp|js|py|sh|cmake|md))(?![\w/*.])")
-# Names of other projects, of what users write, and of what is made.
+# Names that need not exist here: files of other projects, files that users write, and generated files.
 OTHERS = {"torch.md", "large.md", "_test.cpp", "_bench.cpp", "model.py", "crt/host_runtime.h"}
 
 
@@ -18,7 +18,7 @@ def tracked():
 
 
 def comments(path, text):
-    """The lines of a page, or the comments of code."""
+    """Returns the text of a Markdown page, or the comments of a code file."""
     if path.suffix == ".md":
         return text
     lines = (re.search(r"(?://|#(?!include|pragma|if|el|en|define|!)|^\s*\*).*", line) for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""The installers and the summary of scripts/ against stand-ins for apt-get, dpkg-query, python3, sudo and id."""
+"""Tests the install scripts and summary.py of scripts/ with stand-ins for apt-get, dpkg-query, python3, sudo and id."""
 
 import unittest
 

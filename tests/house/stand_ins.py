@@ -1,4 +1,4 @@
-"""A script of this project on stand-ins for the programs that it calls."""
+"""Runs a script of this project with small shell scripts, the stand-ins, in place of the programs that it calls."""
 
 import os
 import pathlib
@@ -11,8 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class ScriptTest(unittest.TestCase):
-    script = ""  # from the root of the project
-    tools = None  # programs of the system that it finds beside the stand-ins; None: all
+    script = ""  # path of the script, relative to the root of the project
+    tools = None  # real programs that the script can call besides the stand-ins; None: all
 
     def setUp(self):
         self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -21,7 +21,7 @@ class ScriptTest(unittest.TestCase):
             self.stand_in(tool, f'exec /usr/bin/{tool} "$@"')
 
     def stand_in(self, name, body):
-        """A program below bin/: lines of sh, which may add to the file CALLS."""
+        """Makes a program below bin/ from lines of sh. They may append lines to the file CALLS, read by calls()."""
         file = self.bin / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("#!/bin/sh\n" + body.replace("CALLS", str(self.log)) + "\n")
