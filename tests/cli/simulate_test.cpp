@@ -452,7 +452,7 @@ TEST_CASE("simulate finds the profiles that no other one dominates, and draws th
   std::string lines;
   for (std::int64_t i = 0; i < 500; ++i) lines += Json(sim::generate(test.graph, {}, i).steps).dump() + "\n";
   auto from_file = test.json({"--schedules", test.folder.write("lines.txt", lines), "--undominated"})["undominated"];
-  for (Json& one : from_file["profiles"]) one["index"] = one["index"].get<std::int64_t>() - 1;  // line numbers begin with 1
+  for (Json& one : from_file["profiles"]) one["index"] = one["index"].get<std::int64_t>() - 1;  // lines count from 1
   CHECK(from_file == found);
 }
 

@@ -126,7 +126,7 @@ TEST_CASE("variants are a front: more scratch is worth it, and nothing that was 
     limits.most_trials = 100;
     const ConvVariants found = find_variants(trials, limits);
 
-    // Lists all variants that may be used, directly by the definition of ConvVariants.
+    // Lists all variants that may be used, by the rules of find_variants().
     std::vector<ConvVariant> possible;
     for (std::size_t i = 0; i < engines.size(); ++i)
       if (engines[i].workspace && engines[i].ms && *engines[i].workspace <= limits.large_workspace)
@@ -146,8 +146,8 @@ TEST_CASE("variants are a front: more scratch is worth it, and nothing that was 
     std::int64_t scratch_of_small = 0;
     double fastest_small = std::numeric_limits<double>::infinity();
     for (const ConvVariant& other : possible) {
-      // find_variants() can drop a variant in favour of one with less scratch that takes up to kWorthIt times as long. It
-      // can do so twice, once in the order of trials and once in the order of scratch, so the factor is squared.
+      // find_variants() can drop a variant in favour of one with less scratch that takes up to kWorthIt times as long.
+      // It can do so twice, once in the order of trials and once in the order of scratch, so the factor is squared.
       const ConvVariant& instead = found.all[found.within(other.scratch)];
       REQUIRE(instead.scratch <= other.scratch);
       REQUIRE(instead.ms <= other.ms * kWorthIt * kWorthIt);

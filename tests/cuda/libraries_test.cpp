@@ -92,8 +92,8 @@ class Tensor {
 };
 
 /// Results computed in double, and two values for each result that bound the rounding errors of a library. `magnitudes`
-/// has the sum of the absolute values of the result's terms. `rounded` has the absolute value of an intermediate sum that
-/// the library may round to the stored type.
+/// has the sum of the absolute values of the result's terms. `rounded` has the absolute value of an intermediate sum
+/// that the library may round to the stored type.
 struct Expected {
   explicit Expected(std::size_t count) : values(count), magnitudes(count), rounded(count) {}
   void add(std::size_t i, double term) {
