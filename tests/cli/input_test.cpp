@@ -1,4 +1,4 @@
-// Tests how the command treats its input: standard input and output, compressed files, numbers, and calls for help.
+// Tests how the command treats its input: standard input and output, compressed files, numbers, and requests for help.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ TEST_CASE("a dash is standard input for every file that is read") {
     CHECK(outcome.err.empty());
     CHECK_FALSE(outcome.out.empty());
   }
-  // Messages and results call input that has no name "stdin".
+  // Input without a name is called stdin, in messages and in results.
   CHECK(run_shell("$CAIRN info - -t 1 --json </dev/null").json()["error"] == "stdin: is empty");
   const std::string nameless = replaced(diamond_graph(), R"("name":"tiny",)", "");
   CHECK(run_shell("$CAIRN info - -t 1 --json <" + folder.write("n.json", nameless)).json()["graph"] == "stdin");
@@ -408,7 +408,7 @@ TEST_CASE("the progress line fits the terminal, also one that changes its size")
   CHECK(widest(wide) <= 59);
   CHECK(widest(wide) > 20);
   terminal.resize(21);
-  terminal.progress(2);  // lines that may have been written before the size changed
+  terminal.progress(2);  // discards lines of the old size
   const auto narrow = terminal.progress(3);
   REQUIRE(narrow.size() >= 3);
   CHECK(widest(narrow) <= 20);

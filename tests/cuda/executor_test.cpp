@@ -1,4 +1,4 @@
-// Tests the executor on a device. tests/fake_cuda/ tests the same, and every failure, without a device.
+// Tests the executor on a device. tests/fake_cuda/ tests it without a device, including every failure.
 #include "cairn/cuda/support/executor.h"
 
 #include <cuda_runtime_api.h>
