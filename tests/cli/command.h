@@ -158,8 +158,9 @@ struct Diamond {
 };
 
 /// Returns a graph whose input order has at most 400 bytes in memory at once, but no plan below 500 bytes. In 400
-/// bytes, a and c would have to replace z, and b and d would have to replace y. Then e needs a next to b, and w needs c
-/// next to d, but only one of these two pairs can be neighbours. Another order has a plan of 400 bytes.
+/// bytes, a and c would have to replace z, and b and d would have to replace y. Later, e needs the bytes of a and b in
+/// one piece, and w those of c and d, but only one of these pairs can be neighbours. Another order of the steps has a
+/// plan of 400 bytes.
 inline std::string fragmenting_graph() {
   core::GraphBuilder builder("gaps");
   const auto add = [&](const char* name, std::int64_t size, const std::vector<core::NodeId>& inputs = {}) {

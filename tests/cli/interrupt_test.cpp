@@ -56,7 +56,7 @@ TEST_CASE("an interrupted search for the least budget still says that no schedul
 
 TEST_CASE("an interrupted search says where its best schedule is above the budget, and how to have it written") {
   const Folder folder;
-  const core::Graph graph = large_graph(256);  // the alignment, so that rounding does not change sizes
+  const core::Graph graph = large_graph(256);  // rounding up to 256 bytes would not change the sizes
   const std::string path = folder.write("large.json", core::graph_to_json(graph));
   const std::string budget = std::to_string(core::peak_lower_bound(graph));
   for (const char* command : {"solve", "run"}) {

@@ -57,7 +57,7 @@ TEST_CASE("the knee says what is proved of it: that nothing of its memory costs 
   CHECK((json["gap_pct"] == 0) == (json["status"] == "optimal"));
   CHECK(json["proved"] == (json["status"] == "optimal" ? Json(within) : Json(nullptr)));
   CHECK(contains(run_command(words).out, within));
-  // The knee's lower bound also holds under a budget of the knee's memory, so a search finds nothing cheaper there.
+  // The knee's lower bound also holds under a budget of the knee's memory, so nothing cheaper than it is found there.
   const Json there =
       run_json(Words{"solve"} + kSixLayers +
                Words{"--work-limit", "400000", "--budget", std::to_string(json["planned_bytes"].get<std::int64_t>())});
@@ -98,7 +98,7 @@ TEST_CASE("the least peak within a cost") {
     INFO(cost);
     const Json json = run_json({"solve", graph, "--max-cost", cost});
     check_fields(json, {{"peak_bytes", 60}, {"cost", 10}, {"max_cost", 10}});
-    CHECK(json["status"] == "optimal");  // recomputation costs more; without it, 60 are needed
+    CHECK(json["status"] == "optimal");  // recomputation costs more; without it, the peak is 60
     check_fields(json, {{"proved", "no schedule that costs no more than 10 cost units has a lower peak"},
                         {"gap_of", "peak"},
                         {"gap_pct", 0}});
@@ -146,7 +146,7 @@ TEST_CASE("a budget is on the plan, and without --peak-only one that does not fi
   CHECK(run_json(Words{"solve"} + fixed + Words{"--peak-only"})["peak_bytes"] == 400);
   check_error(Words{"run"} + fixed + Words{"--backend", "host"}, 4, {"500 bytes"});
 
-  // Without --order fixed, another order of the same steps is allowed, and one of them has a plan that fits.
+  // Without --order fixed, the steps may run in another order, and one such order has a plan that fits.
   const Words any = {graph, "--solver", "none", "--budget", "400"};
   const Json fits = run_json(Words{"solve"} + any + Words{"-o", output, "--plan", folder / "p.json"});
   check_fields(fits, {{"planned_bytes", 400}, {"cost_increase_pct", 0}});

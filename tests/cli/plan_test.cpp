@@ -39,7 +39,7 @@ std::string plan_faults(const std::string& csv, const std::string& output,
   return core::check_specs(core::load_minimalloc_csv(csv), forbidden, plan_in(core::load_minimalloc_csv(output)));
 }
 
-/// Height of the plan that hard_problem() hides, in bytes.
+/// Least height of a plan for the buffers of hard_problem(), in bytes.
 constexpr std::int64_t kHardHeight = 1 << 20;
 /// Returns about 4,000 buffers that can fill a rectangle of time and addresses completely. So the least height of a
 /// plan is known, but there are too many buffers to find such a plan within a test.
