@@ -11,7 +11,7 @@
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/support/outputs.h"
 
-/// Programs for a device, and their results.
+/// Builds programs for a device, and runs graphs on the host and on a device to compare their outputs.
 namespace cairn::tests {
 
 inline runtime::Program device_program(cuda::Device& device, const core::Graph& graph, const core::Schedule& schedule,
@@ -20,13 +20,13 @@ inline runtime::Program device_program(cuda::Device& device, const core::Graph& 
       solvers::plan_memory(graph, schedule, {.alignment = alignment, .guard_bytes = guard_bytes, .limit = {.work = 0}});
   return runtime::compile(graph, schedule, plan, cuda::compile_options(device, tf32, guard_bytes));
 }
-/// The baseline.
+/// Returns the program for the baseline schedule.
 inline runtime::Program device_program(cuda::Device& device, const core::Graph& graph, std::int64_t guard_bytes = 0,
                                        std::int64_t alignment = 256, bool tf32 = false) {
   return device_program(device, graph, core::baseline_schedule(graph), guard_bytes, alignment, tf32);
 }
 
-/// What the host computes, and what the device does, in one step of the baseline.
+/// Runs the graph's baseline schedule once, on the host or on the device, and returns the outputs.
 inline Outputs on_host(const core::Graph& graph) {
   const core::Schedule schedule = core::baseline_schedule(graph);
   const core::Plan plan = solvers::plan_memory(graph, schedule, {.alignment = 256, .limit = {.work = 0}});

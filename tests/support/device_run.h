@@ -17,7 +17,7 @@
 
 namespace cairn::tests {
 
-/// Runs a program as a device's executor does, on a FiberMachine.
+/// Runs a program as the executor of a GPU does, but on a FiberMachine, so that no GPU is needed.
 class DeviceRun {
  public:
   DeviceRun(FiberMachine& machine, HostLibrary& library, runtime::Program program, bool poison = false)

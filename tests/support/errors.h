@@ -29,7 +29,7 @@ inline void check_line(const std::string& message, const std::vector<std::string
   check_says(message, parts);
 }
 
-/// The message of the Error that `call` ends with; empty if it ends with none.
+/// Returns the message of the Error that `call` throws, or an empty string if it throws none.
 template <class Error = core::InputError, class Call>
 std::string error_of(const Call& call) {
   try {

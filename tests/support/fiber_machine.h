@@ -13,15 +13,15 @@
 
 namespace cairn::tests {
 
-/// How the teams of a FiberMachine run.
+/// How a FiberMachine runs the threads of a team.
 enum class Threads {
-  one,      ///< a Team of one
-  forward,  ///< as many as on a device; each runs from one sync to the next before the following one
-  reverse,  ///< the same in the opposite order: where a sync is missing, results differ from `forward`
+  one,      ///< each team has one thread
+  forward,  ///< as many threads as on a GPU, one after another from one sync to the next, by ascending rank
+  reverse,  ///< as forward, but in the opposite order: if a sync is missing, results can differ from forward
 };
 
-/// A Machine whose teams have as many threads as on a device, as coroutines. Shared memory has a device's limit and
-/// starts with garbage, which is NaN for a float.
+/// A Machine (core/machine/support/machine.h) on the CPU whose teams have as many threads as on a GPU. The threads are
+/// coroutines. Shared memory has the limit of a GPU, and initially contains garbage that is NaN if read as float.
 class FiberMachine : public core::HostMachine {
  public:
   explicit FiberMachine(Threads threads = Threads::forward, std::int64_t shared_limit = 96 * 1024)
@@ -41,7 +41,7 @@ class FiberMachine : public core::HostMachine {
       fibers_.run(F::kThreads, shared, reverse, [&](const FiberTeams::Team& team) { functor(team, index); });
     });
   }
-  /// launch() for Threads::one. A program that calls only this is not compiled for other teams.
+  /// launch() for Threads::one. Code that calls only this function does not instantiate the functor for larger teams.
   template <class F>
   void launch_teams_of_one(const F& functor, std::int64_t teams, std::int64_t shared_bytes) {
     for_teams<F>(teams, shared_bytes,
@@ -67,7 +67,7 @@ class FiberMachine : public core::HostMachine {
     if (teams < 0 || shared_bytes < 0 || shared_bytes * teams_of_block > shared_limit_ ||
         (F::kThreads == 1 && shared_bytes > 0))
       throw std::logic_error("a launch that a device would refuse");
-    constexpr std::uint16_t kRubbish = 0xFFA5;  // two of these in a row are a NaN, too
+    constexpr std::uint16_t kRubbish = 0xFFA5;  // NaN as a bf16; two of these in a row are NaN as a float
     std::vector<std::max_align_t> memory(static_cast<std::size_t>(shared_bytes) / sizeof(std::max_align_t) + 1);
     auto* words = reinterpret_cast<std::uint16_t*>(memory.data());
     for (std::int64_t i = 0; i < teams; ++i) {

@@ -15,7 +15,7 @@
 
 namespace cairn::tests {
 
-/// The threads of a device's team as coroutines, which switch at every sync.
+/// Runs the threads of a GPU's team as coroutines, one after another from one sync to the next.
 class FiberTeams {
  public:
   class Team {
@@ -77,7 +77,7 @@ class FiberTeams {
   FiberTeams(const FiberTeams&) = delete;
   FiberTeams& operator=(const FiberTeams&) = delete;
 
-  /// Calls body(team) on `size` threads. Throws std::logic_error where they do not all reach the same syncs.
+  /// Calls body(team) once on each of `size` threads. Throws std::logic_error if some threads end while others wait.
   void run(int size, std::byte* shared, bool reverse, const std::function<void(const Team&)>& body) {
     size_ = size;
     shared_ = shared;
@@ -101,8 +101,8 @@ class FiberTeams {
   static constexpr std::size_t kSlot = 128, kStack = 64 * 1024;
   /// The state of a coroutine.
   struct Place {
-    ucontext_t context;  ///< where it begins
-    jmp_buf jump;        ///< where it was left
+    ucontext_t context;  ///< where the coroutine begins
+    jmp_buf jump;        ///< where the coroutine last switched away
     bool begun = false;
   };
   using Stack = std::unique_ptr<std::byte[]>;
@@ -112,8 +112,8 @@ class FiberTeams {
     bool done = true;
   };
 
-  /// Stacks are kept for reuse: every other check makes a machine with a thousand threads. Memory that is not touched
-  /// costs nothing.
+  /// Stacks of destroyed FiberTeams, kept for reuse because many tests need a thousand threads. Pages of a stack that
+  /// are never touched take no memory.
   static std::vector<Stack>& spare_stacks() {
     static thread_local std::vector<Stack> stacks;
     return stacks;
@@ -126,8 +126,8 @@ class FiberTeams {
     return stack;
   }
 
-  /// Leaves one coroutine and continues another. swapcontext makes two system calls each time, which is ten times as
-  /// slow; but sanitizers and glibc's checks do not accept jumps between stacks.
+  /// Leaves one coroutine and continues another. swapcontext makes a system call each time and is ten times as slow as
+  /// _longjmp. It is used only where a sanitizer or glibc's checks reject jumps between stacks.
   static void go(Place& from, Place& to) {
 #if defined(__SANITIZE_ADDRESS__) || (defined(_FORTIFY_SOURCE) && _FORTIFY_SOURCE > 0)
     swapcontext(&from.context, &to.context);
@@ -140,7 +140,7 @@ class FiberTeams {
 
   void start(int rank) {
     Fiber& fiber = *fibers_[static_cast<std::size_t>(rank)];
-    if (std::exchange(fiber.done, false) && fiber.stack) return;  // it waits for its next body
+    if (std::exchange(fiber.done, false) && fiber.stack) return;  // the coroutine waits in enter() for its next body
     if (!fiber.stack) fiber.stack = new_stack();
     fiber.at.begun = false;
     getcontext(&fiber.at.context);
@@ -165,7 +165,7 @@ class FiberTeams {
   void yield() { go(fibers_[static_cast<std::size_t>(current_)]->at, scheduler_); }
 
   Place scheduler_{.context = {}, .jump = {}, .begun = true};
-  std::vector<std::unique_ptr<Fiber>> fibers_;  // contexts contain pointers into themselves
+  std::vector<std::unique_ptr<Fiber>> fibers_;  // a context must not move: it contains pointers into itself
   std::vector<std::byte> slots_;
   const std::function<void(const Team&)>* body_ = nullptr;
   std::byte* shared_ = nullptr;

@@ -7,10 +7,10 @@
 
 namespace cairn::tests {
 
-/// A chain that runs back and forth over `columns` columns, `folds` times in all. Each node reads the one before it
-/// and, with probability `percent`, the node of its column in each earlier fold. Column by column the pathwidth is at
-/// most `folds`; in its own order the chain needs up to folds / 2 * columns values at a time. Sizes and costs are 1, or
-/// random.
+/// Makes a chain that runs through `columns` columns from left to right, then back, and so on, `folds` times in all.
+/// Each node reads the node before it. With a probability of `percent`, it also reads the node in its column of each
+/// earlier fold. A path decomposition that goes column by column has width at most `folds`. A schedule in the order of
+/// the chain needs up to folds / 2 * columns values at a time. Sizes and costs are 1 if `units`, otherwise random.
 inline core::Graph folded_chain(Random& random, int folds, int columns, int percent, bool units = true) {
   const auto place = [&](int fold, int column) {
     return static_cast<core::NodeId>(fold * columns + (fold % 2 == 0 ? column : columns - 1 - column));

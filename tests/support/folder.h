@@ -32,7 +32,7 @@ class Folder {
     std::ofstream(*this / name, std::ios::binary) << text;
     return *this / name;
   }
-  /// Number of files and folders in it.
+  /// Number of files and folders directly in the folder.
   std::ptrdiff_t entries() const {
     return std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator());
   }

@@ -14,10 +14,10 @@
 
 namespace cairn::tests {
 
-/// Products and convolutions by their definitions, on the host.
+/// Computes matrix products and convolutions on the host, by their definitions. Replaces the library of a GPU's vendor.
 class HostLibrary final : public runtime::device::Library {
  public:
-  /// Without `convolves`, convolutions are lowered to products.
+  /// If `convolves` is false, the library offers no convolutions, so that the caller lowers them to matrix products.
   explicit HostLibrary(bool convolves = false) : convolves_(convolves) {}
 
   std::int64_t gemm_workspace(const runtime::device::GemmShape& shape) override { return 64 + shape.n % 7; }
@@ -32,7 +32,7 @@ class HostLibrary final : public runtime::device::Library {
     }
   }
 
-  /// The following two are true for some shapes, so that tests cover both paths.
+  /// The next two functions return true for some shapes and false for others, so that tests cover both cases.
   bool gemm_adds_bias(const runtime::device::GemmShape& shape) override { return shape.m % 3 != 0; }
   bool gemm_in_tiles(const runtime::device::GemmShape& shape) override { return (shape.k + shape.n) % 2 == 1; }
 
@@ -51,7 +51,7 @@ class HostLibrary final : public runtime::device::Library {
       convolve<float>(shape, operands);
     }
   }
-  /// There are two ways, of which the one with more workspace counts as three times as fast.
+  /// Offers two variants of each convolution. The one with more workspace claims to be three times as fast.
   std::vector<runtime::ScratchVariant> conv_variants(const runtime::device::ConvShape& shape) override {
     if (!convolves_) return {};
     return {{.scratch = small_workspace(shape), .ms = 3, .usual = true}, {.scratch = large_workspace(shape), .ms = 1}};
@@ -90,7 +90,8 @@ class HostLibrary final : public runtime::device::Library {
     }
   }
 
-  /// Calls body(pixel of y, pixel of x, place in the kernel) for every pair that a convolution joins.
+  /// Calls body(y pixel, x pixel, kernel position) for each output pixel y and input pixel x that a convolution
+  /// connects by a position of the kernel. All three are flat indices.
   template <class F>
   static void for_pairs(const runtime::device::ConvShape& s, const F& body) {
     for (std::int64_t n = 0; n < s.images; ++n) {

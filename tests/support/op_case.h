@@ -11,14 +11,15 @@
 
 namespace cairn::tests {
 
-/// An op without arguments, and the shapes of the arguments to give it.
+/// An op whose arguments are not set yet, and the shapes of the arguments that graph_of() gives it.
 struct OpCase {
   core::Op op;
   std::vector<core::Shape> args;
   std::int64_t limit = 1;  ///< upper limit of ids and labels
 };
 
-/// A graph of one node that executes the op on random residents, which the host fills alike for every machine.
+/// Makes a graph of one node that executes the op on random residents (tensors that stay in memory). The host fills
+/// them, so every machine computes with the same data.
 inline core::Graph graph_of(const OpCase& one, core::ElementType storage) {
   const std::string name(core::to_string(one.op.kind));
   core::GraphBuilder builder(name);

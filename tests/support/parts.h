@@ -6,14 +6,14 @@
 
 namespace cairn::tests {
 
-/// The text with the first `part`, which must be there, replaced.
+/// Returns `text` with the first occurrence of `part` replaced by `by`. Requires that there is one.
 inline std::string replaced(std::string text, const std::string& part, const std::string& by) {
   INFO(part);
   REQUIRE(text.find(part) != std::string::npos);
   return text.replace(text.find(part), part.size(), by);
 }
 
-/// How often the text has the part.
+/// Returns how often `part` occurs in `text`.
 inline int times(const std::string& text, const std::string& part) {
   int found = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;

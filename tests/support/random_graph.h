@@ -30,7 +30,7 @@ class Random {
   /// Uniform in [low, high].
   std::int64_t between(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
   bool chance(int percent) { return below(100) < percent; }
-  /// Uniform among the places of a list that is not empty.
+  /// Uniform among the indices of a list, which must not be empty.
   template <class Items>
   std::size_t place(const Items& items) {
     return static_cast<std::size_t>(below(std::ssize(items)));
@@ -70,7 +70,8 @@ struct RandomGraphOptions {
   bool pinned = false;           ///< a fifth of the nodes run once
 };
 
-/// Options by seed, a quarter of the seeds each: nodes with one output, with several, pinned nodes, and both.
+/// Sets options by seed. A quarter of the seeds each gets nodes of one output, nodes of several outputs, pinned nodes,
+/// and nodes of several outputs with pinned nodes.
 inline RandomGraphOptions any_graph(std::uint64_t seed, RandomGraphOptions options = {}) {
   options.several_outputs = seed % 2 != 0;
   options.pinned = seed / 2 % 2 != 0;
@@ -80,7 +81,7 @@ inline RandomGraphOptions any_graph(Random& random, const RandomGraphOptions& op
   return any_graph(static_cast<std::uint64_t>(random.below(4)), options);
 }
 
-/// The inputs of each node, by topological position: the inputs of i are all below i.
+/// The inputs of each node. Nodes are numbered in topological order, so the inputs of node i are all below i.
 struct RandomShape {
   std::vector<std::vector<core::NodeId>> inputs;
   std::vector<core::NodeId> forward;  ///< forward node of a backward node, else kNoNode
@@ -118,7 +119,7 @@ inline RandomShape layered_shape(Random& random, RandomShape shape, core::NodeId
   return shape;
 }
 
-/// A source, branches (paths) from it, and a join that reads them; the join is the next source.
+/// A source, one to three paths from it, and a join that reads the ends of the paths. The join is the next source.
 inline RandomShape fork_join_shape(Random& random, RandomShape shape, core::NodeId n) {
   core::NodeId source = 0;
   while (source + 1 < n) {
@@ -136,7 +137,7 @@ inline RandomShape fork_join_shape(Random& random, RandomShape shape, core::Node
   return shape;
 }
 
-/// Every edge has the same probability, from none to all.
+/// Every possible edge exists with the same probability, which is random.
 inline RandomShape dense_shape(Random& random, RandomShape shape, core::NodeId n) {
   const int density = static_cast<int>(random.between(0, 100));
   for (core::NodeId v = 1; v < n; ++v) {
@@ -147,7 +148,8 @@ inline RandomShape dense_shape(Random& random, RandomShape shape, core::NodeId n
   return shape;
 }
 
-/// A forward graph and its mirror image: the backward node of f reads those of f's readers, and f or f's inputs.
+/// A forward graph and its mirror image. The backward node of f reads the backward nodes of f's readers, the inputs of
+/// f and, in half of the cases or if f has no inputs, f itself.
 inline RandomShape training_shape(Random& random, RandomShape shape, core::NodeId n) {
   const core::NodeId forward = n / 2;
   shape = random.chance(50) ? chain_shape(random, std::move(shape), forward)
@@ -184,8 +186,8 @@ inline RandomShape random_shape(Random& random, core::NodeId n) {
   }
 }
 
-/// The least scratch that GraphBuilder allows a node: what it frees in any schedule without recomputation, the inputs
-/// that only it reads and nobody keeps, up to what it makes.
+/// Returns the least scratch, negative or 0, that GraphBuilder allows a node. Its absolute value is the total size of
+/// the inputs that only this node reads and that are not kept, or that of the node's outputs if it is smaller.
 inline std::int64_t lowest_scratch(const std::vector<core::Node>& nodes, const core::Node& node) {
   std::int64_t made = node.outputs.empty() ? node.size : 0, freed = 0;
   for (const core::Output& output : node.outputs) made += output.size;
@@ -201,8 +203,8 @@ inline std::int64_t lowest_scratch(const std::vector<core::Node>& nodes, const c
   return -std::min(made, freed);
 }
 
-/// Makes `v` overwrite one of its inputs. Mostly both have the same size, and mostly the scratch subtracts just the
-/// shared bytes; else it is any legal one.
+/// Makes `v` overwrite one of its inputs. In most cases both have the same size, and the scratch is minus the number of
+/// shared bytes. Otherwise the scratch is a random legal value.
 inline void make_in_place(Random& random, std::vector<core::Node>& nodes, core::NodeId v) {
   core::Node& node = nodes[static_cast<std::size_t>(v)];
   node.inplace = random.pick(node.inputs);
@@ -344,7 +346,7 @@ inline core::Schedule random_schedule(Random& random, const core::Graph& graph, 
   return schedule;
 }
 
-/// A valid schedule with none to about two recomputations per node.
+/// A valid schedule with at most two recomputations per node on average, sometimes none.
 inline core::Schedule random_schedule(Random& random, const core::Graph& graph) {
   return random_schedule(random, graph, random.chance(25) ? 0 : random.between(1, 2 * graph.node_count()));
 }

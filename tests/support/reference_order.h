@@ -23,11 +23,11 @@
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// The vocabulary of Jin et al., "New Tools for Peak Memory Scheduling", written out literally and slowly from the
-/// text: the reference for everything that orders a graph without recomputation. It uses the accessors of the graphs
-/// and the plain structs of the public headers, but none of the paper's algorithms, and shares no code with what it
-/// tests. Numbers in parentheses are those of the paper. Most functions go over all topological cuts or all orders, so
-/// they are for graphs with few of them. Memory in bytes.
+/// The definitions of Jin et al., "New Tools for Peak Memory Scheduling", implemented literally, without regard to
+/// speed. This is the reference for everything that orders a graph without recomputation. It uses the accessors of the
+/// graphs and the plain structs of the public headers, but none of the paper's algorithms, and shares no code with what
+/// it tests. Numbers in parentheses are those of the paper. Most functions enumerate all topological cuts or all
+/// orders, so they suit only graphs with few of them. Memory is in bytes.
 namespace cairn::core::reference {
 
 using Order = std::vector<NodeId>;
@@ -35,8 +35,8 @@ using Bytes = std::vector<std::int64_t>;
 
 // Dominance of sequences (section 2.1). The sequences must not be empty.
 
-/// Definition 2.3: whether two pointers can go from the beginnings to the ends, one of them one entry at a time, with
-/// a's value never above b's. Checks reachability in the grid of all pairs. O(|a| * |b|).
+/// Whether a dominates b by Definition 2.3: two pointers can go from the beginnings of a and b to their ends, moving
+/// one pointer by one entry at a time, with a's value never above b's. O(|a| * |b|).
 inline bool dominates_by_pointers(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
   std::vector<std::vector<bool>> reachable(a.size(), std::vector<bool>(b.size(), false));
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -48,8 +48,9 @@ inline bool dominates_by_pointers(std::span<const std::int64_t> a, std::span<con
   return reachable.back().back();
 }
 
-/// Definition 2.4: for every place in a there is one in b such that the highest and the lowest values up to it, and
-/// from it on, are at most b's. O(|a| * |b| * (|a| + |b|)).
+/// Whether a dominates b by Definition 2.4: for each place in a there is a place in b such that four values of a are at
+/// most those of b. These are the highest and the lowest value up to the place, and the highest and the lowest value
+/// from the place on. O(|a| * |b| * (|a| + |b|)).
 inline bool dominates_by_extremes(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
   const auto highest = [](std::span<const std::int64_t> values) {
     return *std::max_element(values.begin(), values.end());
@@ -82,8 +83,9 @@ inline NodeSet set_of(std::span<const NodeId> sequence) {
   return set;
 }
 
-/// What is to be ordered: precedence of nodes, memory after a set of them, and memory while one more runs. The graph
-/// that it is made from must outlive it. Throws std::invalid_argument above 64 nodes.
+/// What is to be ordered: nodes with their precedence. memory(S) is the memory after the nodes S have run, during(S, v)
+/// the memory while node v runs after them. The graph that a model is made from must outlive it. Throws
+/// std::invalid_argument above 64 nodes.
 struct OrderModel {
   NodeId count = 0;
   std::vector<NodeSet> predecessors, successors;
@@ -91,7 +93,7 @@ struct OrderModel {
   std::function<std::int64_t(NodeSet, NodeId)> during;
 
   OrderModel() = default;
-  /// Only precedence; successors_of(v) is a range of nodes.
+  /// Sets only the precedence. successors_of(v) is a range of nodes.
   template <class SuccessorsOf>
   OrderModel(NodeId nodes, const SuccessorsOf& successors_of)
       : count(nodes), predecessors(static_cast<std::size_t>(nodes)), successors(static_cast<std::size_t>(nodes)) {
@@ -103,8 +105,8 @@ struct OrderModel {
       }
     }
   }
-  /// Definition 4.1 for the subgraph that the nodes `within` induce. The paper has no kept outputs: such an output is
-  /// treated as if one more reader never ran, and so is that of `held`.
+  /// The model of a computation graph (Definition 4.1), or of the subgraph that the nodes `within` induce. Kept
+  /// outputs, which the paper does not have, and the output of the node `held` are never freed.
   OrderModel(const Graph& graph, NodeSet within = ~NodeSet{0}, NodeId held = kNoNode)
       : OrderModel(graph.node_count(), [&](NodeId v) { return graph.readers(v); }) {
     memory = [&graph, within, held, readers = successors](NodeSet done) {
@@ -119,7 +121,8 @@ struct OrderModel {
       return after(done) + graph.size(v) + graph.scratch(v);
     };
   }
-  /// Definition 2.1. The model has no moment during a node: the higher of before and after stands for it.
+  /// The model of a node-sum graph (Definition 2.1). The paper defines no memory during a node, so the larger one of
+  /// the memory before and after it is used.
   OrderModel(const NodeSumGraph& graph)
       : OrderModel(graph.node_count(), [&](NodeId v) { return graph.successors(v); }) {
     memory = [&graph](NodeSet done) {
@@ -129,7 +132,7 @@ struct OrderModel {
     };
     during = [after = memory](NodeSet done, NodeId v) { return std::max(after(done), after(done | bit(v))); };
   }
-  /// The model of StepGraph's comment: a step raises, then lowers memory; its output is freed when its successors have
+  /// The model of a StepGraph: a step first raises, then lowers memory. Its output is freed when its successors have
   /// run.
   OrderModel(const solvers::StepGraph& graph)
       : OrderModel(graph.step_count(), [&](NodeId s) { return graph.successors(s); }) {
@@ -145,13 +148,13 @@ struct OrderModel {
     during = [&graph, after = memory](NodeSet done, NodeId s) { return after(done) + graph[s].rise; };
   }
 
-  /// Whether the node may run next in the subgraph `within`.
+  /// Whether `next` may run in the subgraph `within` after the nodes `done`.
   bool ready(NodeSet done, NodeId next, NodeSet within = ~NodeSet{0}) const {
     return contains(within & ~done, next) && (predecessors[static_cast<std::size_t>(next)] & within & ~done) == 0;
   }
 };
 
-/// Definition 3.2: no edge goes from outside the set into it.
+/// Whether the set is a topological cut (Definition 3.2): no edge goes from outside the set into it.
 inline bool is_topological_cut(const OrderModel& model, NodeSet set) {
   for (NodeId v = 0; v < model.count; ++v) {
     if (contains(set, v) && (model.predecessors[static_cast<std::size_t>(v)] & ~set) != 0) return false;
@@ -159,7 +162,8 @@ inline bool is_topological_cut(const OrderModel& model, NodeSet set) {
   return true;
 }
 
-/// Definition 3.4: every prefix of these distinct nodes is, together with the cut `from`, a topological cut.
+/// Whether every prefix of these nodes, which must be distinct, is a topological cut together with the cut `from`
+/// (Definition 3.4).
 inline bool is_partial_schedule(const OrderModel& model, std::span<const NodeId> sequence, NodeSet from = 0) {
   for (const NodeId v : sequence) {
     if (v < 0 || v >= model.count || contains(from, v)) return false;
@@ -177,7 +181,7 @@ inline bool valid(const OrderModel& model, std::span<const NodeId> order) {
   return leads(model, order, 0, first(model.count));
 }
 
-/// The same for the steps of a StepGraph, of which there may be any number.
+/// Whether `order` has all steps, of which there may be over 64, and no edge goes from a later to an earlier one.
 inline bool is_order(const solvers::StepGraph& graph, std::span<const NodeId> order) {
   if (order.size() != static_cast<std::size_t>(graph.step_count())) return false;
   std::vector<bool> done(order.size(), false);
@@ -191,7 +195,7 @@ inline bool is_order(const solvers::StepGraph& graph, std::span<const NodeId> or
   return true;
 }
 
-/// Definition 3.5, sigma cup tau: `first`, then the nodes that only `second` has, in its order.
+/// Returns `first`, then the nodes that only `second` has, in its order (sigma cup tau of Definition 3.5).
 inline Order united(std::span<const NodeId> first, std::span<const NodeId> second) {
   Order sequence(first.begin(), first.end());
   for (const NodeId node : second) {
@@ -200,7 +204,7 @@ inline Order united(std::span<const NodeId> first, std::span<const NodeId> secon
   return sequence;
 }
 
-/// Definition 3.5, sigma cap T: the nodes of `sequence` that are in the set, in its order.
+/// Returns the nodes of `sequence` that are in the set, in its order (sigma cap T of Definition 3.5).
 inline Order restricted(std::span<const NodeId> sequence, NodeSet set) {
   Order kept;
   for (const NodeId node : sequence) {
@@ -238,7 +242,7 @@ inline std::vector<Order> topological_orders(const OrderModel& model) {
   return topological_orders(model, first(model.count));
 }
 
-/// The profile (memory(from), during, after, during, after, ...).
+/// Returns the profile (memory(from), during, after, during, after, ...) of an order that runs after the cut `from`.
 inline Bytes profile_of(const OrderModel& model, std::span<const NodeId> order, NodeSet from = 0) {
   Bytes bytes{model.memory(from)};
   for (const NodeId v : order) {
@@ -249,8 +253,8 @@ inline Bytes profile_of(const OrderModel& model, std::span<const NodeId> order, 
   return bytes;
 }
 
-/// All topological cuts between two, by ascending number of elements, and all single steps between them, by `from`. The
-/// orders are exactly the paths through it.
+/// All topological cuts between two cuts, by ascending number of elements, and all moves between them, which run one
+/// element each, by ascending `from`. The orders are exactly the paths from the first cut to the last.
 struct CutLattice {
   struct Move {
     std::size_t from = 0, to = 0;  ///< indices in `cuts`
@@ -280,7 +284,7 @@ inline CutLattice cut_lattice(const OrderModel& model, NodeSet from, NodeSet to)
 }
 inline CutLattice cut_lattice(const OrderModel& model) { return cut_lattice(model, 0, first(model.count)); }
 
-/// The number of orders.
+/// Returns the number of topological orders.
 inline std::int64_t topological_order_count(const OrderModel& model) {
   const CutLattice lattice = cut_lattice(model);
   std::vector<std::int64_t> count(lattice.cuts.size(), 0);
@@ -312,7 +316,7 @@ inline Bytes least_peaks(const CutLattice& lattice) {
 }
 inline std::int64_t least_peak(const CutLattice& lattice) { return least_peaks(lattice).back(); }
 
-/// A random path of least peak.
+/// Returns a random order of least peak.
 inline Order least_peak_order(const CutLattice& lattice, tests::Random& random) {
   const Bytes least = least_peaks(lattice);
   Order reversed;
@@ -331,7 +335,7 @@ inline Order least_peak_order(const CutLattice& lattice, tests::Random& random) 
 
 // The node-sum model (Definition 2.1).
 
-/// mem_NS of every prefix, from the empty one on: sums of weights. For complete and partial schedules.
+/// Returns mem_NS, the sum of weights, of every prefix of a complete or partial order, from the empty one on.
 inline Bytes profile(const NodeSumGraph& graph, std::span<const NodeId> order) {
   Bytes bytes;
   for (std::size_t i = 0; i <= order.size(); ++i) {
@@ -347,9 +351,8 @@ inline std::int64_t peak(const NodeSumGraph& graph, std::span<const NodeId> orde
   return *std::max_element(bytes.begin(), bytes.end());
 }
 
-/// Eager (section 4.1): each node of weight <= 0 stands immediately after the last of its in-neighbours, or at the
-/// beginning where it has none. Several such nodes, and nodes that become ready by them, may stand there in any order;
-/// only nodes of weight <= 0 may stand in between.
+/// Whether the order is eager (section 4.1): between a node of weight <= 0 and the last of its predecessors, or the
+/// beginning if it has none, there are only nodes of weight <= 0.
 inline bool eager(const NodeSumGraph& graph, std::span<const NodeId> order) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (graph.weight(order[i]) > 0) continue;
@@ -368,8 +371,9 @@ inline Bytes profile(const Graph& graph, std::span<const NodeId> order) {
   return reference::profile(graph, Schedule{{order.begin(), order.end()}});
 }
 
-/// profile* (Definition 5.2) of an order of the subgraph that the set induces, as if that were the whole graph: from
-/// after its source has run to after its sink has run, with the sink's output still held. The order must not be empty.
+/// Returns profile* (Definition 5.2) of an order of the subgraph that `set` induces. It begins after the source has run
+/// and ends after the sink has run, with the sink's output still in memory. Readers outside of the subgraph do not
+/// count. The order must not be empty.
 inline Bytes internal_profile(const Graph& graph, NodeSet set, std::span<const NodeId> order) {
   return profile_of(OrderModel(graph, set, order.back()), order.subspan(1), bit(order.front()));
 }
@@ -377,7 +381,7 @@ inline Bytes internal_profile(const Graph& graph, std::span<const NodeId> order)
   return reference::internal_profile(graph, first(graph.node_count()), order);
 }
 
-/// A node of Algorithm 3 that stands for a part of a computation node's life.
+/// The parts into which Algorithm 3 splits a computation node. Each becomes a node of the reduced graph.
 enum class Part : std::uint8_t { start, finish, release };
 using PartOf = std::pair<NodeId, Part>;
 
@@ -387,7 +391,7 @@ struct Reduction {
   std::set<std::pair<PartOf, PartOf>> edges;
 };
 
-/// Algorithm 3, line by line, but kept outputs are not released.
+/// Runs Algorithm 3 line by line, except that kept outputs, which the paper does not have, are not released.
 inline Reduction reduction(const Graph& graph) {
   Reduction result;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -413,7 +417,7 @@ inline Reduction reduction(const Graph& graph) {
 // Isolated subgraphs, checked on all paths of the graph.
 
 /// The source and the sink of the subgraph that the set induces: its only nodes without predecessors and without
-/// successors in it. None where there are several.
+/// successors in it. Nothing if there are several sources or several sinks.
 inline std::optional<std::pair<NodeId, NodeId>> terminals(const OrderModel& model, NodeSet set) {
   Order sources, sinks;
   for (NodeId v = 0; v < model.count; ++v) {
@@ -440,7 +444,8 @@ bool all_paths_from(const OrderModel& model, Order& path, const Accept& accept) 
   return true;
 }
 
-/// Definition 5.1, for computation graphs; with `source_may_be_read_outside` Definition 6.1, for node sums.
+/// Whether the subgraph that the set induces is isolated: by Definition 5.1 for computation graphs or, with
+/// `source_may_be_read_outside`, by Definition 6.1 for node-sum graphs.
 inline bool isolated(const OrderModel& model, NodeSet set, bool source_may_be_read_outside = false) {
   const auto ends = terminals(model, set);
   if (!ends || ends->first == ends->second) return false;
@@ -461,9 +466,10 @@ inline bool isolated(const OrderModel& model, NodeSet set, bool source_may_be_re
   return true;
 }
 
-/// Whether a path may replace this isolated subgraph (Lemma 5.4). The paper has no kept nodes; on a path only the ends
-/// may be kept. The sink must not have less scratch than the subgraph alone would allow: if it took over the storage of
-/// an input from outside, it would free that after the internal profile has ended.
+/// Whether a path may replace this isolated subgraph (Lemma 5.4). Kept nodes, which the paper does not have, may only
+/// be the source and the sink, because only these may be kept on a path. The sink's scratch must not be below minus the
+/// size of the inputs that the sink frees in the subgraph. Otherwise the sink would also free an input from outside,
+/// after the end of the internal profile.
 inline bool replaceable(const Graph& graph, NodeSet set) {
   const auto ends = terminals(graph, set);
   if (!ends || !isolated(graph, set)) return false;
@@ -478,19 +484,19 @@ inline bool replaceable(const Graph& graph, NodeSet set) {
   return graph.scratch(sink) >= -freed;
 }
 
-/// Replaces the subgraph of `order` by a path that runs in this order and has its internal profile, with the sizes and
-/// scratch of Lemma C.3. The nodes keep their ids. In the subgraph only the ends may be kept.
+/// Replaces the subgraph of the nodes in `order` by a path through them in this order. Sizes and scratch are those of
+/// Lemma C.3, so the path has the internal profile of the order. The nodes keep their ids. Only the ends may be kept.
 inline Graph linearized(const Graph& graph, const Order& order) {
   const NodeSet set = set_of(order);
   Bytes held = reference::internal_profile(graph, set, order);
-  if (graph.keep(order.front())) {  // stays, whatever happens on the path
+  if (graph.keep(order.front())) {  // always in memory, so it does not count on the path
     for (std::int64_t& bytes : held) bytes -= graph.size(order.front());
   }
   GraphBuilder builder(graph);
   for (std::size_t i = 0; i < order.size(); ++i) {
     Node& node = builder.node(order[i]);
     node.inplace = {};
-    if (i == 0) continue;  // its inputs, its size and its scratch stay
+    if (i == 0) continue;  // the source keeps its inputs, size and scratch
     node.size = held[2 * i];
     node.scratch = held[2 * i - 1] - held[2 * i] - held[2 * i - 2];
     std::vector<OutputRef> inputs{order[i - 1]};
@@ -511,7 +517,7 @@ std::int64_t place_of(std::span<const std::int64_t> values, std::int64_t left, s
   for (std::int64_t i = left; i <= right; ++i) place = takes(values[i], values[place]) ? i : place;
   return place;
 }
-/// The first (or the last) place of [left, right] with its highest (or its lowest) value.
+/// Each returns the first (left) or last (right) place in [left, right] of the highest (peak) or lowest (valley) value.
 inline std::int64_t left_peak(std::span<const std::int64_t> values, std::int64_t left, std::int64_t right) {
   return place_of(values, left, right, std::greater<>());
 }
@@ -536,7 +542,7 @@ inline PlacedSegment placed_segment(std::span<const std::int64_t> values, std::i
   return segment;
 }
 
-/// The negative segments up to `valley`, from left to right.
+/// Returns the negative segments (Definition 6.3) up to the place `valley`, from left to right.
 inline std::vector<PlacedSegment> negative_segments(std::span<const std::int64_t> values, std::int64_t valley) {
   if (valley == 0) return {};
   const std::int64_t peak = left_peak(values, 0, valley), before = left_valley(values, 0, peak);
@@ -545,7 +551,7 @@ inline std::vector<PlacedSegment> negative_segments(std::span<const std::int64_t
   return segments;
 }
 
-/// Definition 6.3: the negative segments up to the first place of least memory, and the nonnegative ones from it on.
+/// Returns the segments of Definition 6.3: negative ones up to the first place of least memory, then nonnegative ones.
 inline std::vector<PlacedSegment> segments(std::span<const std::int64_t> values) {
   const auto last = static_cast<std::int64_t>(values.size()) - 1;
   std::int64_t valley = left_valley(values, 0, last);
@@ -559,7 +565,7 @@ inline std::vector<PlacedSegment> segments(std::span<const std::int64_t> values)
   return all;
 }
 
-/// 1 / the sort value of Definition 6.6; never 0.
+/// Returns the inverse of the sort value of Definition 6.6, an integer that is never 0.
 inline std::int64_t inverse_sort_value(const Segment& segment) {
   return segment.rise >= segment.drop ? 1 + segment.drop : -1 - segment.rise;
 }
@@ -581,8 +587,8 @@ inline std::int64_t least_peak_over_orders(const OrderModel& model) {
   return least;
 }
 
-/// Indices of the profiles that dominate all others. Dominance is transitive (Lemma 2.7): when such a profile's turn
-/// comes it becomes the best so far, and only another such profile replaces it.
+/// Returns the indices of the profiles that dominate all others. The first loop finds one if there is any: as dominance
+/// is transitive (Lemma 2.7), such a profile becomes `best` in its turn, and only another one replaces it.
 inline std::vector<std::size_t> dominant_among(const std::vector<Bytes>& profiles) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < profiles.size(); ++i) {
@@ -620,15 +626,16 @@ inline std::vector<Order> internally_dominant_orders(const Graph& graph, NodeSet
 
 /// Whether profile `a` dominates that of every path through the lattice, without enumerating them.
 ///
-/// By Definition 2.4, `a` does not dominate `b` if there is a place i of `a`, with the extremes of `a` up to i (peak
-/// P0, valley V0) and from i on (P1, V1), such that no place j of `b` has all of: b reached P0 at or before j, b was
-/// never below V0 until j, b reaches P1 at or after j, b is never below V1 from j on. The first and the last of these
-/// hold from some place on, the others up to some place, so there is no such j exactly if
+/// By Definition 2.4, `a` does not dominate a profile `b` if some place i of `a` has no counterpart in `b`. Let P0 and
+/// V0 be the highest and the lowest value of `a` up to i, and P1 and V1 those from i on. A place j of `b` is a
+/// counterpart if b reaches P0 at or before j, b is never below V0 until j, b reaches P1 at or after j, and b is never
+/// below V1 from j on. The first and the last condition hold from some place on, the others up to some place. So no
+/// counterpart exists exactly if
 ///   (1) b stays below P0 until it is below V0, or to its end; or
 ///   (2) b stays below P0 up to a place, and below P1 after it; or
 ///   (3) b is below V0 somewhere, and there or later below V1; or
-///   (4) b is below V1 somewhere, or at its beginning, and below P1 ever after.
-/// Each of them asks only whether some way exists, and reachability over the lattice answers that.
+///   (4) b is below P1 to its end, from its beginning or from a place where it is below V1.
+/// Each case asks only whether some path exists, which is a question of reachability in the lattice.
 inline bool dominates_all(const Bytes& a, const CutLattice& lattice) {
   using Extremes = std::array<std::int64_t, 4>;
   std::set<Extremes> places;
@@ -676,7 +683,8 @@ inline bool dominates_all(const Bytes& a, const CutLattice& lattice) {
   return true;
 }
 
-/// Enumerates the orders. Returns one whose profile `a` does not dominate; empty if there is none, or too many orders.
+/// Enumerates the orders. Returns one whose profile `a` does not dominate. Returns an empty order if there is none, or
+/// if there are more than 100,000 orders.
 inline Order find_undominated(std::span<const std::int64_t> a, const OrderModel& model) {
   if (topological_order_count(model) > 100'000) return {};
   for (const Order& order : topological_orders(model)) {
@@ -685,7 +693,8 @@ inline Order find_undominated(std::span<const std::int64_t> a, const OrderModel&
   return {};
 }
 
-/// The ways of all internal profiles (Definition 5.2) of a graph with one source and one sink, which are not the same.
+/// Returns the lattice whose paths have the internal profiles (Definition 5.2) of all orders of the graph. The graph
+/// must have one source and one sink, which are different nodes.
 inline CutLattice internal_lattice(const Graph& graph) {
   const NodeSet all = first(graph.node_count());
   const auto [source, sink] = terminals(graph, all).value();

@@ -6,7 +6,7 @@
 
 namespace cairn::tests {
 
-/// The object that a page's scripts read, cut out as a browser does: up to the end of its element.
+/// Returns the JSON object in a report's page. As in a browser, it ends at the next end tag of a script.
 inline nlohmann::json data_of_page(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">", end = "</script>";
   const std::size_t from = page.find(begin), to = page.find(end, from);

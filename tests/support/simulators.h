@@ -13,7 +13,7 @@ inline sim::Outcomes evaluated(sim::Simulator& simulator, const sim::ScheduleBat
   return outcomes;
 }
 
-/// A device's simulator on any Machine. Id: what numbers its nodes.
+/// The simulator of a GPU on any Machine. `Id` is the integer type of its node numbers.
 template <class Machine, class Id>
 class OnMachine : public sim::device::MachineSimulator<Machine, Id> {
  public:

@@ -1,4 +1,4 @@
-// checkmate and its relaxation against a brute force of their class that was written apart from them.
+// Compares checkmate and its relaxation, checkmate-lp, with an independent brute-force search of the same class.
 
 #include <algorithm>
 #include <atomic>
@@ -32,11 +32,11 @@ namespace reference = core::reference;
 constexpr std::int64_t kNever = std::int64_t{1} << 62;
 constexpr Scope kStages{OrderRule::stages, 0};
 
-/// The class as its definition words it, over sets of values in memory: in stage t some of the first t nodes of the
-/// input order run again, in that order, then the next one runs for the first time. Between any two steps any value may
-/// be dropped; what a node makes replaces what it made before; at the end what is kept must be there. `pay(so far,
-/// node, during)` is what a schedule has paid after the step, kNever where the step is not allowed. The least that is
-/// paid.
+/// Returns the least amount that a schedule of checkmate's class pays, by a search over sets of values in memory. In
+/// stage t, some of the first t nodes of the input order run again, in that order. Then the next node runs for the
+/// first time. Between two steps any value may be dropped. A node cannot run while its outputs are in memory. Kept
+/// values must be in memory at the end. `pay(so far, node, during)` returns what a schedule has paid after a step with
+/// `during` bytes in memory, or kNever if the step is not allowed.
 template <class Pay>
 std::int64_t least_paid(const Graph& graph, const Pay& pay) {
   const auto values = static_cast<std::uint32_t>(graph.value_count());
@@ -94,7 +94,7 @@ std::int64_t least_peak(const Graph& graph) {
   return least_paid(graph, [](std::int64_t paid, NodeId, std::int64_t during) { return std::max(paid, during); });
 }
 
-/// Calls `visit` with every schedule of the class: 2^(n (n - 1) / 2) of them.
+/// Calls `visit` with every valid schedule of the class. For n nodes, it tries 2^(n (n - 1) / 2) schedules.
 template <class Visit>
 void for_each_staged(const Graph& graph, const Visit& visit) {
   const auto n = static_cast<std::uint32_t>(graph.node_count());
@@ -112,7 +112,7 @@ void for_each_staged(const Graph& graph, const Visit& visit) {
   }
 }
 
-/// Most of them can do with less memory than the baseline.
+/// Returns a random graph. For most of them, some schedule needs less memory than the baseline.
 Graph small_graph(Random& random, NodeId most_nodes) {
   while (true) {
     tests::RandomGraphOptions kind = tests::any_graph(random);
@@ -124,7 +124,7 @@ Graph small_graph(Random& random, NodeId most_nodes) {
   }
 }
 
-/// Below the baseline's peak and around the least one, mostly.
+/// Returns a random budget, in most cases below the baseline's peak and at most one byte below the least possible peak.
 std::int64_t random_budget(Random& random, const Graph& graph) {
   const std::int64_t least = least_peak(graph), most = baseline_peak(graph);
   return random.chance(80) ? random.between(std::max<std::int64_t>(least - 1, 0), std::max(most - 1, least))
@@ -139,7 +139,7 @@ CheckmateOptions options_for(std::optional<std::int64_t> budget, int engine = 0)
   return options;
 }
 
-/// What holds of every answer, by the definitions.
+/// Checks what must hold for every answer.
 void check_answer(const Graph& graph, const CheckmateOptions& options, const Solution& solution) {
   REQUIRE(solution.scope == intersection(kStages, options.scope));
   tests::require_measured(graph, solution);
@@ -148,8 +148,8 @@ void check_answer(const Graph& graph, const CheckmateOptions& options, const Sol
   REQUIRE(fits == (solution.status == Status::optimal || solution.status == Status::feasible));
 }
 
-/// A chain of so many forward nodes and its backward pass, each node of which reads its forward node's input and the
-/// gradient after it.
+/// Makes a chain of `forward` nodes with a backward pass. A backward node reads the input of its forward node and the
+/// node before it in the order.
 Graph training_chain(NodeId forward) {
   core::GraphBuilder builder;
   builder.add(tests::make_node("", 3));
@@ -285,7 +285,7 @@ TEST_CASE("checkmate keeps to a number of occurrences", "[checkmate][engines]") 
 
 TEST_CASE("checkmate: a value that must make room twice is made three times", "[checkmate][engines]") {
   if (no_engine()) return;
-  // a is read before, between and after two nodes beside which it does not fit.
+  // `a` is read before, between and after two nodes, large and large_too, during which it does not fit into memory.
   core::GraphBuilder builder;
   const NodeId a = builder.add(tests::make_node("a", 2));
   const NodeId before = builder.add(tests::make_node("before", 1, {a}));

@@ -1,4 +1,4 @@
-// The bound on cost against the true optimum of small random graphs, and on graphs where it is known by hand.
+// Compares the lower bound on cost with the true optimum of small random graphs, and of graphs where it is known.
 
 #include "cairn/solvers/remat/bound/cost_bound.h"
 
@@ -76,7 +76,7 @@ std::optional<std::int64_t> least_cost_in_input_order(const Graph& graph, std::i
   return std::nullopt;
 }
 
-/// Checks what is handed out on the way.
+/// Returns the bound. Checks the bounds and the schedules that are reported while it is computed.
 CostBound checked_bound(const Graph& graph, CostBoundOptions options) {
   std::int64_t last = 0;
   options.raised = [&](std::int64_t bound) {
@@ -104,7 +104,7 @@ struct Counts {
   std::int64_t tight = 0, infeasible = 0, loose = 0;
 };
 
-/// The bound of a random graph and budget, with and without a known cost, never exceeds the optimum.
+/// Checks that the bound of a random graph and budget, with and without a known cost, never exceeds the optimum.
 void check_random_graph(Random& random, NodeId most_nodes, OrderRule order, bool engine, Counts& counts) {
   const Graph graph = small_graph(random, most_nodes);
   CostBoundOptions options{.budget = random.between(core::peak_lower_bound(graph) - 1, baseline_peak(graph)),
@@ -130,7 +130,8 @@ void check_random_graph(Random& random, NodeId most_nodes, OrderRule order, bool
   REQUIRE(with_known.value >= alone.value);
 }
 
-/// A chain of forward nodes, each of which the backward node that belongs to it and the next one read.
+/// Makes a chain of forward nodes and its backward nodes. The backward node of v reads forward nodes v - 1 and v and
+/// the previous backward node.
 Graph training_chain(Random& random, NodeId forward) {
   core::GraphBuilder builder;
   for (NodeId v = 0; v < forward; ++v) {
@@ -213,7 +214,7 @@ TEST_CASE("cost bound: mostly the optimum of chains with their backward pass", "
     REQUIRE(bound.exhausted);
     if (bound.infeasible) REQUIRE_FALSE(least.has_value());
     if (least) REQUIRE(bound.value <= *least);
-    // What runs again needs memory that is not counted.
+    // The bound can be below the optimum, because it does not count the memory that repeated runs need.
     tight += least ? bound.value == *least : bound.infeasible;
     recomputing += least > core::evaluate(graph, core::baseline_schedule(graph)).cost ? 1 : 0;
   });
@@ -230,7 +231,7 @@ TEST_CASE("longest chain: a path with the most nodes", "[cost_bound]") {
 }
 
 TEST_CASE("cost bound: a value that must make room for a large one is made again", "[cost_bound]") {
-  // a (10) is read by the first node after it and by the last; b to d take all memory between.
+  // `a` (10 bytes) is read by b and by the last node. Beside b (5 bytes) and c (12), it fits from 27 bytes on.
   core::GraphBuilder builder;
   builder.add(tests::make_node("a", 10, {}, 7));
   builder.add(tests::make_node("b", 5, {0}, 3));

@@ -1,5 +1,4 @@
-// The exact search with recomputation against the definitions' own searches, written apart from it
-// (tests/reference/reference.h).
+// Compares the exact search with recomputation to independent searches (tests/reference/reference.h).
 
 #include "cairn/solvers/remat/exact/exact_remat.h"
 
@@ -29,7 +28,7 @@ using core::Schedule;
 using tests::baseline_peak;
 using tests::Random;
 
-/// Optimal with the cost that the definitions give, or infeasible where they find nothing.
+/// Checks that the solution is optimal with the cost that the reference finds, or infeasible if that finds no schedule.
 void check_answer(const Graph& graph, std::int64_t budget, const Solution& solution) {
   const std::optional<Schedule> cheapest = core::reference::cheapest_within(graph, budget);
   REQUIRE(solution.status == (cheapest ? Status::optimal : Status::infeasible));
@@ -104,7 +103,7 @@ TEST_CASE("exact-remat cut short: its bound on the cost holds, and it claims not
 }
 
 TEST_CASE("exact-remat keeps to its limits where one step can make room in exponentially many ways") {
-  // Of 55 equal values 27 must go for z: 3.8e15 sets.
+  // Before z can run, 27 of 55 equal values must leave memory. There are 3.8e15 such sets.
   core::GraphBuilder builder;
   std::vector<core::NodeId> all;
   for (core::NodeId a = 0; a < 55; ++a) all.push_back(builder.add(tests::make_node("", 1)));
@@ -134,8 +133,8 @@ TEST_CASE("exact-remat refuses graphs of more values than a word has bits, and a
   CHECK(find_solver("auto").solve(graph, {}).status == Status::optimal);
 }
 
-/// Least cost within the budget by a plain search over sets of values: a move runs a node or drops a value. Gives up
-/// beyond so many states.
+/// Finds the least cost within the budget by Dijkstra's algorithm over sets of values in memory and of nodes that have
+/// run. A move runs a node or drops a value. Gives up beyond `most_states` states.
 struct PlainSearch {
   enum class End { found, none, gave_up };
   End end = End::none;
@@ -195,7 +194,7 @@ struct PlainSearch {
   }
 };
 
-/// Run by name: it takes minutes, and prints what it measures.
+/// Runs only if it is named, because it takes minutes. Prints what it measures.
 TEST_CASE("auto on 2,000 graphs of 4 to 12 nodes, three budgets each", "[.][small-graphs]") {
   std::vector<double> milliseconds;
   int optimal = 0, infeasible = 0, undecided = 0, not_optimal = 0, not_infeasible = 0, open = 0;

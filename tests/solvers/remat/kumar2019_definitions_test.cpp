@@ -6,8 +6,9 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 
-/// What Kumar et al. (2019) state of their definitions, tested on the definitions alone. Where a statement as printed
-/// does not hold, a test keeps a counterexample, and the statement is tested as it holds.
+/// Tests what Kumar et al. (2019) state about their definitions, with nothing but the definitions
+/// (tests/support/kumar2019.h). If a statement is false as printed, one test has a counterexample, and another tests a
+/// corrected statement.
 namespace cairn::tests::kumar2019::kumar2019_definitions_test {
 namespace {
 
@@ -19,8 +20,8 @@ Graph graph_of(const std::vector<std::int64_t>& sizes, const std::vector<std::ve
   return build_graph(nodes);
 }
 
-/// Nodes numbered in topological order; every pair is an edge with the same probability, and with `spine` all
-/// neighbours by number are.
+/// A random graph whose nodes are numbered in topological order. Each pair of nodes is an edge with the same
+/// probability. With `spine`, each node also reads the one before it.
 Graph ordered_graph(Random& random, NodeId count, bool spine = false) {
   const int percent = static_cast<int>(random.between(5, 60));
   const std::int64_t max_size = random.pick(std::vector<std::int64_t>{1, 9});
@@ -35,7 +36,7 @@ Graph ordered_graph(Random& random, NodeId count, bool spine = false) {
   return build_graph(nodes);
 }
 
-/// Without what the paper does not have: scratch, in-place and kept outputs.
+/// A random graph without scratch, in-place and kept outputs, which the paper does not have.
 Graph plain_graph(Random& random, NodeId min_nodes, NodeId max_nodes) {
   return random_graph(random, {min_nodes, max_nodes, false, false, false});
 }
@@ -48,9 +49,9 @@ Nodes some_nodes(Random& random, NodeId count, int percent) {
   return result;
 }
 
-/// A sequence sigma without x such that sigma o x is valid for the known set: what x needs of `within`, in a random
-/// topological order, sometimes with nodes that it does not need, and with nodes that run again. None is known, none
-/// comes after x, all are of `within`.
+/// Returns a random sequence sigma such that sigma o x is valid if `known` and all nodes outside `within` are known. It
+/// runs what x needs of `within`, in a random topological order, sometimes with nodes that x does not need and with
+/// repeated runs. Its nodes are in `within`, not in `known`, and below x.
 Sequence random_sigma(Random& random, const Graph& graph, NodeId x, const Nodes& known, const Nodes& within) {
   const int unneeded = random.chance(30) ? 30 : 0, again = random.chance(30) ? 30 : 0;
   const Nodes allowed = less(before(within, x), known);
@@ -73,8 +74,8 @@ Sequence random_sigma(Random& random, const Graph& graph, NodeId x, const Nodes&
   return sigma;
 }
 
-/// An interleaved schedule on X, one to three tuples a node; valid for the known set where what `within` does not hold
-/// is known.
+/// Returns a random interleaved schedule on X (`nodes`), with one to three tuples a node. It is valid if `known` and
+/// all nodes outside `within` are known.
 Interleaved random_interleaved(Random& random, const Graph& graph, const Nodes& nodes, const Nodes& known,
                                const Nodes& within) {
   Interleaved result;
@@ -86,7 +87,8 @@ Interleaved random_interleaved(Random& random, const Graph& graph, const Nodes& 
   return result;
 }
 
-/// The path decomposition of a random order, close to one of least width; its intervals sometimes longer than needed.
+/// Returns a random path decomposition: that of an order of least width after a few swaps. Sometimes a node is in more
+/// bags than necessary.
 Bags random_path_decomposition(Random& random, const Digraph& graph) {
   Sequence order = pathwidth(graph).second;
   const auto count = static_cast<std::int64_t>(order.size());
@@ -147,12 +149,12 @@ TEST_CASE("Kumar 2019: decompositions by elimination, exact widths and bounds ag
       CHECK(is_tree_decomposition(graph, found));
       CHECK(width(found.bags) >= tw);
     }
-    // Lemma 1 and Lemma 3.
+    // Lemma 1 bounds the number of bags, and Lemma 3 finds a balanced separator.
     const Decomposition small = lemma1(random.chance(50) ? tree : path(random_path_decomposition(random, graph)));
     CHECK(is_tree_decomposition(graph, small));
     CHECK(small.bags.size() <= graph.nodes.size());
     CHECK(is_balanced_separator(small, lemma3(small)));
-    // One node taken out of one bag, or one edge of the tree away.
+    // Without a node of a bag, without an edge of the tree, or with a bag that no edge joins, it is invalid.
     Decomposition broken = lemma1(tree);
     if (random.chance(50) || broken.tree.empty()) {
       broken.bags[0].erase(*broken.bags[0].begin());
@@ -182,10 +184,10 @@ TEST_CASE("Kumar 2019: decompositions by elimination, exact widths and bounds ag
   }
   CHECK(treewidth(grid).first == 3);
   CHECK(pathwidth(grid).first == 3);
-  // A binary tree of depth 3: pathwidth 2, treewidth 1.
+  // The first 11 nodes of a complete binary tree: pathwidth 2, treewidth 1.
   Digraph tree{{0}, {}};
   for (NodeId v = 1; v < 15; ++v) {
-    if (v >= 11) continue;  // n <= 12
+    if (v >= 11) continue;  // best_order() takes at most 12 nodes
     tree.nodes.insert(v);
     tree.edges.insert({(v - 1) / 2, v});
   }
@@ -218,7 +220,7 @@ TEST_CASE("Kumar 2019: Algorithm 1 gives valid schedules within Theorem 5, and i
 TEST_CASE("Kumar 2019: Algorithm 1 as printed schedules what S does not need, before its inputs have run") {
   const Graph chain = graph_of({1, 1, 1}, {{}, {0}, {1}});
   const Decomposition decomposition = path({{0, 1}, {1, 2}});
-  // X* = {0, 1}: for node 0, the call for {2} with S' = {} runs 2.
+  // The separator X* is {0, 1}. Before node 0, the printed algorithm calls itself for {2} with S' = {} and runs 2.
   const auto printed = tw_remat(chain, decomposition, 1, lemma3, {.whole_separator = true});
   CHECK(without_annotations(printed).front() == 2);
   CHECK_FALSE(valid(chain, without_annotations(printed)));
@@ -252,7 +254,7 @@ TEST_CASE("Kumar 2019: Lemmas 9 to 11 hold for all graphs with a long spine and 
 }
 
 TEST_CASE("Kumar 2019: Algorithm 2 as printed adds edges whose ends share no bag") {
-  // ProcessNode(0) returns 2, right of r_0, and node 3 lies between them.
+  // ProcessNode(0) returns node 2, whose bag is to the right of r_0, the last bag of node 0. Node 3 lies between them.
   const Digraph graph{{0, 1, 2, 3, 4}, {{0, 1}, {1, 2}}};
   const Bags bags{{0, 1}, {1, 3}, {1, 4}, {1, 2}};
   REQUIRE(is_path_decomposition(graph, bags));
@@ -278,7 +280,7 @@ TEST_CASE("Kumar 2019: Theorem 8, of the interval graph of a decomposition") {
     CHECK(valid(plain, result.spine));
     CHECK(is_path_decomposition(result.graph, result.bags));
     CHECK(width(result.bags) + 1 <= 2 * width(bags) + 3);
-    // On the graph itself the spine and the width are as stated, the decomposition not always.
+    // On the graph itself, spine and width are as stated, but the bags are not always a decomposition.
     const SpineAddition printed = algorithm2(graph, bags);
     CHECK(is_spine(printed.graph, printed.spine));
     CHECK(width(printed.bags) + 1 <= 2 * width(bags) + 3);
@@ -288,7 +290,7 @@ TEST_CASE("Kumar 2019: Theorem 8, of the interval graph of a decomposition") {
   CHECK(printed_valid * 100 >= graphs * 90);
 }
 
-/// A random instance of Section A.3: no node of X or X' is known.
+/// A random input for the statements of section A.3. No node of X or X' is in W.
 struct Instance {
   Graph graph;
   Nodes known, nodes, others;  // W, X, X'
@@ -324,7 +326,7 @@ TEST_CASE("Kumar 2019: Property 13, and less memory than it says") {
     CHECK(valid(graph, joined, known));
     CHECK(memory(graph, joined, known) <= sum);
     CHECK(length(graph, joined) <= longest);
-    // Each sigma_i computes all that x reads: beside W, they need as much as the greatest of them.
+    // Each sigma_i computes all that x reads. So joined, they need no more memory beside W than the largest one.
     CHECK(memory(graph, joined, known, known) <= most);
   });
 }
@@ -337,7 +339,8 @@ TEST_CASE("Kumar 2019: Property 13 where each sigma computes a part of what x re
     Sequence joined;
     std::int64_t sum[2] = {0, 0};
     for (const Nodes& part : {others, less(all_of(graph), others)}) {
-      // Valid for W and all outside the part; only what is valid for W together is compared.
+      // This sigma is valid if W and all nodes outside `part` are known. The memory is compared only if the joined
+      // sequence is valid for W alone.
       const Sequence sigma = random_sigma(random, graph, x, known, part);
       extend(joined, sigma);
       sum[0] += memory(graph, then(sigma, x), known);
@@ -373,7 +376,7 @@ TEST_CASE("Kumar 2019: Property 14") {
 }
 
 TEST_CASE("Kumar 2019: Property 14 is false for a sigma that runs a known node") {
-  // X = {2, 3}, <1 o 2> and <0 o 2 o 3>: for the second run of node 2, node 1 is held while 0 runs.
+  // X = {2, 3}, with the sequences 1 o 2 and 0 o 2 o 3. Node 2 is known but runs again, so 1 is held while 0 runs.
   const Graph graph = graph_of({5, 6, 0, 0}, {{}, {}, {1}, {0, 2}});
   const Sequence first{1, 2}, second{0, 2, 3};
   REQUIRE(valid(graph, first));
@@ -431,8 +434,8 @@ TEST_CASE("Kumar 2019: Properties 18 and 19") {
     CHECK(length(graph, merged) <= length(graph, tuples));
     CHECK(length(graph, condensed) <= length(graph, merged));
     CHECK(length(graph, flat) == length(graph, merged));
-    // Condense drops what comes after X'; else it flattens to the same. Each tau needs all of X before it, not only
-    // what is in X'.
+    // Condense drops what comes after the last node of X'; apart from that, the flat schedule stays the same. Each tau
+    // needs all nodes of X before it as known, not only those of X'.
     const Sequence flat_condensed = flatten(condensed);
     CHECK(flat_condensed.size() <= flat.size());
     CHECK(flat_condensed == Sequence(flat.begin(), flat.begin() + static_cast<std::ptrdiff_t>(flat_condensed.size())));
@@ -466,7 +469,8 @@ TEST_CASE("Kumar 2019: Property 18 is false: Condense needs not be valid") {
 }
 
 TEST_CASE("Kumar 2019: Property 18 is false: Condense needs more memory, as known nodes are paid twice") {
-  // W = {0}, X = {2, 3}, X' = {3}, <1 o 2>, <3>; 3 reads the known node, which is held while 1 and 2 run.
+  // W = {0}, X = {2, 3}, X' = {3}, with the sequences 1 o 2 and 3. Node 3 reads the known node 0. In the condensed
+  // tuple, node 0 is held while 1 and 2 run, and is counted twice.
   const Graph graph = graph_of({1, 10, 1, 1}, {{}, {}, {1}, {0}});
   const Interleaved tuples{{2, {1}}, {3, {}}};
   const Interleaved condensed = condense({3}, tuples);
@@ -479,14 +483,14 @@ TEST_CASE("Kumar 2019: Property 18 is false: Condense needs more memory, as know
 }
 
 TEST_CASE("Kumar 2019: Property 19 is false for a sigma that runs a known node") {
-  // Node 1 is of X and runs again in <2 o 1 o 0 o 3>: node 0 is held for that while 2 runs.
+  // Node 1, which is in X, runs again in the tuple of node 3. For this run, node 0 is held while 2 runs.
   const Graph graph = graph_of({7, 4, 9, 2}, {{}, {0}, {}, {}});
   const Interleaved tuples{{1, {0}}, {3, {2, 1, 0}}};
   REQUIRE(valid(graph, tuples, {}));
   CHECK(memory(graph, flatten(tuples)) > memory(graph, tuples, {}));
 }
 
-/// A window of the bags of a path decomposition of a graph with a long spine, and one bag in it.
+/// A path decomposition of a graph with a long spine, a range of consecutive bags (the window), and one bag in it.
 struct Window {
   Graph graph;
   Bags all, bags;  // bags: the window
@@ -542,7 +546,8 @@ TEST_CASE("Kumar 2019: Lemma 21, of tuples whose nodes are of their side and com
 }
 
 TEST_CASE("Kumar 2019: Lemma 21 is false for a tuple with a node of the other side, which it takes for known") {
-  // Bags {0}, {0, 1}, {1, 2}, {2, 3}, the separator the second. On the left 3 is known, so <3 o 0> is valid there.
+  // The bags are {0}, {0, 1}, {1, 2}, {2, 3}, and the second is the separator. Node 3 is known on the left side, so the
+  // sequence 3 o 0 is valid there, but it is not valid after merging.
   const Graph graph = graph_of({1, 1, 1, 1}, {{}, {0}, {1}, {2}});
   const Interleaved left{{0, {3}}, {1, {}}}, right{{0, {}}, {1, {}}};
   REQUIRE(valid(graph, left, {1, 2, 3}));
@@ -593,7 +598,7 @@ TEST_CASE("Kumar 2019: Algorithm 3, settled, on chains with skips and on folded 
 }
 
 TEST_CASE("Kumar 2019: Algorithm 3 as printed runs a node before its inputs") {
-  // Node 3 is the spine's node before 4, and not in X_inner: PWRemat gives it alone.
+  // Node 3 comes before 4 on the spine, but is not in the inner bags: the printed PWRemat runs it without its inputs.
   const Graph graph = graph_of({1, 1, 1, 1, 1, 1}, {{}, {0}, {1}, {1, 2}, {1, 2, 3}, {0, 4}});
   const Bags bags{{4}, {3, 4}, {2, 3, 4}, {1, 2, 3, 4}, {1, 4, 5}, {0, 1, 5}};
   REQUIRE(is_path_decomposition(digraph(graph), bags));

@@ -24,19 +24,20 @@
 #include "cairn/tests/support/seeds.h"
 #include "cairn/tests/support/show.h"
 
-/// The library against the definitions and theorems of Kumar et al. (2019) as tests/support/kumar2019.h has them.
+/// Compares the library with the definitions and theorems of Kumar et al. (2019), as in tests/support/kumar2019.h.
 namespace cairn::tests::kumar2019::kumar2019_property_test {
 namespace {
 
 using solvers::SeparatorTree;
 using solvers::TreeDecomposition;
 
-/// Without scratch and in-place outputs, which the paper does not have.
+/// A random graph without scratch and in-place outputs, which the paper does not have.
 Graph plain_graph(Random& random, NodeId max_nodes) {
   return random_graph(random, {.max_nodes = max_nodes, .scratch = false, .in_place = false});
 }
 
-/// A path folded once or more, each node joined to those beside it, with skips of up to three.
+/// A random path that is folded back and forth every `fold` nodes. A node also reads, with some probability, the node
+/// beside it in the previous fold, and a node two or three steps before it.
 Graph folded_path(Random& random, NodeId max_nodes, NodeId longest_fold) {
   const auto count = static_cast<NodeId>(random.between(8, max_nodes));
   const auto fold = static_cast<NodeId>(random.between(3, longest_fold));
@@ -52,8 +53,9 @@ Graph folded_path(Random& random, NodeId max_nodes, NodeId longest_fold) {
   return build_graph(nodes);
 }
 
-/// The separators that `tree` has: of a component, that of the part with its nodes and its number of bags. Bags whose
-/// nodes are all in separators above are told apart by what remains without them.
+/// Returns a function that chooses the separators of `tree`. A component gets the separator of the part with the same
+/// nodes and the same number of bags. If several bags equal this separator, the function takes one whose removal leaves
+/// the components of the part's children. A component without nodes gets the separator of lemma3().
 ChooseSeparator separators_of(const SeparatorTree& tree) {
   using NodesAndBags = std::pair<Nodes, std::size_t>;
   const auto describe = [&tree](const SeparatorTree::Part& part) {
@@ -124,7 +126,7 @@ TEST_CASE("Kumar 2019: tw_remat(k) is Algorithm 1, not longer, and within Theore
   });
 }
 
-/// Any undirected graph, by edges from lower to higher nodes.
+/// A random undirected graph, whose edges are stored from lower to higher nodes.
 Digraph random_undirected(Random& random, NodeId max_nodes) {
   Digraph graph;
   const auto count = static_cast<NodeId>(random.between(1, max_nodes));
@@ -158,7 +160,7 @@ TEST_CASE("Kumar 2019: min-fill and min-degree eliminate as defined, and the bou
     CHECK(order.width == width(eliminate(graph, expected).bags));
     if (by_fill) fill_exact += order.width == exact;
 
-    // Random ties, noise, and a core that is one bag.
+    // Random ties, noise, and a remaining core that becomes one bag still give a decomposition.
     core::Random ties(static_cast<std::uint64_t>(random.below(1000)));
     solvers::EliminationOptions options{.rule = rule, .random = &ties};
     options.noise = random.chance(50) ? 0 : static_cast<std::int32_t>(random.below(4));
@@ -183,13 +185,13 @@ TEST_CASE("Kumar 2019: min-fill and min-degree eliminate as defined, and the bou
     found_exact += found.decomposition.width == exact;
     ++graphs;
   });
-  CHECK(fill_exact * 2 * 100 >= graphs * 90);  // about half of the graphs are eliminated by min-fill
+  CHECK(fill_exact * 2 * 100 >= graphs * 90);  // times 2, as only half of the graphs use min-fill
   CHECK(found_exact * 100 >= graphs * 99);
   CHECK(lower_total * 100 >= naive_lower_total * 98);
 }
 
-/// A k-tree: a clique of k nodes, and each further node joined to a clique of k of those before it. Chordal, of
-/// treewidth k, and every node has k neighbours or more.
+/// A random k-tree: a clique of k nodes, to which nodes are added, each joined to a clique of k earlier nodes. A k-tree
+/// is chordal, has treewidth k, and each of its nodes has at least k neighbours.
 Digraph random_k_tree(Random& random, NodeId k, NodeId count) {
   Sequence label = numbers_below(count);
   random.shuffle(label);
@@ -318,7 +320,7 @@ solvers::PathDecomposition library_path(const Bags& bags) {
   return result;
 }
 
-/// Of a random order, or of one of least width.
+/// Returns the path decomposition of an order of the nodes, which is topological, random or of least width.
 Bags random_path_decomposition(Random& random, const Graph& graph) {
   const Digraph undirected = digraph(graph);
   Sequence order = topological(graph);
@@ -330,7 +332,8 @@ Bags random_path_decomposition(Random& random, const Graph& graph) {
   return path_decomposition(undirected, order);
 }
 
-/// Some decompositions of a bag more than once, bags that a neighbour holds, and a node in bags where it need not be.
+/// Returns an equivalent decomposition with superfluous bags. Some bags are repeated. Some are followed by a bag of one
+/// of their nodes and of all nodes that are in bags on both sides.
 Bags spread_out(Random& random, const Bags& bags) {
   Bags result;
   for (const Nodes& bag : bags) {
@@ -377,7 +380,7 @@ TEST_CASE("Kumar 2019: path decompositions are decompositions, of the pathwidth 
     for (NodeId v = 0; v < graph.node_count(); ++v) {
       CHECK(interval(bags, v) == std::pair<std::int64_t, std::int64_t>(intervals[v].first, intervals[v].last));
     }
-    // A node more or less in some bag.
+    // Adding a node to a bag, or removing one, can make the decomposition invalid.
     Nodes& bag = random.pick(bags);
     const auto v = static_cast<NodeId>(random.below(graph.node_count()));
     if (bag.erase(v) == 0) bag.insert(v);
@@ -444,7 +447,7 @@ TEST_CASE("Kumar 2019: Merge, Condense and Flatten are those of the definitions"
   });
 }
 
-/// The graph with its spine's edges, nodes numbered along it.
+/// Returns the graph with the edges of the spine added, and with nodes renumbered along the spine.
 Graph along_spine(const Graph& graph, const Sequence& spine) {
   std::vector<NodeId> place(spine.size());
   for (std::size_t i = 0; i < spine.size(); ++i) place[spine[i]] = static_cast<NodeId>(i);
@@ -481,7 +484,7 @@ TEST_CASE("Kumar 2019: pw_remat is valid, within Theorem 22, and not longer than
     CHECK(solution.peak <=
           Theorem22::memory(p, b) * (largest_inputs(graph) + largest_size(graph)) + size_of(graph, outputs(graph)));
 
-    // On the same spine and bags. The literal algorithm computes the last node of the spine; all others come before it.
+    // Algorithm 3 runs on the same spine and bags. It computes the last node of the spine, which depends on all others.
     std::vector<NodeId> place(spine.order.size());
     for (std::size_t i = 0; i < spine.order.size(); ++i) place[spine.order[i]] = static_cast<NodeId>(i);
     Bags bags;
@@ -525,7 +528,7 @@ TEST_CASE("Kumar 2019: Theorems 5 and 22 on larger graphs") {
       CHECK(by_tree.cost <= theorem5.length);
       ++by_trees;
     } catch (const core::InputError&) {
-      // Longer than what is written out.
+      // The schedule has more steps than the solver writes out.
     }
 
     solvers::PwRematOptions pw;

@@ -1,4 +1,4 @@
-// layers_of() by what its header says, on random training graphs with and without marks.
+// Tests layers_of() against its header, on random training graphs. A mark names the forward node of a backward node.
 
 #include "cairn/solvers/remat/rotor/layers.h"
 
@@ -45,7 +45,8 @@ std::vector<std::int32_t> layer_of_node(const Graph& graph, const std::vector<La
   return layer;
 }
 
-/// Every node in one layer, marks kept, missing marks as the header says, and both orders can run.
+/// Checks that every node is in one layer, that marks are followed, that unmarked backward nodes are in the layer which
+/// the header says, and that both passes can run in the order of the layers.
 void check(const Graph& graph, const std::vector<Layer>& layers) {
   const std::vector<std::int32_t> layer = layer_of_node(graph, layers);
   REQUIRE(std::count(layer.begin(), layer.end(), -1) == 0);
@@ -95,7 +96,7 @@ void check(const Graph& graph, const std::vector<Layer>& layers) {
   }
 }
 
-/// The message of the InputError, which names all of these; nothing where there is none.
+/// Returns the message of the InputError of layers_of(). If there is none, checks the layers and returns nothing.
 std::optional<std::string> refusal(const Graph& graph) {
   try {
     check(graph, layers_of(graph));
@@ -114,8 +115,8 @@ void require_refusal(const Graph& graph, const std::vector<std::string>& names) 
   tests::check_says(*what, names);
 }
 
-/// Whether some order of the forward nodes suits all edges, where all backward nodes are marked: who must be before
-/// whom has no cycle.
+/// Whether some order of the forward nodes suits all edges, which means that the relation of who must come before whom
+/// has no cycle. All backward nodes must be marked.
 bool some_order(const Graph& graph) {
   const NodeId n = graph.node_count();
   std::vector<std::vector<NodeId>> after(static_cast<std::size_t>(n));
@@ -232,7 +233,7 @@ TEST_CASE("marks that contradict the edges are refused by name", "[layers]") {
 }
 
 TEST_CASE("a mark that is missing goes where the gradient comes from", "[layers]") {
-  // a -> b -> c, and gradients of c, of b (which reads c's value, too, for the shape) and of a.
+  // A chain a -> b -> c, and the gradients dc, db and da. da also reads the value of c, for example for its shape.
   std::vector<core::Node> nodes{tests::make_node("a", 1),          tests::make_node("b", 1, {0}),
                                 tests::make_node("c", 1, {1}),     tests::make_node("dc", 1, {2}),
                                 tests::make_node("db", 1, {1, 3}), tests::make_node("da", 1, {2, 0, 4})};
@@ -240,7 +241,7 @@ TEST_CASE("a mark that is missing goes where the gradient comes from", "[layers]
   const std::vector<Layer> layers = layers_of(tests::build_graph(nodes));
   REQUIRE(layers.size() == 3);
   CHECK(layers[0].backward.empty());
-  CHECK(layers[1].backward == std::vector<NodeId>{4, 5});  // da reads nothing that is later than db's gradient
+  CHECK(layers[1].backward == std::vector<NodeId>{4, 5});  // da reads c, but belongs to the layer of its gradient, db
   CHECK(layers[2].backward == std::vector<NodeId>{3});
 }
 

@@ -1,4 +1,4 @@
-// H-ILP on small levels against trying every choice of its class, and against the optimum of what it counts.
+// Compares H-ILP on small levels with all schedules that it considers, and with the optimum of what its program counts.
 
 #include <fmt/format.h>
 
@@ -81,7 +81,7 @@ void check_level(Random& random, const Case& level, Tally& tally) {
   }
 }
 
-/// What comes of so many random levels, two budgets each.
+/// Checks one random level per seed with two budgets each, and counts the outcomes.
 Tally tally_of(std::uint64_t seeds, bool inner, bool single, std::int64_t most_choices) {
   Tally tally;
   tests::for_each_seed(
@@ -96,8 +96,9 @@ TEST_CASE("H-ILP over single nodes: the cheapest schedule of its class", "[level
   CHECK(tally.again > 10);
 }
 
-/// The whole of a graph, each layer of which is one node forward and at most one backward. Nothing where such a forward
-/// node has no reader: it would have to run some time, at the latest before its backward node.
+/// Makes a level of a whole graph, each layer of which has one forward node and at most one backward node. Returns
+/// nothing if a forward node with a backward node has no reader: it must run at some time before its backward node,
+/// which cheapest_of_single() does not enforce.
 std::optional<Case> layers_as_parts(Graph graph) {
   Case level{.graph = std::move(graph)};
   const std::vector<Layer> layers = layers_of(level.graph);
@@ -137,7 +138,7 @@ TEST_CASE("H-ILP over more single nodes: the cheapest schedule of its class, by 
       tally.infeasible += !answer.solved();
       tally.again += answer.solved() && answer.schedule.forward.size() + answer.schedule.backward.size() >
                                             static_cast<std::size_t>(level.graph.node_count());
-      // And the cheapest of all schedules is no dearer.
+      // The cheapest of all schedules, also of those that H-ILP does not consider, cannot cost more.
       SolveOptions any{.budget = budget.peak, .limit = {.work = 20'000}};
       if (answer.solved()) REQUIRE(exact_remat(level.graph, any).cost_bound.value <= answer.cost);
     }

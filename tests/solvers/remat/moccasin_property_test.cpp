@@ -1,4 +1,4 @@
-// MOCCASIN's two classes of schedules against trying all of them, by the definitions (tests/reference/reference.h).
+// Compares MOCCASIN with trying all schedules of its two classes, measured as in tests/reference/reference.h.
 
 #include <algorithm>
 #include <atomic>
@@ -27,7 +27,7 @@ using tests::no_engine;
 using tests::Random;
 namespace reference = core::reference;
 
-/// The least cost of the schedules of each peak that one of the class has.
+/// For each peak that some schedule of the class has, the least cost of such a schedule.
 using CostOfPeak = std::map<std::int64_t, std::int64_t>;
 
 std::optional<std::int64_t> least_cost(const CostOfPeak& all, std::int64_t budget) {
@@ -45,7 +45,9 @@ void note(const Graph& graph, const Schedule& schedule, CostOfPeak& all) {
   known->second = std::min(known->second, cost);
 }
 
-/// Every staged schedule: before the j-th node of the input order, any of those before it again, in that order.
+/// Notes every staged schedule with at most c runs per node: before each node of the input order, any of the earlier
+/// nodes run again, in that order. `stage` is the node to run next for the first time, and `from` the first one that
+/// may still run again before it. Both are places in the input order.
 void try_stages(const Graph& graph, std::int32_t c, NodeId stage, NodeId from, std::vector<std::int32_t>& runs,
                 Schedule& schedule, CostOfPeak& all) {
   if (stage == graph.node_count()) return note(graph, schedule, all);
@@ -74,7 +76,7 @@ CostOfPeak all_staged(const Graph& graph, std::int32_t c) {
   return all;
 }
 
-/// Every schedule of at most c runs a node.
+/// Notes every valid schedule with at most c runs per node.
 void try_all(const Graph& graph, std::int32_t c, std::vector<std::int32_t>& runs, Schedule& schedule, CostOfPeak& all) {
   if (reference::valid(graph, schedule) && std::find(runs.begin(), runs.end(), 0) == runs.end())
     note(graph, schedule, all);
@@ -90,8 +92,8 @@ void try_all(const Graph& graph, std::int32_t c, std::vector<std::int32_t>& runs
   }
 }
 
-/// The least cost of a schedule of at most c runs a node within the budget, by a plain search over what is in memory
-/// and how often each node has run: a move runs a node or drops a value.
+/// Returns the least cost within the budget of a schedule with at most c runs per node. Dijkstra's algorithm over the
+/// values in memory and how often each node has run: a move runs a node or drops a value.
 std::optional<std::int64_t> search_all(const Graph& graph, std::int32_t c, std::int64_t budget) {
   struct State {
     std::uint64_t memory = 0;
@@ -147,7 +149,7 @@ SolveOptions options_of(std::int32_t c, bool staged, std::optional<std::int64_t>
   return {.budget = budget, .own = {{"c", c}, {"staged", staged ? 1 : 0}, {"threads", 1}}};
 }
 
-/// Solves, and checks all that the answer claims against the least cost of the class.
+/// Solves, and checks all claims of the answer against the least cost of the class.
 Solution solve_and_check(const Graph& graph, const SolveOptions& options, std::optional<std::int64_t> least) {
   const Solution solution = find_solver("moccasin").solve(graph, options);
   REQUIRE(solution.status == (least ? Status::optimal : Status::infeasible));
@@ -178,7 +180,7 @@ TEST_CASE("moccasin in stages: the cheapest of all such schedules, or that there
     for (int k = 0; k < 2; ++k) {
       const std::int64_t budget = k == 0 ? some_budget(random, graph) : all.begin()->first + random.below(2) - 1;
       SolveOptions options = options_of(c, true, budget);
-      // The three ways to ask for the class.
+      // There are three ways to ask for the class: by the option `staged` alone, or also by one of two scopes.
       if (random.chance(30)) options.scope = {OrderRule::input, c};
       if (random.chance(30)) options.scope = {OrderRule::stages, 0};
       const Solution solution = solve_and_check(graph, options, least_cost(all, budget));
@@ -240,7 +242,7 @@ TEST_CASE("moccasin in any order with C large enough: the cheapest schedule of a
     const auto cheapest = reference::cheapest_within(graph, budget);
     std::optional<std::int64_t> cost;
     if (cheapest) cost = reference::cost(graph, *cheapest);
-    // More than four runs of a node of five help in none of these.
+    // For none of these graphs of up to five nodes do more than four runs of a node help.
     const Solution solution = solve_and_check(graph, options_of(4, false, budget), cost);
     recomputing += solution.status == Status::optimal && solution.schedule.length() > graph.node_count();
     REQUIRE(find_solver("exact-remat").solve(graph, {.budget = budget}).status == solution.status);
@@ -261,7 +263,8 @@ TEST_CASE("moccasin without a budget: the least peak of its class, then the leas
   });
 }
 
-/// f0 -> .. -> f6, then b6 .. b0, each of which reads the one before and its f; all of one unit.
+/// Makes a chain f0 -> .. -> f6 and its backward pass b6, .., b0. Each backward node reads the node before it in the
+/// order and its forward node. All sizes and costs are 1.
 Graph training_chain() {
   core::GraphBuilder builder;
   for (NodeId v = 0; v < 7; ++v)

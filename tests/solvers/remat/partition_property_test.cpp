@@ -19,7 +19,7 @@ using Item = std::int32_t;
 using Set = std::set<Item>;
 using tests::Random;
 
-/// A graph from its edges: each maker has one value per number in `outputs`, which readers choose among.
+/// Builds a PartitionGraph. Each item makes up to `most_outputs` values, of which an edge reads a random one.
 class GraphBuilder {
  public:
   GraphBuilder(Item items, Random& random, int most_outputs = 1) : random_(random) {
@@ -49,7 +49,8 @@ class GraphBuilder {
   std::vector<std::size_t> first_;
 };
 
-/// A new path beside an edge or within it, again and again.
+/// A random series-parallel graph: repeatedly adds a path of one new item between the ends of a random edge, and
+/// removes the edge in 60% of the cases.
 PartitionGraph series_parallel(Item items, Random& random) {
   std::vector<std::pair<Item, Item>> edges{{0, 1}};
   for (Item x = 2; x < items; ++x) {
@@ -128,7 +129,7 @@ Partition partition_of(const PartitionGraph& graph, const PartitionOptions& opti
   return h_partition(graph, options, watch);
 }
 
-/// A graph by its definition: paths as a matrix.
+/// The inputs of each item and, as a matrix, the pairs of items that are connected by a path.
 struct Paths {
   std::vector<Set> inputs;
   std::vector<std::vector<char>> reach;  ///< [from][to]; true from an item to itself
@@ -159,7 +160,7 @@ struct Paths {
     }
     return -1;
   }
-  /// Definition A.1.
+  /// Whether no path leads out of the set and back in (Definition A.1 of Gusak et al. 2025).
   bool convex(const Set& members) const {
     for (const Item a : members) {
       for (const Item b : members) {
@@ -170,7 +171,8 @@ struct Paths {
     }
     return true;
   }
-  /// Property 1, for some head, which may read what it likes if it is itself a member; -1 is the source.
+  /// Whether Property 1 holds for some head: all members are reachable from it, and read only members and the head. A
+  /// head that is a member may read anything. -1 is the source.
   bool property_1(const Set& members) const {
     for (Item head = -1; head < items(); ++head) {
       const bool holds = std::all_of(members.begin(), members.end(), [&](Item u) {
@@ -184,7 +186,8 @@ struct Paths {
   }
 };
 
-/// The graph whose items are `blocks`, which must cover all items, in an order in which they can run.
+/// The graph in which each block, a set of items, is contracted to one item. The blocks must cover all items. They are
+/// sorted into an order in which they can run; if there is none, `acyclic` is false.
 struct Contraction {
   PartitionGraph graph;
   std::vector<Set> blocks;
@@ -226,7 +229,7 @@ struct Contraction {
   }
 };
 
-/// The given items inside each item of a partition.
+/// For each item and each group of a partition, returns the given items inside.
 std::vector<Set> contents(const PartitionGraph& graph, const Partition& partition) {
   std::vector<Set> inside(graph.items + partition.groups.size());
   for (Item x = 0; x < graph.items; ++x) inside[x] = {x};
@@ -236,7 +239,7 @@ std::vector<Set> contents(const PartitionGraph& graph, const Partition& partitio
   return inside;
 }
 
-/// What is wrong with a partition; empty if nothing is.
+/// Returns what is wrong with a partition, or an empty string if nothing is.
 std::string fault(const PartitionGraph& graph, const PartitionOptions& options, const Partition& partition) {
   const auto total = graph.items + static_cast<Item>(partition.groups.size());
   if (static_cast<Item>(partition.top.size()) > options.most_top) return "the top level is too large";
@@ -264,7 +267,7 @@ std::string fault(const PartitionGraph& graph, const PartitionOptions& options, 
   for (Item g = graph.items; g < total; ++g) {
     if (!paths.convex(inside[g])) return "a group is not convex";
   }
-  // Each level alone: its items contracted, all others as they were given.
+  // Checks a single level: contracts each of its members, and leaves all other items as they were given.
   const auto level_fault = [&](const std::vector<Item>& members) -> std::string {
     std::vector<Set> blocks;
     Set rest;
@@ -292,8 +295,9 @@ std::string fault(const PartitionGraph& graph, const PartitionOptions& options, 
   return level_fault(partition.top);
 }
 
-/// One round of Algorithm 1 to the letter: all scores from the definition, each time. Returns the groups and what is in
-/// none, and checks that all candidates keep Property 1.
+/// Runs one round of Algorithm 1 literally: computes all scores each time, by the definition. `given` is the number of
+/// given items inside each item. Returns the groups, and every other item as a set of its own. Checks that all
+/// candidates keep Property 1.
 std::vector<Set> literal_round(const PartitionGraph& graph, const std::vector<std::int64_t>& given,
                                const PartitionOptions& options) {
   const Paths paths(graph);
@@ -350,12 +354,12 @@ std::vector<Set> literal_round(const PartitionGraph& graph, const std::vector<st
   return groups;
 }
 
-/// Runs of consecutive items, chosen by enumeration: least bytes across the cuts, then fewest, then the longest last
-/// run.
+/// Divides items into runs of consecutive items by trying all divisions. Takes the one with the fewest bytes across the
+/// boundaries, then the fewest runs, then the longest last run.
 struct BestRuns {
   const PartitionGraph& graph;
   Item longest;
-  std::map<Item, std::pair<std::pair<std::int64_t, std::size_t>, std::vector<Set>>> known;  // by number of items
+  std::map<Item, std::pair<std::pair<std::int64_t, std::size_t>, std::vector<Set>>> known;  // key: number of items
 
   std::int64_t bytes_across(Item cut) const {
     std::int64_t bytes = 0;
@@ -378,8 +382,8 @@ struct BestRuns {
   }
 };
 
-/// The groups of the whole of Algorithm 1 as sets of given items, and runs of consecutive items where it is stuck or
-/// slow.
+/// Runs all of Algorithm 1 literally. If a round is stuck or rounds are too slow, the next round makes runs of
+/// consecutive items, which `stuck` counts. Returns all groups as sets of given items.
 std::set<Set> literal_partition(PartitionGraph graph, const PartitionOptions& options, int& stuck) {
   std::erase_if(graph.values, [](const auto& value) { return value.readers.empty(); });
   std::set<Set> groups;

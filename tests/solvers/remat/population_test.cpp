@@ -1,4 +1,4 @@
-// Populations of schedules: valid, never worse than what they start from, and the same on every backend.
+// Tests that populations of schedules are valid, never worse than what they start from, and the same on every backend.
 #include "cairn/solvers/remat/anneal/population.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using core::Schedule;
 using tests::Random;
 namespace reference = core::reference;
 
-/// The code of the device on fibers of the host.
+/// The simulator of a GPU, run on the CPU by a FiberMachine.
 class FiberSimulator : public sim::device::MachineSimulator<tests::FiberMachine, std::uint16_t> {
  public:
   using sim::device::MachineSimulator<tests::FiberMachine, std::uint16_t>::MachineSimulator;
@@ -34,7 +34,7 @@ class FiberSimulator : public sim::device::MachineSimulator<tests::FiberMachine,
   std::string device() const override { return "test"; }
 };
 
-/// A device that is lost after a few batches.
+/// A simulator whose device is lost after four batches.
 class FailingSimulator : public FiberSimulator {
  public:
   using FiberSimulator::FiberSimulator;

@@ -27,7 +27,8 @@ using core::Schedule;
 namespace paper = tests::kumar2019;
 namespace reference = core::reference;
 
-/// What docs/treewidth.md proves of bags of at most p nodes, b of them: unit costs and sizes M_max, M_in.
+/// The bounds that docs/treewidth.md proves for b bags of at most p nodes each, with unit costs. M_max is the largest
+/// size of a node, and M_in the largest total size of a node's inputs.
 class Bounds {
  public:
   Bounds(std::int64_t most_size, std::int64_t most_inputs) : size_(most_size), inputs_(most_inputs) {}
@@ -79,7 +80,7 @@ PathDecomposition any_decomposition(tests::Random& random, const Graph& graph) {
       random.shuffle(layout);
       return decomposition_of_layout(graph, layout);
     case 1: {
-      // Folded once.
+      // The layout of a path folded once: every second node, then the others backwards.
       std::vector<NodeId> folded;
       for (std::size_t i = 0; i < layout.size(); i += 2) folded.push_back(layout[i]);
       for (std::size_t i = layout.size(); i-- > 0;) {
@@ -92,7 +93,7 @@ PathDecomposition any_decomposition(tests::Random& random, const Graph& graph) {
   }
 }
 
-/// Checks every k against the reference, and k = 1 against the bounds.
+/// Checks schedules for several k against the reference, and the one for k = 1 against the bounds.
 void check_all(const Graph& graph, const PathDecomposition& decomposition) {
   const Spine spine = add_spine(graph, decomposition);
   PathScheduler scheduler(graph, spine);
@@ -180,7 +181,7 @@ TEST_CASE("PWRemat: memory grows with a power of the logarithm where a chain run
 }
 
 TEST_CASE("PWRemat: its length is known before it is written out") {
-  // A chain of calls of calls: 2^40 steps.
+  // Each of 40 lists calls the previous one twice, which gives 2^40 steps.
   CompressedSchedule program;
   std::int32_t list = program.add({0});
   for (int i = 0; i < 40; ++i) list = program.add({CompressedSchedule::call(list), CompressedSchedule::call(list)});
@@ -214,7 +215,7 @@ TEST_CASE("PWRemat: a limit on lists or on work ends a build with nothing") {
   CHECK(pw_remat(graph, little).schedule == core::baseline_schedule(graph));
 }
 
-/// The library's interleaved schedules as the paper's sets of tuples, and back.
+/// These functions convert interleaved schedules between the library's type and the paper's sets of tuples.
 paper::Interleaved as_paper(const InterleavedSchedule& schedule) {
   paper::Interleaved tuples;
   for (const InterleavedTuple& tuple : schedule) tuples.insert({tuple.node, tuple.schedule});
@@ -228,7 +229,7 @@ InterleavedSchedule as_library(const paper::Interleaved& tuples) {
 
 TEST_CASE("Merge, Condense and Flatten are the paper's") {
   tests::for_each_seed(3000, [](tests::Random& random) {
-    // In the order in which the paper's merge takes those of one node; others anywhere.
+    // Tuples of one node are in the order in which the paper's merge takes them, others in any order.
     paper::Interleaved tuples;
     for (std::int64_t count = random.between(0, 8); count > 0; --count) {
       paper::Sequence steps;

@@ -57,7 +57,7 @@ TEST_CASE("a long chain of values that become unread is taken out without recurs
     builder.add(std::move(node));
   }
   const Graph graph = builder.build();
-  // The chain but for its last node runs twice, the second time for the last node.
+  // All nodes of the chain except the last run twice. The last node reads what the second run makes.
   Schedule schedule = core::baseline_schedule(graph);
   schedule.steps.pop_back();
   const std::vector<core::NodeId> once = schedule.steps;

@@ -1,4 +1,4 @@
-// `rotor` against all persistent schedules of small chains, written down one by one from the definition.
+// Compares `rotor` with all persistent schedules of small chains, which are enumerated by their definition.
 
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ using tests::Random;
 /// and a value that b of stage l alone may read; b of stage l makes the gradient that b of stage l - 1 reads.
 struct ChainShape {
   int n = 0;
-  std::vector<int> reads_entering, reads_inside;  ///< of each stage's b: 0 or 1
+  std::vector<int> reads_entering, reads_inside;  ///< per stage: whether its b reads the checkpoint, the value inside
 
   NodeId forward(int l) const { return l; }
   NodeId backward(int l) const { return 2 * n - 1 - l; }
@@ -49,7 +49,7 @@ ChainShape random_chain_shape(int n, std::uint64_t reads) {
   ChainShape shape{n, {}, {}};
   for (int l = 0; l < n; ++l) {
     shape.reads_entering.push_back(l > 0 ? static_cast<int>(reads >> (2 * l) & 1) : 0);
-    // What the last f makes, the loss, is read by its b alone.
+    // The value inside the last stage, the loss, is always read by the b of that stage.
     shape.reads_inside.push_back(l + 1 == n ? 1 : static_cast<int>(reads >> (2 * l + 1) & 1));
   }
   return shape;
@@ -71,7 +71,7 @@ Graph random_chain(Random& random, const ChainShape& shape) {
     core::Node b = tests::make_node(fmt::format("b{}", l), size(), {}, random.between(0, 9));
     b.scratch = random.chance(40) ? size() : 0;
     b.backward = true;
-    // What it reads says where it belongs.
+    // Without a mark, what a backward node reads says to which stage it belongs.
     const bool unmarked = shape.reads_entering[l] + shape.reads_inside[l] > 0 && random.chance(20);
     b.forward = unmarked ? core::kNoNode : shape.forward(l);
     b.keep = random.chance(20);
@@ -96,13 +96,13 @@ class PersistentSchedules {
   const std::vector<Schedule>& all() const { return all_; }
 
  private:
-  /// The next backward node is that of stage `next`.
+  /// Tries all continuations of `steps_`. The next backward node is that of stage `next`.
   void extend(int next) {
     if (next < 0) {
       if (std::count(last_.begin(), last_.end(), -1) == 0) all_.push_back({steps_});
       return;
     }
-    // What the last step made and this one does not read must be wanted later, or it was for nothing.
+    // Appends a step. If it does not read what the forward step before it made, that must stay for a backward node.
     const auto step = [&](NodeId node, const std::vector<int>& reads, int runs, int then) {
       const auto now = static_cast<int>(steps_.size());
       const std::vector<bool> before = final_;
@@ -114,7 +114,7 @@ class PersistentSchedules {
       }
       if (now > 0 && steps_.back() < shape_.n && std::find(reads.begin(), reads.end(), steps_.back()) == reads.end())
         final_[steps_.back()] = true;
-      if (runs < 0) final_[next] = false;  // nothing of it stays
+      if (runs < 0) final_[next] = false;  // a backward node frees the values that it reads
       if (runs < 0 && next > 0) final_[next - 1] = false;
       if (runs >= 0) last_[runs] = now;
       steps_.push_back(node);
@@ -143,14 +143,14 @@ class PersistentSchedules {
   std::vector<Schedule> all_;
   std::vector<NodeId> steps_;
   std::vector<int> last_;    ///< step of the last run of each f so far; -1: none
-  std::vector<bool> final_;  ///< it must not run again until its reader has run backward
+  std::vector<bool> final_;  ///< f must not run again until a backward node has read its value
 };
 
 RotorOptions persistent(std::optional<std::int64_t> budget) {
   RotorOptions options;
   options.budget = budget;
   options.retain = false;
-  options.slots = 1000;  // more than any peak here has bytes
+  options.slots = 1000;  // more slots than any peak here has bytes
   return options;
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("rotor is the cheapest of all persistent schedules of a chain, or ther
   CHECK(above_exact > 100);  // the class is smaller than that of all schedules
 }
 
-/// Bytes that memory must have for what a level of the table allows are never less than what its schedule takes.
+/// Checks that the schedule for a level of the table never takes more bytes than that level stands for.
 TEST_CASE("what fits a level of the table fits as many bytes, and more levels never cost more") {
   std::int64_t schedules = 0;
   tests::for_each_seed(600, [&](Random& random) {
@@ -257,9 +257,9 @@ TEST_CASE("what fits a level of the table fits as many bytes, and more levels ne
 }
 
 TEST_CASE("equal steps: the number of runs that Griewank's revolve needs") {
-  // Snapshots take a unit each, and nothing else takes memory; a reversal needs the state before its step alone. With s
-  // snapshots, that at the start included, l steps take r l - C(s + r, s + 1) further runs, where r is the least number
-  // with C(s + r, s) >= l (Griewank and Walther 2000, Algorithm 799).
+  // Each snapshot takes one unit of memory, and nothing else takes any. Reversing a step needs only the state before
+  // it. With s snapshots, including that at the start, l steps take r l - C(s + r, s + 1) further runs, where r is the
+  // least number with C(s + r, s) >= l (Griewank and Walther 2000, Algorithm 799).
   const auto choose = [](std::int64_t n, std::int64_t k) {
     std::int64_t value = 1;
     for (std::int64_t i = 1; i <= k; ++i) value = value * (n - k + i) / i;
@@ -355,7 +355,8 @@ TEST_CASE("models are chains of blocks, and rotor gets them within half of their
   const auto options = [](std::map<std::string, std::int64_t, std::less<>> values) {
     return models::BuildOptions{.values = std::move(values)};
   };
-  // Two blocks a layer of gpt2 and of the mixer; unet and the transformer's decoder once what crosses them is held.
+  // gpt2 and mlp-mixer have two blocks a layer. unet and transformer have many blocks only if values may cross block
+  // boundaries as residents.
   for (const Expected& expected :
        {Expected{"ffn", options({{"batch", 64}}), 16, 16},
         {"gpt2", options({{"layers", 6}, {"seq", 64}, {"width", 48}, {"vocab", 64}}), 12, 12},

@@ -1,4 +1,4 @@
-// Annealing and the search of islands against the definitions and the cheapest schedules there are.
+// Tests annealing, and the search by several annealers (islands), against the definitions and the cheapest schedules.
 
 #include "cairn/core/profile.h"
 #include "cairn/solvers/registry.h"
@@ -57,7 +57,7 @@ TEST_CASE("where annealing stands and the best it met are valid schedules of the
   CHECK(recomputed > 300);
 }
 
-/// What a search from the baseline under a work limit comes to.
+/// Returns the result of a search that starts from the baseline and has a work limit.
 Solution searched(const Graph& graph, SolveOptions options, std::int64_t work) {
   options.limit.work = work;
   core::Stopwatch watch(options.limit);

@@ -10,19 +10,19 @@
 #include "cairn/core/graph.h"
 #include "cairn/tests/support/random_graph.h"
 
-/// Random graphs of a forward and a backward pass, with everything that a layer may have.
+/// Random training graphs, which consist of a forward and a backward pass.
 namespace cairn::tests {
 
 struct TrainingOptions {
   RandomGraphOptions forward = {};  ///< options of the forward pass
   int without_backward = 10;        ///< percent of forward nodes without a backward node
-  int two_backward = 15;            ///< percent with two
+  int two_backward = 15;            ///< percent of the others that have two backward nodes
   int other_reads = 10;             ///< percent of backward nodes that read some other forward node, too
 };
 
-/// The forward nodes first, then the backward nodes, all of which are marked. Each backward node reads those of its
-/// forward node's readers and, mostly, its forward node or what that reads. The order is topological except among the
-/// forward nodes.
+/// Returns the forward nodes, then the backward nodes, which are marked and name their forward node. A backward node
+/// reads a backward node of each reader of its forward node and, in most cases, the forward node or its inputs. The
+/// order is topological except among the forward nodes.
 inline std::vector<core::Node> training_nodes(Random& random, const TrainingOptions& options) {
   std::vector<core::Node> nodes = random_nodes(random, options.forward);
   const auto n = static_cast<core::NodeId>(nodes.size());
@@ -73,12 +73,11 @@ inline std::vector<core::Node> training_nodes(Random& random, const TrainingOpti
       nodes.push_back(std::move(node));
     }
   }
-  // Readers were added since the scratch was drawn.
+  // Readers were added after the scratch was chosen, which can raise the least legal scratch.
   for (core::Node& node : nodes) node.scratch = std::max(node.scratch, lowest_scratch(nodes, node));
   return nodes;
 }
 
-/// The training nodes as a graph.
 inline core::Graph training_graph(Random& random, const TrainingOptions& options) {
   return build_graph(training_nodes(random, options));
 }

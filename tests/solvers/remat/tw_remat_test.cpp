@@ -68,7 +68,7 @@ TEST_CASE("the program knows its length, and trims as drop_unread does") {
         return true;
       });
       REQUIRE(static_cast<std::int64_t>(all.size()) == length);
-      CHECK(length <= length_before);  // from smaller k to larger
+      CHECK(length <= length_before);  // a larger k gives no more steps
       length_before = length;
 
       const TwProgram::Trimmed trimmed = program.trim(k, watch).value();
@@ -90,7 +90,7 @@ TEST_CASE("recursion by bytes gives valid schedules; NoRemat where all fits, TWR
   tests::Random random(8);
   for (int i = 0; i < 1000; ++i) {
     auto shape = tests::any_graph(random, {.max_nodes = 30});
-    shape.in_place = false;  // where the whole graph's peak is what its nodes need in the input order
+    shape.in_place = false;
     const Graph graph = tests::random_graph(random, shape);
     const SeparatorTree separators = separator_tree(min_fill_decomposition(graph), graph.node_count());
     TwProgram program(graph, separators);
@@ -132,8 +132,8 @@ TEST_CASE("recursion by bytes keeps to them, or to the least peak that the progr
 }
 
 TEST_CASE("what many nodes of one component want of it is found in time near-linear in them") {
-  // A hub is read by kept leaves and starts a chain; the time would be quadratic in the leaves, the work charged is
-  // not.
+  // A hub is read by 20,000 kept leaves and by the first node of a chain. A naive search takes time quadratic in the
+  // leaves, although it charges less work.
   core::GraphBuilder builder;
   const auto add = [&](std::int64_t size, bool keep, std::vector<NodeId> inputs) {
     core::Node node{.size = size, .cost = 1, .keep = keep};
@@ -251,7 +251,8 @@ TEST_CASE("Theorem 5: on training chains the peak grows with the logarithm of th
     const Graph graph = training_chain(n);
     const int width = min_fill_decomposition(graph).width;
     const Solution solution = tw_remat(graph, {.k = 1});
-    // (M_in + (w + 1) M_max) a level of the recursion, whose depth is at most log2(bags) + 1.
+    // Each level of the recursion needs at most M_in + (w + 1) M_max = 2 + (w + 1), where w is the width. There are at
+    // most log2(bags) + 1 levels.
     const double levels = std::ceil(std::log2(2.0 * n)) + 1;
     CHECK(static_cast<double>(solution.peak) <= (2.0 + width + 1.0) * levels);
     CHECK(tests::baseline_peak(graph) >= n);

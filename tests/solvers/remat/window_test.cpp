@@ -1,4 +1,4 @@
-// The search over live sets against a plain one written apart from it, and windows against the definitions.
+// Compares the search over live sets with a simple independent search, and windows with the definitions.
 
 #include "cairn/solvers/remat/exact/window.h"
 
@@ -79,14 +79,14 @@ std::optional<std::int64_t> least_cost(const LiveSetProblem<Set>& problem, std::
   return std::nullopt;
 }
 
-/// Whether the steps are what the problem asks for, dropping nothing before it is read for the last time.
+/// Whether the steps solve the problem within the budget if each value stays in memory until its last read.
 template <class Set>
 bool solves(const LiveSetProblem<Set>& problem, std::int64_t budget, const std::vector<std::int32_t>& steps) {
   std::set<std::int32_t> memory = numbers(problem.start), ran;
   std::int32_t last_in_order = -1;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const std::int32_t v = steps[i];
-    // Of what is there: what is read from this step on before it is made again, or is wanted at the end.
+    // Values in memory that this step or a later one reads before they are made again, or that are in the target.
     std::set<std::int32_t> live;
     for (const std::int32_t x : memory) {
       bool wanted = numbers(problem.target).contains(x);
@@ -123,7 +123,7 @@ bool solves(const LiveSetProblem<Set>& problem, std::int64_t budget, const std::
   return true;
 }
 
-/// A few nodes over a few values, some of which nobody makes, from any live set to any other.
+/// A random problem with a few nodes and values. Some values are made by no node. Start and target are random sets.
 template <class Set>
 LiveSetProblem<Set> random_problem(Random& random) {
   LiveSetProblem<Set> problem;
@@ -209,7 +209,7 @@ Schedule schedule_of_scope(Random& random, const Graph& graph, const Scope& scop
   for (int tries = 0; tries < 10; ++tries) {
     Schedule schedule = tests::random_schedule(random, graph);
     if (scope.order == OrderRule::input) {
-      // The input order, with what may stand anywhere behind its first run.
+      // The input order, with further runs of random nodes, inserted anywhere after their first run.
       std::vector<NodeId> steps(graph.input_order().begin(), graph.input_order().end());
       for (std::int64_t k = random.below(graph.node_count() + 1); k > 0; --k) {
         const auto i = random.place(steps);

@@ -41,7 +41,7 @@ inline std::map<NodeId, Nodes> neighbours(const Digraph& graph) {
   return result;
 }
 
-/// (X, T): bags, and the tree's edges between them.
+/// A tree decomposition (X, T): the bags X, and the edges of the tree T as pairs of indices of bags.
 struct Decomposition {
   Bags bags;
   std::vector<std::pair<std::size_t, std::size_t>> tree;
@@ -53,7 +53,7 @@ inline int width(const Bags& bags) {
   return static_cast<int>(largest) - 1;
 }
 
-/// The connected components of the bags `among`, each ascending.
+/// Returns the connected components of the bags `among` in the tree, each as an ascending list of indices.
 inline std::vector<std::vector<std::size_t>> components(const Decomposition& decomposition,
                                                         const std::set<std::size_t>& among) {
   std::vector<std::vector<std::size_t>> result;
@@ -80,13 +80,13 @@ inline bool is_tree_decomposition(const Digraph& graph, const Decomposition& dec
       decomposition.tree.size() + 1 != std::max<std::size_t>(bags.size(), 1)) {
     return false;
   }
-  if (all_of(bags) != graph.nodes) return false;  // (i)
+  if (all_of(bags) != graph.nodes) return false;  // (i) every node is in a bag
   const auto together = [&](const Edge& edge) {
     return std::any_of(bags.begin(), bags.end(),
                        [&](const Nodes& bag) { return bag.contains(edge.first) && bag.contains(edge.second); });
   };
-  if (!std::all_of(graph.edges.begin(), graph.edges.end(), together)) return false;  // (ii)
-  return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](NodeId v) {         // (iii)
+  if (!std::all_of(graph.edges.begin(), graph.edges.end(), together)) return false;  // (ii) every edge is in a bag
+  return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](NodeId v) {         // (iii) its bags are connected
     std::set<std::size_t> holding;
     for (std::size_t i = 0; i < bags.size(); ++i) {
       if (bags[i].contains(v)) holding.insert(i);
@@ -95,7 +95,7 @@ inline bool is_tree_decomposition(const Digraph& graph, const Decomposition& dec
   });
 }
 
-/// A path decomposition of these bags.
+/// Makes a path decomposition of these bags, in this order.
 inline Decomposition path(const Bags& bags) {
   Decomposition result{bags, {}};
   for (std::size_t i = 1; i < bags.size(); ++i) result.tree.push_back({i - 1, i});
@@ -105,8 +105,9 @@ inline bool is_path_decomposition(const Digraph& graph, const Bags& bags) {
   return is_tree_decomposition(graph, path(bags));
 }
 
-/// Eliminates node by node. A bag is the node and its neighbours, which become a clique; its parent is the bag of the
-/// neighbour that is eliminated next. The trees of a forest are joined.
+/// Builds a tree decomposition by eliminating the nodes in this order. The bag of a node consists of the node and its
+/// remaining neighbours. These become a clique, and the node is removed. The bag's parent is the bag of the neighbour
+/// that is eliminated first. If the graph is not connected, the trees of its components are joined.
 inline Decomposition eliminate(const Digraph& graph, const Sequence& order) {
   std::map<NodeId, Nodes> adjacent = neighbours(graph);
   std::map<NodeId, std::size_t> place;
@@ -128,7 +129,8 @@ inline Decomposition eliminate(const Digraph& graph, const Sequence& order) {
   return result;
 }
 
-/// The elimination order that always takes the node of least score(neighbours of all, node), ties by index.
+/// Returns the elimination order that always takes the node v of least score(adjacent, v), where `adjacent` maps each
+/// remaining node to its neighbours. Ties are broken by index.
 template <class Score>
 Sequence greedy_order(const Digraph& graph, const Score& score) {
   std::map<NodeId, Nodes> adjacent = neighbours(graph);
@@ -155,8 +157,8 @@ inline Sequence min_degree(const Digraph& graph) {
   return greedy_order(graph, [](const auto& adjacent, NodeId v) { return adjacent.at(v).size(); });
 }
 
-/// Contracts a node of least degree into a neighbour of least degree until nothing is left. The largest of these
-/// degrees is a lower bound on the treewidth.
+/// Returns a lower bound on the treewidth. Repeatedly contracts a node of least degree into its neighbour of least
+/// degree until no node is left. The bound is the largest degree of a node when it is contracted.
 inline int minor_min_width(const Digraph& graph) {
   std::map<NodeId, Nodes> adjacent = neighbours(graph);
   std::size_t bound = 0;
@@ -181,8 +183,9 @@ inline int minor_min_width(const Digraph& graph) {
   return static_cast<int>(bound);
 }
 
-/// Dynamic programming over the sets S of nodes that come first in an order. Finds the order with the least maximum of
-/// cost(adjacent, S without v, v), v being the last of S. O(2^n n) costs: n <= 12.
+/// Finds the order of all n nodes with the least maximum, over all nodes v, of cost(adjacent, S, v), where S is the set
+/// of nodes before v. Returns the maximum and the order. Dynamic programming over the sets S, which are bit masks, with
+/// O(2^n n) calls of `cost`, so n should be at most 12.
 template <class Cost>
 std::pair<int, Sequence> best_order(const Digraph& graph, const Cost& cost) {
   const Sequence ids(graph.nodes.begin(), graph.nodes.end());
@@ -211,7 +214,8 @@ std::pair<int, Sequence> best_order(const Digraph& graph, const Cost& cost) {
   return {best.back().first, order};
 }
 
-/// tw(G), and an elimination order of that width: the neighbours of v are what it reaches through S.
+/// Returns the treewidth and an elimination order of that width. If v is eliminated after the nodes S (`through`), its
+/// neighbours are the nodes outside S that it reaches by paths through S.
 inline std::pair<int, Sequence> treewidth(const Digraph& graph) {
   return best_order(graph, [](const std::vector<std::uint32_t>& adjacent, std::uint32_t through, int v) {
     std::uint32_t seen = 1U << v;
@@ -226,8 +230,8 @@ inline std::pair<int, Sequence> treewidth(const Digraph& graph) {
   });
 }
 
-/// pw(G), and an order of that vertex separation: the bag of v is v and the earlier nodes with neighbours at v or
-/// later.
+/// Returns the pathwidth and an order of that vertex separation. The bag of a node v consists of v and the earlier
+/// nodes that have v or a later node as a neighbour.
 inline std::pair<int, Sequence> pathwidth(const Digraph& graph) {
   return best_order(graph, [](const std::vector<std::uint32_t>& adjacent, std::uint32_t before, int) {
     int separation = 0;

@@ -16,8 +16,8 @@
 /// Kumar et al. (2019), sections A.3 and A.4: interleaved schedules, and rematerialization by path decomposition.
 namespace cairn::tests::kumar2019 {
 
-/// Definition 15: tuples <sigma, x>, stored as (x, sigma), so that they are ordered by x, then lexicographically. X is
-/// the set of their x.
+/// An interleaved schedule (Definition 15): tuples <sigma, x> of a sequence sigma and a node x. They are stored as (x,
+/// sigma), so that they are ordered by x, then lexicographically. X is the set of their nodes x.
 using Interleaved = std::set<std::pair<NodeId, Sequence>>;
 
 inline Nodes on(const Interleaved& tuples) {
@@ -42,11 +42,12 @@ inline bool valid(const Graph& graph, const Interleaved& tuples, const Nodes& kn
   });
 }
 
-/// How known nodes are paid. As printed, they are paid twice: M_W(sigma o x) contains the nodes of W and of X before x
-/// that are read later, and s(W and X before x) is added to it. Paid once, they are left out of M_W.
+/// How often the memory M_W(I) counts known nodes: those of W and, for a tuple of x, those of X before x. As printed,
+/// they are counted twice. Their total size is added, and M_W(sigma o x) contains those that are read later. With
+/// paid_once, they are left out of M_W(sigma o x).
 enum class KnownNodes { as_printed, paid_once };
 
-/// M_W(I).
+/// M_W(I): the memory of an interleaved schedule if the nodes W (`known`) are known.
 inline std::int64_t memory(const Graph& graph, const Interleaved& tuples, const Nodes& known,
                            KnownNodes pay = KnownNodes::as_printed) {
   const Nodes nodes = on(tuples);
@@ -63,7 +64,7 @@ inline std::int64_t memory(const Graph& graph, const Interleaved& tuples, const 
   return most;
 }
 
-/// L(I).
+/// L(I): the total cost of an interleaved schedule.
 inline std::int64_t length(const Graph& graph, const Interleaved& tuples) {
   std::int64_t sum = 0;
   for (const auto& [x, sigma] : tuples) sum += length(graph, then(sigma, x));
@@ -82,7 +83,8 @@ inline Sequence flatten(const Interleaved& tuples) {
   return result;
 }
 
-/// Condense(X', I): drops what comes after the last node of X'.
+/// Condense(X', I): keeps only tuples of nodes in X' (`onto`). Another tuple becomes part of the next one that is kept;
+/// tuples after the last node of X' are dropped.
 inline Interleaved condense(const Nodes& onto, const Interleaved& tuples) {
   Interleaved result;
   Sequence tau;
@@ -98,19 +100,20 @@ inline Interleaved condense(const Nodes& onto, const Interleaved& tuples) {
   return result;
 }
 
-/// Algorithm 3. As printed it runs known nodes again, and nodes of which it takes the inputs for known without need:
-/// its schedules need not be valid. Settled, known nodes are not run, so
-/// - PWRemat of a node that is known or not in its bags is empty;
-/// - the tuple of u_i is <sigma_1 o .. o sigma_i, u_i>, as u_1, .., u_{i-1} are known to it; sigma_q is in it also
-/// where
-///   u_q is in W, for what u_i reads of it; u_i in W gets no tuple;
-/// - InterleavedSchedule for what is lower gets X, of which X' is known.
-/// The bag of u is the middle one of INTERVAL(u), the middle bag of b the one at (b + 1) / 2 counted from 1.
+/// Algorithm 3 (PWRemat and InterleavedSchedule). As printed, its schedules need not be valid: it runs known nodes
+/// again, and it runs nodes whose inputs it wrongly takes for known. Without `as_printed`, a corrected version runs,
+/// which tests call settled. It does not run known nodes:
+/// - PWRemat of a node that is known, or in none of its bags, is empty.
+/// - Let u_1, u_2, .. be the nodes of the separator and the earlier nodes of X. The tuple of u_i is <sigma_1 o .. o
+///   sigma_i, u_i>, because u_1, .., u_{i-1} are known to it. It includes sigma_q even if u_q is in W, because u_i may
+///   read what sigma_q makes. A u_i in W gets no tuple.
+/// - InterleavedSchedule of the inner bags gets all of X, and takes all u_i for known.
+/// PWRemat splits at the middle bag of INTERVAL(u), and InterleavedSchedule at bag (b + 1) / 2 of b, counted from 1.
 class Algorithm3 {
  public:
   explicit Algorithm3(const Graph& graph, bool as_printed = false) : graph_(graph), as_printed_(as_printed) {}
 
-  /// The schedule for the last node of a graph with a long spine.
+  /// Returns the schedule for the last node. The graph has a long spine: an edge from each node to the next one.
   Sequence schedule(const Bags& bags) const { return pw_remat(bags, graph_.node_count() - 1, {}); }
 
  private:
@@ -141,7 +144,7 @@ class Algorithm3 {
     const auto middle = static_cast<std::ptrdiff_t>((bags.size() - 1) / 2);
     const Nodes& separator = bags[middle];
     const Bags inner(bags.begin(), bags.begin() + middle), outer(bags.begin() + middle + 1, bags.end());
-    if (separator.empty()) return interleaved(nodes, inner, known);  // then the outer ones are empty, too: Lemma 9
+    if (separator.empty()) return interleaved(nodes, inner, known);  // the outer bags are empty, too: Lemma 9
     const Nodes earlier = before(nodes, last(separator)), both_sides = both(earlier, separator);
     Sequence sigma;
     Nodes passed;
@@ -160,18 +163,18 @@ class Algorithm3 {
   bool as_printed_;
 };
 
-/// Theorem 22 with constants, for the settled algorithm, largest bag p and b bags. The steps are by the proof's
-/// recurrence, which the closed form in the text loses constants of: sigma_q is in at most 2p tuples of the two
-/// separators. The memory is less than the paper's, in which interleaved schedules add up: one sigma runs at a time,
-/// and beside it each level of InterleavedSchedule, on both sides of u's bag, holds at most 2p nodes of its separators
-/// and inputs of one node.
+/// Theorem 22 with constants, for the corrected Algorithm 3 and a path decomposition of b bags with at most p nodes
+/// each. The number of steps follows the proof's recurrence, because the closed form in the text drops constants. In
+/// it, each sigma_q is in at most 2p tuples, those of two separators. The memory bound is lower than the paper's, which
+/// adds up interleaved schedules. In fact only one sigma runs at a time. Beside it, each level of InterleavedSchedule,
+/// on both sides of the bag of u, holds at most 2p nodes of its separators and the inputs of one node.
 class Theorem22 {
  public:
-  /// Steps of PWRemat's schedule where each node costs 1.
+  /// Bound on the cost of PWRemat's schedule if each node costs 1.
   double steps(std::int64_t p, std::int64_t b) {
     return p <= 2 ? static_cast<double>(2 * b + 1) : 2 * interleaved_steps(p, b);
   }
-  /// Memory in units of M_in + M_max.
+  /// Bound on the memory in units of M_in + M_max, which are largest_inputs() + largest_size().
   static std::int64_t memory(std::int64_t p, std::int64_t b) {
     if (p <= 2 || b == 0) return 1;
     return memory(p - 1, b / 2) + 2 * std::bit_width(static_cast<std::uint64_t>(b)) * (2 * p + 1) + p + 1;

@@ -9,7 +9,7 @@
 
 #include "cairn/core/graph.h"
 
-/// Kumar et al. (2019), section 2.1: schedules and their memory; section A.3: the same for a known set W.
+/// Kumar et al. (2019): schedules and their memory (section 2.1), also if the nodes of a set W are known (section A.3).
 namespace cairn::tests::kumar2019 {
 
 using core::Graph;
@@ -57,8 +57,8 @@ inline std::int64_t prev(const Sequence& steps, NodeId u, std::int64_t j) {
   return j;
 }
 
-/// U_i: what must be in memory at step i. An input that never runs before j (an input of a known node that runs again)
-/// is not held for j: the text leaves that open.
+/// U_i: the nodes that must be in memory at step i, for it or for a later step j. An input of step j that does not run
+/// before j is not held. This happens only if a known node runs again, and the paper leaves that case open.
 inline Nodes held_at(const Graph& graph, const Sequence& steps, std::int64_t i) {
   Nodes held = both({steps[i]}, in(graph, steps[i]));
   for (std::int64_t j = i + 1; j < static_cast<std::int64_t>(steps.size()); ++j) {
@@ -70,7 +70,7 @@ inline Nodes held_at(const Graph& graph, const Sequence& steps, std::int64_t i) 
   return held;
 }
 
-/// Definition 12.
+/// Definition 12: whether each step runs a known node, or a node whose inputs are known or ran before.
 inline bool valid(const Graph& graph, const Sequence& sigma, const Nodes& known = {}) {
   Nodes ran = known;
   for (const NodeId u : sigma) {
@@ -80,7 +80,7 @@ inline bool valid(const Graph& graph, const Sequence& sigma, const Nodes& known 
   return true;
 }
 
-/// M_W(sigma): W runs first, and its steps do not count. `free_of_charge` is subtracted from each U_i.
+/// M_W(sigma): the largest memory at a step of sigma if W (`known`) runs before it. `free_of_charge` is not counted.
 inline std::int64_t memory(const Graph& graph, const Sequence& sigma, const Nodes& known = {},
                            const Nodes& free_of_charge = {}) {
   Sequence steps(known.begin(), known.end());
@@ -93,14 +93,14 @@ inline std::int64_t memory(const Graph& graph, const Sequence& sigma, const Node
   return most;
 }
 
-/// L(sigma).
+/// L(sigma): the total cost of the steps.
 inline std::int64_t length(const Graph& graph, const Sequence& sigma) {
   std::int64_t sum = 0;
   for (const NodeId u : sigma) sum += graph.cost(u);
   return sum;
 }
 
-/// M_in and M_max.
+/// M_in, the largest total size of the inputs of a node, and M_max, the largest size of a node.
 inline std::int64_t largest_inputs(const Graph& graph) {
   std::int64_t most = 0;
   for (NodeId v = 0; v < graph.node_count(); ++v) most = std::max(most, size_of(graph, in(graph, v)));
@@ -112,7 +112,7 @@ inline std::int64_t largest_size(const Graph& graph) {
   return most;
 }
 
-/// The nodes that every schedule must contain even if nobody reads them: the paper's f, where there is one.
+/// The nodes that every schedule must run even if no node reads them. If there is only one, it is the paper's f.
 inline Nodes outputs(const Graph& graph) {
   Nodes result;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -133,7 +133,7 @@ inline Sequence topological(const Graph& graph) {
   return order;
 }
 
-/// S and all nodes of `within` from which a path in `within` leads to S.
+/// Returns `outputs` and all nodes of `within` from which a path inside `within` leads to one of them.
 inline Nodes needed_for(const Graph& graph, const Nodes& outputs, const Nodes& within) {
   Nodes needed = outputs;
   for (std::size_t before = 0; before != needed.size();) {

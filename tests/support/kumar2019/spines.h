@@ -24,7 +24,7 @@ inline std::pair<std::int64_t, std::int64_t> interval(const Bags& bags, NodeId u
   return result;
 }
 
-/// A directed path that visits every node exactly once.
+/// Whether `spine` is a directed path that visits every node exactly once.
 inline bool is_spine(const Digraph& graph, const Sequence& spine) {
   if (spine.size() != graph.nodes.size() || Nodes(spine.begin(), spine.end()) != graph.nodes) return false;
   for (std::size_t i = 1; i < spine.size(); ++i) {
@@ -33,15 +33,15 @@ inline bool is_spine(const Digraph& graph, const Sequence& spine) {
   return true;
 }
 
-/// Algorithm 2's result: the graph with a spine, the bags, and the spine in its order.
+/// Result of Algorithm 2: the graph with the edges of the spine, its bags, and the nodes along the spine.
 struct SpineAddition {
   Digraph graph;
   Bags bags;
   Sequence spine;
 };
 
-/// The interval graph of a path decomposition: all nodes of a bag are adjacent. Each edge goes to the later node in
-/// `order`, a topological order of the graph.
+/// Returns the interval graph of a path decomposition, in which two nodes are adjacent if they share a bag. Each edge
+/// goes to the later node in `order`, a topological order of the graph.
 inline Digraph interval_graph(const Bags& bags, const Sequence& order) {
   Digraph result{all_of(bags), {}};
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -55,10 +55,10 @@ inline Digraph interval_graph(const Bags& bags, const Sequence& order) {
   return result;
 }
 
-/// Algorithm 2, ties of right endpoints by index. On a graph whose bags are no cliques the decomposition may miss an
-/// edge that was added: ProcessNode(u) need not return a node whose interval holds r_u, as printed, where the last v_i
-/// ends right of r_u. On the interval graph what starts right of v_i and left of that node comes after v_i, and below
-/// it in the recursion.
+/// Algorithm 2: adds a spine to the graph. Nodes whose intervals have the same right end are taken by index. If some
+/// bag is not a clique, the resulting bags may lack an added edge. The reason is that, contrary to the paper,
+/// ProcessNode(u) need not return a node whose interval contains r_u, the right end of u's interval, if the last v_i
+/// ends to the right of r_u. On the interval_graph() of the bags the result is a decomposition.
 inline SpineAddition algorithm2(Digraph graph, const Bags& bags) {
   struct Process {
     Digraph& graph;
@@ -111,17 +111,16 @@ inline SpineAddition algorithm2(Digraph graph, const Bags& bags) {
   return result;
 }
 
-// From here on, nodes are numbered along the spine, or in the topological order that the text assumes: u precedes v
-// where u < v.
+// From here on, nodes are numbered along the spine or in a topological order, as in the paper: u precedes v if u < v.
 
 inline bool has_long_spine(const Digraph& graph) {
   return is_spine(graph, Sequence(graph.nodes.begin(), graph.nodes.end()));
 }
 
-/// last(X); X must not be empty.
+/// last(X): the node of X with the highest number. X must not be empty.
 inline NodeId last(const Nodes& bag) { return *bag.rbegin(); }
 
-/// Whether Lemma 9 holds for all bags and the nodes in them.
+/// Whether Lemma 9 holds: if a is in bag k and b in bag l, each bag from k to l has a node numbered from a to b.
 inline bool lemma9(const Bags& bags) {
   for (std::size_t k = 0; k < bags.size(); ++k) {
     for (std::size_t l = k; l < bags.size(); ++l) {
@@ -138,7 +137,8 @@ inline bool lemma9(const Bags& bags) {
   return true;
 }
 
-/// Lemma 10: last() does not fall before a bag that contains the final node, and does not rise after it.
+/// Whether Lemma 10 holds for a bag `with_final` that contains the final node: from bag to bag, last() does not fall up
+/// to that bag, and does not rise after it.
 inline bool lemma10(const Bags& bags, std::size_t with_final) {
   for (std::size_t i = 1; i < bags.size(); ++i) {
     if (i <= with_final && last(bags[i - 1]) > last(bags[i])) return false;
@@ -147,9 +147,10 @@ inline bool lemma10(const Bags& bags, std::size_t with_final) {
   return true;
 }
 
-/// Lemma 11 for bags X_k and X_l on one side of a bag with the final node, X_l being farther from that, in a
-/// decomposition with bags of at most p nodes: G'' has a long spine, and the restricted bags decompose it with p - 1
-/// nodes each.
+/// Whether Lemma 11 holds for bags k and l on the same side of a bag with the final node, of which l is farther away.
+/// The bags from k to l are restricted to nodes below last(bags[l]). G'' is the graph that these nodes induce, where
+/// the nodes of the first and of the last restricted bag become cliques. The lemma says that G'' has a long spine, and
+/// that the restricted bags decompose it with a width lower than that of `bags`.
 inline bool lemma11(const Digraph& graph, const Bags& bags, std::size_t k, std::size_t l) {
   Bags restricted;
   for (std::size_t i = std::min(k, l); i <= std::max(k, l); ++i) {

@@ -41,7 +41,7 @@ inline Decomposition lemma1(Decomposition decomposition) {
   return decomposition;
 }
 
-/// The components that remain when a bag is removed, without that bag's nodes.
+/// Returns the components that remain when the bag `separator` is removed, and its nodes from all other bags.
 inline std::vector<Decomposition> without(const Decomposition& decomposition, std::size_t separator) {
   std::set<std::size_t> others;
   for (std::size_t i = 0; i < decomposition.bags.size(); ++i) others.insert(i);
@@ -71,13 +71,13 @@ inline bool is_balanced_separator(const Decomposition& decomposition, std::size_
   return true;
 }
 
-/// Chooses the bag of a decomposition that is its separator.
+/// A function that chooses the bag of a decomposition that becomes the separator.
 using ChooseSeparator = std::function<std::size_t(const Decomposition&)>;
 
 /// Lemma 3: the first bag whose removal leaves components of at most half the bags.
 inline std::size_t lemma3(const Decomposition& decomposition) {
   std::size_t bag = 0;
-  while (!is_balanced_separator(decomposition, bag)) ++bag;  // exists by Theorem 2
+  while (!is_balanced_separator(decomposition, bag)) ++bag;  // such a bag exists by Theorem 2
   return bag;
 }
 
@@ -87,16 +87,16 @@ struct Step {
   bool free = false;
 };
 
-/// The errors of Algorithm 1 as printed, for the counterexamples.
+/// Errors of Algorithm 1 as printed. Each can be turned on for the counterexample that shows it.
 struct AsPrinted {
-  bool whole_separator = false;  ///< schedules all of X*, also what S does not need, before its inputs are there
-  bool free_elsewhere = false;   ///< frees all inputs of v outside X*, also those in the callers' separators
+  bool whole_separator = false;  ///< schedules all nodes of X*, also those that S does not need
+  bool free_elsewhere = false;   ///< frees all inputs of v outside X*, also those in separators of the callers
 };
 
-/// Algorithm 1, without Lemma 1: appends the annotated schedule for `outputs`, S, among `nodes`, V'. With fewer than
-/// `stop` bags, as in TWRemat(k), or with none, the needed nodes run in topological order. Only nodes that S needs are
-/// scheduled, as in the base case of Lemma 4's proof: others may have inputs that have not run. Of the inputs of a
-/// separator's node, only those in the components are freed.
+/// Algorithm 1, without Lemma 1: appends the annotated schedule that computes `outputs` (S) in the subgraph of `nodes`
+/// (V'). If there are fewer than `stop` bags (k in TWRemat(k)) or none, the needed nodes run in topological order. Only
+/// nodes that S needs are scheduled, as in the base case of Lemma 4's proof, because other nodes may have inputs that
+/// have not run. After a node of the separator, only its inputs in the components are freed.
 inline void algorithm1(const Graph& graph, const Nodes& nodes, const Decomposition& decomposition, const Nodes& outputs,
                        std::size_t stop, const ChooseSeparator& choose, AsPrinted as_printed,
                        std::vector<Step>& steps) {
@@ -136,8 +136,9 @@ inline Sequence without_annotations(const std::vector<Step>& steps) {
   return sigma;
 }
 
-/// The most memory that nodes take which ran and were not freed. None where a node runs without all its inputs in
-/// memory, something is freed that is not there, or anything but `left_at_end` is left at the end.
+/// Returns the largest total size of the nodes in memory, which have run and are not freed yet. Returns nothing if a
+/// node runs without all its inputs in memory, if a node is freed that is not in memory, or if the nodes in memory at
+/// the end are not `left_at_end`.
 inline std::optional<std::int64_t> annotated_memory(const Graph& graph, const std::vector<Step>& steps,
                                                     const Nodes& left_at_end) {
   Nodes content;
@@ -155,12 +156,12 @@ inline std::optional<std::int64_t> annotated_memory(const Graph& graph, const st
   return most;
 }
 
-/// Theorem 5 with the constants of its proof, for a decomposition that Algorithm 1 gets: each level of the recursion
-/// halves the bags, so there are at most floor(log2 |X|) + 1 levels.
+/// Bounds of Theorem 5 for a decomposition of width w, with the constants of the proof. Each level of Algorithm 1's
+/// recursion halves the number of bags |X|, so there are at most floor(log2 |X|) + 1 levels.
 struct Theorem5 {
   int levels = 0;
-  std::int64_t length = 0;  ///< each level but the last makes at most width + 2 calls: T_onepass (w + 2)^(levels - 1)
-  std::int64_t memory = 0;  ///< each level holds a separator and one node's inputs; the outputs are the caller's
+  std::int64_t length = 0;  ///< cost of all nodes * (w + 2)^(levels - 1): a level makes w + 2 calls, but the last none
+  std::int64_t memory = 0;  ///< each level holds a separator and the inputs of one node; the outputs are added
 };
 inline Theorem5 theorem5(const Graph& graph, const Decomposition& decomposition) {
   const std::int64_t w = width(decomposition.bags);

@@ -14,12 +14,13 @@
 #include "cairn/tests/solvers/remat/level/cases.h"
 #include "cairn/tests/solvers/remat/level/schedules.h"
 
-/// The same class as the program counts it (the paper's B.3): parts as a whole.
+/// Memory and cost as the program of H-ILP counts them (Gusak et al. 2025, B.3): a run of a part is one unit.
 namespace cairn::tests::level {
 
-/// Every schedule of a level, told which run saves: what a compute node's run needs beside what others hold, values
-/// between parts while somebody will read them, what saving runs saved. Corrections: what a run reads last is free from
-/// there on if nobody reads it later; without them (equation 10) after the run.
+/// Measures every schedule of a level, with every choice of the runs that save values for backward parts. The memory
+/// during a run has three parts: what the run needs for itself, values between parts that a later run reads, and values
+/// that earlier runs saved. With `corrections`, a value that no later run reads is freed at its last read during a run.
+/// Without (equation 10), it is freed after that run. With `again`, forward parts can run again.
 class Accounting {
  public:
   Accounting(const Case& level, bool corrections, bool again)
@@ -64,15 +65,15 @@ class Accounting {
   struct Way {
     Steps steps;
     std::int64_t cost = 0;
-    std::int32_t saves = -1;  ///< the option whose backward part it saves for
+    std::int32_t saves = -1;  ///< the option for whose backward part the run saves values; -1: none
     std::int64_t saved_bytes = 0;
-    std::map<ValueId, std::int64_t> last_read;  ///< values that it does not make before
-    std::vector<std::int64_t> inside;           ///< bytes at each step beside what others hold
+    std::map<ValueId, std::int64_t> last_read;  ///< last step that reads a value which is not made before
+    std::vector<std::int64_t> inside;           ///< bytes at each step, without what other runs hold
   };
   struct Compute {
     std::int32_t part = -1;
     bool backward = false;
-    std::vector<Way> first, again;  ///< of a backward node, `first` by option
+    std::vector<Way> first, again;  ///< a backward node has one entry of `first` per option
     std::vector<Way> all() const {
       std::vector<Way> both = first;
       both.insert(both.end(), again.begin(), again.end());
@@ -111,7 +112,7 @@ class Accounting {
     Way way{.steps = steps, .cost = reference::cost(graph_, {steps})};
     const auto length = static_cast<std::int64_t>(steps.size());
     std::set<ValueId> made;
-    std::map<ValueId, std::int64_t> outside;  // reads of what is not made before
+    std::map<ValueId, std::int64_t> outside;  // last read of each value that is not made before
     for (std::int64_t i = 0; i < length; ++i) {
       for (const ValueId x : graph_.inputs(steps[i])) {
         if (made.count(x) == 0) outside[x] = i;
@@ -152,7 +153,8 @@ class Accounting {
     Compute& node = nodes_[k];
     if (node.part < 0) return;
     const LevelProblem::Part& part = parts_[node.part];
-    // What others need of the forward part, in a run that saves nothing.
+    // If a run of the forward part saves nothing, it needs only these nodes: those whose values are kept or used
+    // outside the part, and what these need.
     std::set<NodeId> wanted;
     for (auto v = part.layer.forward.rbegin(); v != part.layer.forward.rend(); ++v) {
       bool of_use = false;
@@ -227,7 +229,7 @@ class Accounting {
     }
   }
 
-  /// Somebody reads x after run r, before its maker runs again.
+  /// Whether a run after run r reads x before the maker of x runs again.
   bool read_later(ValueId x, const Datum& datum, std::size_t r) const {
     for (std::size_t later = r + 1; later < runs_.size(); ++later) {
       if (runs_[later].way->last_read.count(x) > 0) return true;
@@ -273,7 +275,7 @@ class Accounting {
       }
     }
     if (loss_ >= 0) {
-      std::size_t last = 0;  // runs before the loss
+      std::size_t last = 0;  // number of runs before the loss
       while (last < runs_.size() && runs_[last].phase < loss_) ++last;
       for (const auto& [x, datum] : data_) {
         if (datum.maker < loss_ && (datum.constant || (last > 0 && read_later(x, datum, last - 1))))
@@ -296,7 +298,7 @@ class Accounting {
   std::map<NodeId, std::int32_t> home_;
   std::map<ValueId, Datum> data_;
   std::vector<Run> runs_;
-  std::vector<std::int32_t> saved_, saving_run_;  ///< of each part: option, run
+  std::vector<std::int32_t> saved_, saving_run_;  ///< for each part: the option saved for, and the saving run
   Measures found_;
 };
 

@@ -14,7 +14,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/show.h"
 
-/// Budgets of a level, and all that holds of H-ILP's answers.
+/// Random budgets for a level, and checks of everything that must hold for an answer of H-ILP.
 namespace cairn::tests::level {
 
 using solvers::LevelAnswer;
@@ -22,7 +22,8 @@ using solvers::LevelSearch;
 
 inline LevelSearch search_of(Random& random) { return {.seed = static_cast<std::uint64_t>(random.below(100))}; }
 
-/// Mostly what some schedule of the class needs, and less than running all once does.
+/// Returns a random budget. In most cases, some schedule of `all` needs exactly this much, and running all nodes once
+/// needs at least as much.
 inline LevelBudget some_budget(Random& random, const Case& level, const Measures& all) {
   std::set<std::int64_t> peaks, betweens;
   const OptionNeeds once = *measure(level, {level.whole.forward, level.whole.backward}, false);
@@ -42,8 +43,9 @@ inline LevelBudget some_budget(Random& random, const Case& level, const Measures
   return budget;
 }
 
-/// Each compute node runs in its phase, last; before it, from the phase of the first backward part on (or from the
-/// first one), forward parts at most once each, in order; nothing runs in the phase of the rest.
+/// Checks which runs are in which phase. The last run of a phase is that of its own compute node. Before it, forward
+/// parts can run again, at most once each and in order, in the phases of backward parts, or in all phases if there are
+/// no backward parts. Nothing runs in the phase of the rest of the graph.
 inline void check_runs(const Case& level, const std::vector<LevelAnswer::Run>& runs) {
   const auto parts = static_cast<std::int32_t>(level.problem.parts.size());
   const auto pairs = static_cast<std::int32_t>(
@@ -66,7 +68,7 @@ inline void check_runs(const Case& level, const std::vector<LevelAnswer::Run>& r
   REQUIRE(r == runs.size());
 }
 
-/// All that holds of any answer: a valid schedule within the budget, of the cost that is said.
+/// Checks that an answer says infeasible, or has a valid schedule within the budget and of the stated cost.
 inline void check_answer(const Case& level, const LevelBudget& budget, const LevelAnswer& answer) {
   if (!answer.solved()) {
     REQUIRE(answer.status == LevelAnswer::Status::infeasible);

@@ -18,7 +18,7 @@
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/show.h"
 
-/// Random levels for H-ILP.
+/// Random levels for H-ILP (solvers/remat/hiremate/level.h).
 namespace cairn::tests::level {
 
 using solvers::layers_of;
@@ -28,12 +28,12 @@ struct Case {
   Graph graph;
   LevelProblem problem;
   Layer whole;
-  /// Every part: a forward node of which nothing is kept, at most one backward node, one option; no node makes room
-  /// while it runs (negative scratch), so that memory is never higher between steps.
+  /// Whether every part has one forward node, of which nothing is kept, at most one backward node, and one option, and
+  /// no node has negative scratch. Memory is then never higher between steps than during them.
   bool single = true;
 };
 
-/// A part's nodes once, and now and then some forward nodes again.
+/// Returns an option that runs all nodes of a layer, and sometimes forward nodes again.
 inline LayerOption random_option(Random& random, const Graph& graph, const Layer& layer) {
   LayerOption option;
   for (const NodeId v : layer.forward) {
@@ -57,7 +57,7 @@ inline std::int64_t cost_of(const Graph& graph, const LayerOption& option) {
   return reference::cost(graph, {option.forward}) + reference::cost(graph, {option.backward});
 }
 
-/// How many sequences of runs all_choices() tries.
+/// Returns how many sequences of runs all_choices() tries, at most 1e9.
 inline std::int64_t choices(const LevelProblem& problem) {
   double count = 1, again = 1;
   bool backward = false;
@@ -73,8 +73,8 @@ inline std::int64_t choices(const LevelProblem& problem) {
   return static_cast<std::int64_t>(std::min(count, 1e9));
 }
 
-/// A random level of a training graph, or of a graph without backward nodes; the whole of it or, inner, some
-/// consecutive layers.
+/// Returns a random level of a training graph or of a graph without backward nodes. It is the whole graph or, if
+/// `inner`, some consecutive layers. If `single`, every part is one layer. choices() is at most `most_choices`.
 inline Case random_case(Random& random, bool inner, bool single, std::int64_t most_choices) {
   for (;;) {
     Case made;

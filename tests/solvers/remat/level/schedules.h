@@ -17,13 +17,13 @@
 #include "cairn/tests/solvers/remat/level/cases.h"
 #include "cairn/tests/solvers/remat/level/passes.h"
 
-/// All schedules of a level's class, by the definitions. A schedule of the class is what H-ILP's header describes:
-/// phases in order; in those of backward parts (all where there are none) any set of forward parts runs again first,
-/// each in the forward part of any of its options; each backward part runs once, in any option. Memory is freed as
-/// early as it can be, and of parts of several nodes steps that nothing reads are left out. Which run saves for the
-/// backward part, and what stays in memory, follows from that; the program must choose it as well and counts parts as a
-/// whole, so its optimum may be dearer, never cheaper. Where every part is one forward node and at most one backward
-/// node there is nothing to count as a whole, and both are equal.
+/// Enumerates the schedules of a level that H-ILP considers (its class), and measures them by the definitions. They are
+/// described in H-ILP's header, solvers/remat/hiremate/level.h. Phases run in order. In the phase of a backward part,
+/// or in all phases if there are no backward parts, any set of forward parts first runs again, each by the forward part
+/// of any of its options. Each backward part runs once, by any option. Memory is freed as early as possible. If parts
+/// have several nodes, steps that nothing reads are left out. H-ILP must also choose which run saves values for the
+/// backward part, and counts each part as a whole. So its optimum can cost more than the best schedule here, but never
+/// less. If every part has one forward and at most one backward node, both are equal.
 namespace cairn::tests::level {
 
 using core::Schedule;
@@ -40,7 +40,7 @@ inline std::optional<std::int64_t> least_cost(const Measures& all, const LevelBu
   return least;
 }
 
-/// What the schedule of a level needs; nothing where it is not valid.
+/// Returns what a valid schedule of the level needs, else nothing. `prune` leaves out steps that nothing reads.
 inline std::optional<OptionNeeds> measure(const Case& level, LayerOption schedule, bool prune) {
   if (level.problem.inner) {
     Passes passes(level.graph, level.whole, schedule);
@@ -56,7 +56,7 @@ inline std::optional<OptionNeeds> measure(const Case& level, LayerOption schedul
   return OptionNeeds{found.peak, 0, found.cost};
 }
 
-/// Drops further runs of pinned nodes.
+/// Removes all runs of pinned nodes except the first.
 inline void run_pinned_once(const Graph& graph, LayerOption& schedule) {
   std::set<NodeId> run;
   for (Steps* pass : {&schedule.forward, &schedule.backward}) {
@@ -66,7 +66,8 @@ inline void run_pinned_once(const Graph& graph, LayerOption& schedule) {
   }
 }
 
-/// What a run of the forward part that saves nothing must do: what is read elsewhere or kept, and what that needs.
+/// Returns the nodes that a run of a forward part must run if it saves nothing for the backward part: those that are
+/// kept or read outside the layer, and what these need.
 inline Steps for_others(const Graph& graph, const Layer& layer) {
   Steps chosen;
   for (auto v = layer.forward.rbegin(); v != layer.forward.rend(); ++v) {
@@ -93,7 +94,8 @@ inline Measures all_choices(const Case& level) {
   };
   Measures all;
   LayerOption schedule;
-  // Phase t < count: the forward part t; then the backward parts in reverse. `j`: the next part that may run again.
+  // Phase t < count runs forward part t. Later phases run the backward parts in reverse. Parts from `j` on may still
+  // run again in this phase.
   const std::function<void(std::size_t, std::size_t)> run = [&](std::size_t phase, std::size_t j) {
     if (phase == (backward ? 2 * count : count)) {
       LayerOption complete = schedule;
@@ -126,8 +128,8 @@ inline Measures all_choices(const Case& level) {
   return all;
 }
 
-/// The same optimum for single nodes by dynamic programming over what is in memory after each run: for more nodes than
-/// all_choices() can try. Any value may be freed at any time.
+/// Returns the same optimum as all_choices() with least_cost(), but only for levels with Case::single. Dynamic
+/// programming over the values in memory after each run allows more nodes. Any value may be freed at any time.
 inline std::optional<std::int64_t> cheapest_of_single(const Case& level, std::int64_t budget) {
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
   const Graph& graph = level.graph;
