@@ -55,6 +55,16 @@ CAIRN_HD inline void fetch_or(std::uint32_t* place, std::uint32_t bits) {
 #endif
 }
 
+/// Stores a value at an address at which other threads may store theirs at the same time. One of the values remains.
+template <class T>
+CAIRN_HD void store_one(T* address, T value) {
+#ifdef CAIRN_DEVICE_PASS
+  *const_cast<volatile T*>(address) = value;  // by PTX's memory model, volatile stores do not race
+#else
+  *address = value;
+#endif
+}
+
 CAIRN_HD inline std::int32_t count_bits(std::uint32_t word) {
 #ifdef CAIRN_DEVICE_PASS
   return __popc(word);

@@ -684,7 +684,8 @@ class MachineSimulator : public Simulator {
                 Id* steps) {
     const std::int64_t least_buckets = node_count_ / 4 + 1;
     const auto bytes_of = [&](auto lanes) {
-      return EvaluateKeys<Id, Sum, decltype(lanes)::value, SharedSpace>::bytes(node_count_, least_buckets);
+      return std::max(EvaluateKeys<Id, Sum, decltype(lanes)::value, SharedSpace>::bytes(node_count_, least_buckets),
+                      bytes_of_ranks<Sum>());
     };
     choose_lanes(bytes_of, [&](auto lanes, auto in_shared, std::int64_t room_for_arrays) {
       constexpr int kOfTeam = decltype(lanes)::value;
@@ -709,12 +710,15 @@ class MachineSimulator : public Simulator {
                                                     drawn, outcomes, space, teams, static_cast<std::int32_t>(buckets)};
                                               });
       }
-      launch_with_space(groups, RankKeys<Id, Sum, kOfTeam, SharedSpace>::bytes(node_count_),
-                        [&](const auto& space, std::int64_t teams) {
-                          using Space = std::decay_t<decltype(space)>;
-                          return RankKeys<Id, Sum, kOfTeam, Space>{drawn, outcomes, steps, space, teams};
-                        });
+      launch_in<decltype(in_shared)::value>(groups, bytes_of_ranks<Sum>(), [&](const auto& space, std::int64_t teams) {
+        using Space = std::decay_t<decltype(space)>;
+        return RankKeys<Id, Sum, kOfTeam, Space>{drawn, outcomes, steps, space, teams};
+      });
     });
+  }
+  template <class Sum>
+  std::int64_t bytes_of_ranks() const {
+    return RankKeys<Id, Sum, 8, SharedSpace>::bytes(node_count_);  // the number of lanes does not matter
   }
 
   /// Whether arrays may be in shared memory. The wide type of ids is for graphs of at least 65,535 nodes, and no GPU

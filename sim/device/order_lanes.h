@@ -162,7 +162,9 @@ CAIRN_HD void find_positions(const Grid& grid, const Id* steps, std::int32_t cou
   grid.clear(position, count * lanes * std::int64_t{sizeof(Position)});
   grid.team().sync();
   const auto put = [&](std::uint32_t v, std::int32_t i) {
-    if (v < static_cast<std::uint32_t>(count)) position[v * lanes + grid.lane()] = static_cast<Position>(i + 1);
+    // In an invalid schedule, a node may have several steps. Another node then has none.
+    if (v < static_cast<std::uint32_t>(count))
+      store_one(&position[v * lanes + grid.lane()], static_cast<Position>(i + 1));
   };
   constexpr int kAtOnce = 16 / sizeof(Id);  // number of steps in a load of 128 bits
   struct alignas(16) Steps {

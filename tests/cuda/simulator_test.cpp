@@ -125,7 +125,7 @@ TEST_CASE("the device simulator gives the host's outcomes where sums of sizes ne
   check_large_sizes(300);
 }
 
-TEST_CASE("the device simulator gives the host's outcomes where ids and sums of sizes need more bits") {
+TEST_CASE("the device simulator gives the host's outcomes where ids and sums of sizes need more bits", "[ptx]") {
   if (no_device()) return;
   check_large_sizes(kWide);
 }

@@ -351,14 +351,13 @@ inline core::Schedule random_schedule(Random& random, const core::Graph& graph) 
   return random_schedule(random, graph, random.chance(25) ? 0 : random.between(1, 2 * graph.node_count()));
 }
 
-/// An invalid schedule: a step that is not a node, a node that never runs, a node that runs before its inputs, or a
-/// pinned node that runs twice.
-inline core::Schedule random_invalid_schedule(Random& random, const core::Graph& graph) {
-  core::Schedule schedule = random_schedule(random, graph);
+/// Makes a schedule invalid: by a step that is not a node, a node that never runs, perhaps because another one runs in
+/// its place, a node that runs before its inputs, or a pinned node that runs twice.
+inline core::Schedule invalidated(Random& random, const core::Graph& graph, core::Schedule schedule) {
   auto& steps = schedule.steps;
   const core::NodeId n = graph.node_count();
   const auto victim = static_cast<core::NodeId>(random.below(n));
-  switch (random.below(3)) {
+  switch (random.below(4)) {
     case 0:
       steps[static_cast<std::size_t>(random.below(schedule.length()))] =
           random.pick(std::vector<core::NodeId>{-1, n, n + 7, -2147483647, 2147483647});
@@ -366,6 +365,12 @@ inline core::Schedule random_invalid_schedule(Random& random, const core::Graph&
     case 1:
       steps.erase(std::remove(steps.begin(), steps.end(), victim), steps.end());
       break;
+    case 2:
+      if (n > 1) {
+        std::replace(steps.begin(), steps.end(), victim, victim == 0 ? n - 1 : victim - 1);
+        break;
+      }
+      [[fallthrough]];
     default:
       // A node with inputs cannot come first; a node without inputs is removed instead.
       if (graph.pinned(victim)) {
@@ -377,6 +382,9 @@ inline core::Schedule random_invalid_schedule(Random& random, const core::Graph&
       }
   }
   return schedule;
+}
+inline core::Schedule random_invalid_schedule(Random& random, const core::Graph& graph) {
+  return invalidated(random, graph, random_schedule(random, graph));
 }
 
 }  // namespace cairn::tests

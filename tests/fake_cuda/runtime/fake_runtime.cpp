@@ -346,14 +346,14 @@ cudaError_t cudaSetDevice(int device) {
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  static const std::map<cudaDeviceAttr, int> kAttributes{
+  const std::map<cudaDeviceAttr, int> attributes{
       {cudaDevAttrMaxSharedMemoryPerBlockOptin, shared_of_block()},
       {cudaDevAttrMultiProcessorCount, 1},
       {cudaDevAttrComputeCapabilityMajor, 9},
       {cudaDevAttrMaxGridDimX, std::numeric_limits<int>::max()},
   };
-  const auto found = kAttributes.find(attribute);
-  *value = found == kAttributes.end() ? 0 : found->second;
+  const auto found = attributes.find(attribute);
+  *value = found == attributes.end() ? 0 : found->second;
   return runtime().enter("cudaDeviceGetAttribute");
 }
 

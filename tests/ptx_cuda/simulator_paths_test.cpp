@@ -1,0 +1,102 @@
+// Runs the simulator's kernels for every number of lanes, in shared and in global memory, and with sums of 32 and of 64
+// bits. Which of them run depends on the size of the graph and on the shared memory of a block, which the tests set.
+#include <cstdint>
+#include <utility>
+
+#include "cairn/cuda/device.h"
+#include "cairn/cuda/support/simulator.h"
+#include "cairn/sim/simulator.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/simulators.h"
+
+namespace cairn::tests::simulator_paths_test {
+namespace {
+
+/// Sets the shared memory of a block, in bytes, as long as this object lives.
+class SharedMemory {
+ public:
+  explicit SharedMemory(int bytes) : before_(fake::shared_of_block()) { fake::shared_of_block() = bytes; }
+  ~SharedMemory() { fake::shared_of_block() = before_; }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+ private:
+  int before_;
+};
+
+/// Adds 2^40 bytes to each output, so that sums of sizes need 64 bits.
+core::Graph with_large_outputs(const core::Graph& graph) {
+  core::GraphBuilder builder(graph);
+  constexpr std::int64_t kMore = std::int64_t{1} << 40;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    core::Node& node = builder.node(v);
+    node.size += kMore;
+    for (core::Output& output : node.outputs) output.size += kMore;
+  }
+  return builder.build();
+}
+
+/// Compares evaluations, profiles, drawn schedules and tallies of the device with those of the host.
+void compare(Random& random, const core::Graph& graph) {
+  constexpr int kSchedules = 34;  // more than 32 lanes
+  const auto host = sim::host_simulator(graph, 1);
+  const auto device = cuda::device_simulator(graph);
+  for (const bool again : {false, true}) {
+    sim::ScheduleBatch batch(graph.node_count());
+    while (batch.count() < kSchedules) {
+      core::Schedule schedule = random_schedule(random, graph, again ? 10 : 0);
+      if (random.chance(30)) schedule = invalidated(random, graph, std::move(schedule));
+      // Other kernels are used if all schedules have as many steps as there are nodes.
+      if (again || schedule.length() == graph.node_count()) batch.add(schedule);
+    }
+    REQUIRE(evaluated(*device, batch) == evaluated(*host, batch));
+    REQUIRE(device->profiles(batch).value == host->profiles(batch).value);
+    const sim::Generator generator{7, again ? 10 : 0};
+    sim::Outcomes drawn, of_host;
+    device->evaluate(generator, 5, kSchedules, drawn);
+    host->evaluate(generator, 5, kSchedules, of_host);
+    REQUIRE(drawn == of_host);
+    const sim::ScheduleBatch schedules = device->generate(generator, 5, kSchedules);
+    REQUIRE(evaluated(*host, schedules) == of_host);
+    sim::Tally tally(sim::tally_options(graph)), tally_of_host(sim::tally_options(graph));
+    device->sweep(generator, 5, kSchedules, tally);
+    host->sweep(generator, 5, kSchedules, tally_of_host);
+    REQUIRE(tally == tally_of_host);
+  }
+}
+
+TEST_CASE("PTX: the simulator computes the same with any number of lanes, in shared and in global memory", "[ptx]") {
+  if (no_device()) return;
+  Random random(7);
+  bool several = false;
+  for (const int kib : {227, 100, 48, 28, 20, 14, 5}) {  // descending, because a kernel gets its limit only once
+    const SharedMemory shared(kib << 10);
+    for (const bool large : {false, true}) {
+      INFO(kib << " KiB" << (large ? ", large outputs" : ""));
+      const core::Graph graph =
+          random_graph(random, {.min_nodes = 120, .max_nodes = 120, .several_outputs = several, .pinned = several});
+      compare(random, large ? with_large_outputs(graph) : graph);
+      several = !several;
+    }
+  }
+}
+
+TEST_CASE("PTX: the simulator takes the empty graph, and graphs of one node", "[ptx]") {
+  if (no_device()) return;
+  const core::Graph none;
+  const auto device = cuda::device_simulator(none);
+  const auto host = sim::host_simulator(none, 1);
+  sim::ScheduleBatch batch(0);
+  CHECK(evaluated(*device, batch) == evaluated(*host, batch));
+  batch.add(core::Schedule{});
+  CHECK(evaluated(*device, batch) == evaluated(*host, batch));
+  CHECK(device->profiles(batch).value == host->profiles(batch).value);
+  Random random(8);
+  compare(random, build_graph({make_node("one", 5)}));
+}
+
+}  // namespace
+}  // namespace cairn::tests::simulator_paths_test
