@@ -67,12 +67,12 @@ TEST_CASE("accelerator: a table that the host has no memory for", "[order]") {
   OrderOptions options;
   options.threads = 1;
   const Solution host = pumpkin(graph, options);
-  options.memory_bytes = 1 << 20;
+  options.memory_bytes = 1 << 18;
   CHECK_THROWS_AS(pumpkin(graph, options), core::InputError);
   FiberAccelerator device;
   options.accelerator = &device;
   CHECK(pumpkin(graph, options).schedule.steps == host.schedule.steps);
-  device.memory_bytes = 1 << 20;
+  device.memory_bytes = 1 << 18;
   CHECK_THROWS_AS(pumpkin(graph, options), core::InputError);
 }
 
