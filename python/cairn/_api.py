@@ -14,7 +14,7 @@ from ._cairn import (Answer, Curve, CurvePoint, FoundPlan, Graph, Info, LargestB
 from ._errors import InputError
 
 Steps = Union[Schedule, Sequence[int]]
-# A schedule. An Answer, LeastBudget or CurvePoint stands for its schedule and also gives the plan.
+# What is accepted as a schedule. From an Answer, LeastBudget or CurvePoint, its schedule and its plan are taken.
 Planned = Union[Steps, Answer, LeastBudget, CurvePoint]
 Bytes = Union[int, str]
 Seconds = Union[float, str]

@@ -11,8 +11,8 @@ COMMAND = os.environ.get("CAIRN_COMMAND")
 
 
 def random_graph(seed, nodes=24, several=True):
-    """Returns a random graph. Nodes have one, several or no outputs. Some are kept, pinned, in place,
-    backward, or ordered by control edges."""
+    """Returns a random graph. Nodes have one or, if `several`, up to three outputs, some of size 0. Some outputs are
+    kept or in place. Some nodes are pinned, and the second half of the nodes is the backward pass."""
     draw = random.Random(seed)
     builder = cairn.GraphBuilder(f"random{seed}")
     outputs = []  # the number of outputs of each node

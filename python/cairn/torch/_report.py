@@ -75,13 +75,13 @@ class GraphReport:
     # Inputs that others may write. Only the forward pass reads them.
     shared_inputs: list = dataclasses.field(default_factory=list)
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read again after the forward pass
-    buffers_read_again: list = dataclasses.field(default_factory=list)  # the same for tensors of modules
+    buffers_read_again: list = dataclasses.field(default_factory=list)  # as read_again, but tensors of modules
     results_read_again: bool = False  # whether recomputation reads results of the forward pass
 
     @property
     def met(self):
-        """Returns whether the promise is within the budget. A small graph, or one of an evaluation, may exceed a budget
-        in percent."""
+        """Returns whether the promise is within the budget. A tiny graph, or one of an evaluation, may exceed a budget
+        in percent (_plan/share.py)."""
         return self.budget is None or self.promised <= self.budget
 
     @property
@@ -193,8 +193,8 @@ class Report:
 
     @property
     def promised(self):
-        """Returns the largest number of bytes promised for any moment known so far; before the first run, for a single
-        graph."""
+        """Returns the largest promise, in bytes, for a single graph or for graphs that were alive at the same time.
+        Promises of the second kind are known only after the graphs have run."""
         return max([g.promised for g in self.graphs] + ([self.together.promised] if self.together else []), default=0)
 
     @property

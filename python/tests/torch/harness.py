@@ -144,8 +144,8 @@ class Fresh(unittest.TestCase):
 
 # --- Steps
 
+# A regular expression for the warnings that are expected if a model consists of several graphs.
 OF_PARTS = (r"graph \d+ runs while graph|budgets hold for each graph|.* because it is tiny$|"
-            # Warnings that are expected if a model consists of several graphs.
             r"graph \d+: gradients of results are laid out in another way")
 
 

@@ -6,7 +6,8 @@ NAME is a folder, such as private, or a name that `python -m unittest` takes, su
 names, all tests run. --few runs only the most basic files (FEW), without their slowest tests.
 
 No two test files have the same name, even in different folders, and a test can import the files of every folder.
-Several whole files run in a process each, with one thread. As many processes run at the same time as there are cores.
+If several whole files are to run, each runs in a separate process with one thread. As many processes run at the same
+time as there are cores.
 """
 
 import concurrent.futures

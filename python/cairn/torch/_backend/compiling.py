@@ -28,7 +28,7 @@ class Compiling:
         self.written = []  # the inputs that are written after the forward pass (_private.written_inputs)
         self.read_again = None  # a read_again.ReadAgain, which checks the values that recomputation reads
         self.kernels = _private.kernel_settings()  # kernel settings when the last forward pass began
-        self.kernels_behind = self.kernels  # kernel settings of the last backward pass, or expected for the next
+        self.kernels_behind = self.kernels  # kernel settings of the last backward pass, or of a later forward pass
         self.autocast_behind = set()  # has True, False or both: whether autocast was active in backward passes
         self.hooks = False  # whether there were saved-tensor hooks when the graph was measured
         updates = owner.options.updates
@@ -53,7 +53,7 @@ class Compiling:
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
-            if self.report.measured_before:  # by an earlier process, which is expected to have used no autocast there
+            if self.report.measured_before:  # by an earlier process, whose backward pass presumably used no autocast
                 self.autocast_behind.add(False)
         return forward, backward
 
@@ -110,7 +110,7 @@ class Compiling:
         return _private.called_boxed(call)
 
     def _tell_of_data(self):
-        """Warns if sizes are known only when the graph runs."""
+        """Warns if data decide a size that has no upper bound."""
         operations = self.report.sized_by_data
         if operations:
             self.owner.tell(
@@ -195,7 +195,7 @@ class Compiling:
         return _private.called_boxed(call)
 
 
-# Operations that AOTAutograd makes of writes into a part of an input. They copy the whole storage of the input.
+# AOTAutograd replaces a write into a part of an input by one of these operations, which copy the input's whole storage.
 _COPIES_STORAGE = {torch.ops.aten.slice_scatter.default, torch.ops.aten.select_scatter.default,
                    torch.ops.aten.diagonal_scatter.default, torch.ops.aten.as_strided_scatter.default}
 

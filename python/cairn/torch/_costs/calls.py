@@ -90,7 +90,7 @@ def wrapped_numbers(node):
     A call by AOTAutograd makes one such tensor more for each number than a measured call. Returns the bytes of these
     additional tensors."""
     if node is not None and node.target is plus_given:
-        return 8 + node.meta["val"].element_size()  # for a missing gradient: the integer 0, and the same as a float
+        return 8 + node.meta["val"].element_size()  # for a missing gradient: 0 as an integer and in the result's type
     if node is None or not isinstance(node.target, torch._ops.OpOverload):
         return 0
     is_complex = any(isinstance(leaf, torch.Tensor) and leaf.is_complex() for leaf in pytree.tree_leaves(node.meta.get("val")))

@@ -26,7 +26,7 @@ class Measurements:
 
     def __init__(self, device, known):
         self.device, self.known = device, known
-        self.new = {}  # text -> label of its block in the record
+        self.new = {}  # text of an operation -> label of the record_function block around its call
         self._outputs = {}  # label -> addresses of the storages that the call returned
         self._tries = 0
         self._trace = None
@@ -39,7 +39,7 @@ class Measurements:
     def __exit__(self, *error):
         self._stack.__exit__(*error)
         if self._tries and self.device == "cuda":
-            # Cached blocks of these sizes would fragment the memory of the model.
+            # Otherwise, blocks that the allocator has cached for these calls would fragment the memory of the model.
             torch.cuda.empty_cache()
         if error[0] is None and self._trace is not None:
             peaks = _peaks(self._trace, self._outputs)

@@ -83,8 +83,8 @@ class Layouts:
 
 
 def laid_out(traced, stride, alike=False):
-    """Returns whether the strides are those that the tracer assumed. With ``alike``, dimensions of one element may
-    differ."""
+    """Returns whether the strides are those that the tracer assumed. With ``alike``, strides of dimensions with one
+    element may differ."""
     return traced.layout is torch.strided and len(stride) == traced.dim() and all(
         (alike and _private.hint(size) == 1) or now == _private.hint(then)
         for size, now, then in zip(traced.shape, stride, traced.stride()))

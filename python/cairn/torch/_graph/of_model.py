@@ -91,7 +91,7 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
 
 
 def _refuse_other_layouts(names, tensors):
-    """Raises an error for a tensor that no fake tensor with shape and strides stands for."""
+    """Raises an error for a sparse, nested or quantized tensor, which shape and strides do not describe."""
     for name, tensor in zip(names, tensors):
         if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized:
             kind = "nested" if tensor.is_nested else "quantized" if tensor.is_quantized else tensor.layout

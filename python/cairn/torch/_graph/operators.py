@@ -11,16 +11,16 @@ from torch.utils import _pytree as pytree
 
 from .. import _private
 
-# These are views, although their schemas do not say so.
+# Operators that return views, although their schemas do not say so.
 _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")
 _DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
-# These are functions of a seed, although their tags call them random.
+# Operators that only compute with a given seed, although their tags call them random.
 _DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")
 _DESCRIBED = ("aten", "prims")  # namespaces whose schemas and tags are complete
 # Prefixes of operators with side effects that schemas do not show.
 _ACT = ("aten::sym_constrain", "aten::_local_scalar_dense")
 _OF_NUMBERS = ("_operator", "math")  # modules of functions that compute sizes
-# These draw from a state of their own, not from the device's generator.
+# Operators that draw random numbers from a state of their own, not from the device's generator.
 _OWN_STATE = ("aten::_cudnn_rnn", "aten::_cudnn_init_dropout_state", "aten::miopen_rnn")
 
 
@@ -69,8 +69,8 @@ def is_random(node):
 
 
 def has_a_place(node):
-    """Returns whether a node draws or acts. Such nodes keep their order, and run even if nothing reads their
-    results."""
+    """Returns whether a node draws random numbers, or may have side effects. Such nodes keep their order, and run even
+    if nothing reads their results."""
     return acts(node) or is_random(node)
 
 
@@ -89,8 +89,8 @@ def generator_device(node):
 
 
 def needed(graph):
-    """Returns the nodes that must run: those that draw or act, and all on which they or the outputs depend, even
-    indirectly."""
+    """Returns the nodes that must run: those that draw random numbers or may have side effects, and all nodes on which
+    these or the outputs depend, even indirectly."""
     found = set()
     for node in reversed(graph.nodes):
         if node.op == "output" or node in found or (node.op == "call_function" and has_a_place(node)):
@@ -149,8 +149,8 @@ def of_gradients(graph):
 
 def move_results(graph, results):
     """Moves late results of the forward pass, and what they are computed from, before the backward pass. The tracer
-    puts some results later: views of tensors that are written in place. Moves nothing if one of the nodes draws or
-    acts."""
+    puts some results later: views of tensors that are written in place. Moves nothing if one of the nodes draws random
+    numbers or may have side effects."""
     of_backward = of_gradients(graph)
     first = next((n for n in of_backward if n.op == "call_function"), None)
     if first is None:

@@ -49,7 +49,8 @@ class _Reader:
         self.parameters = parameters
         self.of_input = {}  # storage address -> resident Storage
         self.kinds = {}  # resident Storage -> "parameter" or "input"
-        # The last operation so far that draws or acts (operators.py). Such operations keep their order.
+        # The last operation so far that draws random numbers or may have side effects. Such operations keep their
+        # order.
         self.last_placed = None
         self.bytes_on = {}  # device -> bytes of all storages on it
         self.outputs = _private.outputs(graph)

@@ -1,7 +1,7 @@
-"""Checks that a backward pass computes again from the values that the forward pass has read.
+"""Checks that recomputation in the backward pass starts from the same values as the forward pass did.
 
 Torch itself notices most writes, by a tensor's version. Tensors that are known to share memory are not read again
-(``sharing``). This file finds all other writes, by comparing values.
+(``sharing.py``). This file finds all other writes, by comparing values.
 """
 
 import ctypes

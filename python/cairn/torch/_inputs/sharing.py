@@ -3,7 +3,7 @@
 Usually a write increases a tensor's version, and autograd raises an error if it needs the old value. Torch does not
 notice writes to memory that an input shares with numpy, another process or a tensor with a separate version, or writes
 by some kernels to tensors that are not their results. Nothing may be computed again from such memory. So inputs that
-are known to share memory are not read again, and all others must be unchanged (``read_again``).
+are known to share memory are not read again, and all others must be unchanged (``read_again.py``).
 """
 
 import torch

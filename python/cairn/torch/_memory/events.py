@@ -1,5 +1,5 @@
-"""Computes the bytes in memory from the events of torch's profiler or, on a GPU, of torch's allocator. They contain
-every allocation; a dispatch mode would miss what kernels allocate for themselves.
+"""Computes the bytes in memory from the events of torch's profiler or, on a GPU, of torch's allocator. These events
+contain every allocation, while a TorchDispatchMode would not see what kernels allocate for themselves.
 """
 
 import bisect
@@ -16,8 +16,8 @@ class MemoryTrace:
     """Records every allocation on one kind of device within a ``with`` block. ``available`` is False if another
     profiler is active, because there can be only one.
 
-    After the block, ``peak`` is the largest number of bytes in memory, minus those in memory at the beginning. ``end``
-    is the same for the end of the block.
+    After the block, ``peak`` is the largest number of bytes that were in memory, and ``end`` the number at the end of
+    the block. From both, the bytes in memory at the beginning are subtracted.
     """
 
     def __init__(self, device="cpu"):

@@ -31,10 +31,10 @@ class Measured:
         # The symbolic sizes of measured runs. Smaller sizes can need more scratch, so the first _MOST_SIZES different
         # sizes are measured.
         self.sizes = set()
-        self.present_sizes = ()  # those of the latest measured run
+        self.present_sizes = ()  # symbolic sizes of the latest measured run
         self.has_sizes = any(_private.is_sym(n.meta.get("val")) for n in joint.graph.find_nodes(op="placeholder"))
-        # Number of next runs that are not measured. The first run is one of them if an optimizer allocates its state in
-        # it.
+        # Number of next runs that are not measured. The first run is not measured if an optimizer allocates its state
+        # in this run.
         self.passed_over = 1 if trace.updated and not self.done else 0
         if self.done:
             report.measured, report.measured_before = solved.measured, True
@@ -54,7 +54,7 @@ class Measured:
         self.outputs = set()  # addresses of results, which count even if the caller has freed them
 
     def measure_again(self, passing_over=0):
-        """Measures a run again, after ``passing_over`` runs that are not measured."""
+        """Requests a new measurement, after ``passing_over`` runs that are not measured."""
         self.passed_over = max(self.passed_over, passing_over)
         self.sizes = set()
         self.done, self.forward_peak, self.report.measured, self.report.measured_before = False, None, None, False
@@ -106,7 +106,7 @@ class Measured:
         peak, operation = trace.at_peak()
         if self.forward_peak is None or peak > self.forward_peak:
             self.forward_peak, self.forward_operation = peak, operation
-        # At an address that this run has allocated, the value of an earlier run is gone.
+        # If this run has allocated memory at an address, the value that an earlier run had there has been freed.
         allocated = {address for address, size in zip(trace.addresses, trace.sizes) if size > 0}
         self.inputs = self.inputs - allocated | inputs
         self.outputs -= allocated

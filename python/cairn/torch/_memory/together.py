@@ -55,7 +55,7 @@ class Run:
 
 
 class Alive:
-    """One compiled graph, which knows about the other graphs of this process."""
+    """One compiled graph. Counts the memory that other graphs of this process hold while it runs."""
 
     def __init__(self, owner, report, forward_outputs=0, kept_results=(), tangents=None, written=()):
         self.owner, self.report, self.tangents = owner, report, tangents
@@ -120,7 +120,8 @@ class Alive:
             held, runs, _ = self._begin(given, mine, beside=self._beside(gradients, given, mine))
             del gradients
             held += self._begin_gradients(mine)
-            # Bytes of results that have been freed. They are subtracted, because the promise counts results to the end.
+            # Bytes of results that have been freed. They are subtracted, because the promise includes all results until
+            # the backward pass has ended.
             let_go = mine.let_go if mine is not None else 0
             with self._while_running():
                 result = run(args)
@@ -198,7 +199,8 @@ class Alive:
 
     @contextlib.contextmanager
     def _while_running(self):
-        """Wraps a pass. If passes run in other threads at the same time, their memory adds up, which no promise counts."""
+        """Marks a pass as running. If passes run in other threads at the same time, gives a warning, because the memory
+        of the passes adds up and no promise includes this."""
         thread = threading.get_ident()
         with _lock:
             before = _running.get(thread)

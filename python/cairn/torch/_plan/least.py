@@ -6,12 +6,13 @@ import cairn
 
 from .. import _cache
 
-# Parts of a time limit. The rest is for a cheaper schedule of the lowest peak.
+# Fractions of the time limit: for the first search, for all tries of lower budgets together, and for a single try. The
+# rest of the time is for a cheaper schedule of the lowest peak.
 _SHARES = {"search": 1 / 2, "tries": 3 / 8, "one try": 1 / 20}
 _FIRST_STEP = 1 / 64  # after a met budget, the next one is lower by at least this part of the peak
 _CLOSE = 1 / 400  # if a met and an unmet budget differ by at most this part of the peak, tries ask for one byte less
 _LAST_TRIES = 16  # largest number of tries that ask for one byte less
-_FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)  # parts of the peak by which the last budgets to try are lower
+_FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)  # fractions of the peak by which the last budgets are lower than it
 
 
 class Least:
@@ -54,8 +55,8 @@ class Least:
 
     def search(self, limits):
         """Searches for the least peak: first without a budget, then under lower and lower budgets until one is not met,
-        because a search under a budget reaches lower peaks. With the same limits as before, does nothing, so that an
-        error names the budget that "min" reaches."""
+        because a search under a budget reaches lower peaks. Does nothing if the stored schedule was found under the
+        same limits, so that the least budget in an error is the one that "min" reaches."""
         given = [limits.time_limit, limits.work_limit]
         if self._searched == given:
             return
@@ -124,8 +125,8 @@ class Least:
 
 
 def bound_for_all(graph, bound, solver, scope=""):
-    """Returns a lower bound on the peak of every schedule. That is ``bound``, which the solver proved, unless the proof may
-    be about fewer schedules, such as those without recomputation."""
+    """Returns a lower bound on the peak of every schedule. This is ``bound``, which the solver proved, unless the proof
+    may be about fewer schedules, such as those without recomputation."""
     return bound if solver == "auto" or scope == "any schedule" else graph.peak_lower_bound
 
 

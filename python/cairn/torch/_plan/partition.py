@@ -49,7 +49,7 @@ def prepare(graph, options, *, device=None, **reading):
     _private.pin_sizes(trace.sizes, graph)
     trace.device = device or trace.device
     estimate(trace)
-    # The name is made before measuring, because measured costs differ from rank to rank.
+    # The shared name is made before measuring, because measured costs differ from rank to rank.
     if _private.collective_store() is not None:
         trace.shared_name = [trace.build().fingerprint, str(options.budget)]
     seconds = {"read": time.monotonic() - begin}

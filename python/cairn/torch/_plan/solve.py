@@ -50,7 +50,7 @@ class Limits:
 
     def part(self, share):
         """Returns the arguments of a search with a part of the time limit. A work limit is not divided, so that
-        searches with equal arguments find the same."""
+        searches with equal arguments find the same schedule."""
         return {**self.arguments(), **({"time_limit": share * self.time_limit} if self.work_limit is None else {})}
 
     @property
@@ -162,7 +162,7 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     begin = time.monotonic()
     if goal is not None and goal >= graph.baseline.peak:
         return _solved(graph, in_time(list(map(int, graph.input_order))), goal, begin, "solved", key, "optimal", None, baseline)
-    # Another solver than auto has a least budget of its own.
+    # For each solver except auto, the least budget is stored separately.
     own = [] if limits.solver == "auto" else [limits.solver]
     least = Least(graph, _digest(*identity, *own), in_time)
     store = _private.collective_store() if shared_name is not None else None

@@ -14,7 +14,7 @@ from . import optimizers
 from .running import SharedContext
 from .sizes import hint
 
-# torch.compile raises these for itself; they are no errors.
+# Exceptions that torch.compile raises and catches itself. They are not errors.
 RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)
 
 
@@ -127,7 +127,7 @@ def asked_by_tracer(frame):
 
 @functools.cache
 def _tracers():
-    """Returns (folders of tracers, files whose functions only serve other code)."""
+    """Returns (folders of tracers, files whose functions do not count as callers, because they only pass on calls)."""
     root = pathlib.Path(torch.__file__).parent
     return (tuple(f"{root / part}{os.sep}" for part in ("_dynamo", "_subclasses")),
             tuple(str(root / part) for part in ("_tensor.py", "overrides.py", "functional.py")))

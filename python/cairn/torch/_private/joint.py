@@ -40,8 +40,8 @@ def tell_sides(graph, results):
 
 
 def set_side(node, backward, only_there=False):
-    """Tells the partitioner to which pass a node belongs. ``only_there``: it must run there even if the other pass
-    could compute it."""
+    """Tells the partitioner to which pass a node belongs. ``only_there``: the node must run in this pass even if the
+    other one could compute it."""
     if only_there:
         node.meta["partitioner_tag"] = "must_be_in_backward" if backward else "must_be_in_forward"
     else:

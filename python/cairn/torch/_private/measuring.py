@@ -108,8 +108,8 @@ def _log_level():
 
 
 def make_workspaces():
-    """Makes cuBLAS allocate the workspaces of this thread and stream: for products with and without a bias. A backward
-    pass runs on another thread and needs its own."""
+    """Makes cuBLAS allocate the workspaces of this thread and stream, for products with and without a bias. The thread
+    of a backward pass needs separate workspaces."""
     with no_modes():
         ones = torch.ones(16, 16, device="cuda")
         torch.addmm(ones[0], ones, torch.mm(ones, ones))
@@ -138,7 +138,8 @@ class AllocatorHistory:
 
 
 def history_can_be_recorded():
-    """Returns whether a recording is possible: only one at a time, and only with torch's own allocator."""
+    """Returns whether AllocatorHistory can record. Only one recording at a time is possible, and only with torch's own
+    allocator."""
     if not torch.cuda.is_initialized():
         return True
     if torch.cuda.get_allocator_backend() != "native":

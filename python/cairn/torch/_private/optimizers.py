@@ -17,7 +17,7 @@ def without_hooks(step):
 
 
 class _Called:
-    """A function among those that are called at each step, until remove()."""
+    """A function that is called at each step of an optimizer until remove() is called."""
 
     def __init__(self, functions, function):
         self.functions, self.function = functions, left_alone(function)
@@ -35,7 +35,7 @@ def after_any_step(function):
     return _Called(_after, function)
 
 
-# torch.compile may capture the next two functions. Without anything to call, they interrupt no graph.
+# torch.compile may capture the next two functions. If they have nothing to call, they do not break the graph.
 
 
 def _call_before(*args):

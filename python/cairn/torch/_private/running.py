@@ -65,8 +65,8 @@ def left_alone(function):
 
 @contextlib.contextmanager
 def no_modes():
-    """In this context, code works with real tensors and kernels, even during tracing. torch.compiler.is_compiling() is
-    False, because optimizers compute differently otherwise. At the end, random states and autocast are restored."""
+    """In this context, code works with real tensors and kernels, even during tracing, and without autocast and
+    gradients. At the end, the states of random generators are restored."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     with _disable_current_modes(), torch._C._DisableAutocast(), torch.no_grad():
         with torch.random.fork_rng(devices=list(devices)):
@@ -75,8 +75,9 @@ def no_modes():
 
 @contextlib.contextmanager
 def not_compiling():
-    """Within this context, torch.compiler.is_compiling() is False. Optimizers decide on it how they compute. Only for
-    code that a compilation calls, because the flag is one for all threads, and compilations run one at a time."""
+    """Within this context, torch.compiler.is_compiling() is False, because optimizers compute differently otherwise.
+    Only code that a compilation calls may use the context: all threads share the flag, and only one compilation runs at
+    a time."""
     before, torch.compiler._is_compiling_flag = torch.compiler._is_compiling_flag, False
     try:
         yield
@@ -86,7 +87,7 @@ def not_compiling():
 
 def modes_of_user():
     """Returns the names of the active modes (TorchDispatchMode, TorchFunctionMode) that can change results of
-    operations. Torch's own change none and are left out."""
+    operations. Torch's own modes do not change results and are left out."""
     modes = [*torch.utils._python_dispatch._get_current_dispatch_mode_stack(), *torch.overrides._get_current_function_mode_stack()]
     return [type(mode).__qualname__ for mode in modes if type(mode).__module__.split(".")[0] != "torch"]
 

@@ -8,16 +8,16 @@ from torch.fx.experimental import proxy_tensor, symbolic_shapes
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 DATA_SIZE = 4096  # assumed for an unbounded size that depends on data
-_UNBOUNDED = 2**48  # a limit from here on, such as torch's 2**63 - 1, counts as none
+_UNBOUNDED = 2**48  # a limit of this size or more, such as torch's 2**63 - 1, counts as no limit
 _LEAST_SYMBOLIC = 2  # sizes 0 and 1 are never symbolic
 _planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the size that plans are made for}
 
 
 def bound_sizes(module):
-    """Guards the symbolic sizes of a captured module's inputs, so that torch compiles again for larger ones.
-    torch._dynamo.mark_dynamic forbids such a guard; the plan is then made for its max= (``hint``). Without max=, the
-    size can grow beyond the plan. Returns these sizes as (position of the input, dimension or None for a number,
-    present size)."""
+    """Guards the symbolic sizes of a captured module's inputs, so that torch compiles again for larger ones. A size
+    that was marked by torch._dynamo.mark_dynamic must not be guarded. The plan is then made for its max= (``hint``).
+    Without max=, the size can grow beyond the plan. Returns the sizes that can do so, as (position of the input,
+    dimension or None for a number, present size)."""
     unbounded = []
     for position, node in enumerate(module.graph.find_nodes(op="placeholder")):
         value = node.meta.get("example_value")
@@ -63,7 +63,7 @@ def _sizes_within(value):
 
 
 def _marked_ranges(shape_env):
-    """Returns {symbol: range} of the sizes that were marked with a range. Guards must not narrow it."""
+    """Returns {symbol: range} of the sizes that were marked with a range. Guards must not narrow this range."""
     ranges = {}
     for tracked in shape_env.tracked_fakes or ():
         constraints = getattr(tracked.symbolic_context, "constraint_sizes", ())

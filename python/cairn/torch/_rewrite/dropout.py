@@ -65,7 +65,7 @@ def split(graph, layouts):
 
 
 def _split_one(graph, node, out, p):
-    """Computes the output of one dropout from the mask. Returns the mask."""
+    """Replaces the output of one dropout by an operation that computes it from the mask. Returns the mask's node."""
     mask = next((part for part in node.users if part.target is operator.getitem and part.args[1] == 1), None)
     with graph.inserting_after(node):
         if mask is None:

@@ -162,8 +162,8 @@ class Rewriter:
         return new
 
     def _forget_views(self):
-        """Forgets the copies of views of storages that stay in memory across the border. Made again after the border,
-        they need not be saved for the backward pass."""
+        """Forgets the copies of views of storages that stay in memory across the border. These views are made again
+        after the border, so they need not be saved for the backward pass."""
         for node in list(self.newest):
             if self.trace.is_view(node) and not _is_part(self.trace, node):
                 del self.newest[node]
@@ -244,7 +244,8 @@ class _WithoutAutocast(torch.fx.Interpreter):
 
 def without_autocast(module, run):
     """Wraps ``run`` of a backward module so that recomputation runs without autocast even if the backward pass is
-    called under it, because the graph already contains the casts. AOTAutograd does so for forward passes."""
+    called under autocast, because the graph already contains the casts. AOTAutograd does the same for forward
+    passes."""
     def call(args):
         return _WithoutAutocast(module).boxed_run(args) if _private.autocasts() else run(args)
 

@@ -22,7 +22,7 @@ _SETTINGS = ("optimizer: its settings (the learning rate, say) or its state were
 
 
 def _kind_of(value, is_rate):
-    """Returns what the memory of updates can depend on in a setting, as a text."""
+    """Returns, as a text, the properties of a setting on which the memory of updates can depend."""
     if isinstance(value, torch.Tensor):
         return f"{value.dtype} {value.device.type} {list(value.shape)}"
     if isinstance(value, (bool, int, float)):
@@ -72,10 +72,10 @@ class Updates:
         self._settings = {}  # id(group) -> (Owner, the group's settings when the first of its parameters was updated)
         self._marks = {}  # (dtype, device) -> (a scalar NaN, its version)
         self._hooks = {}  # id(optimizer) -> handle
-        # Number of steps before which settings have changed in a way that can change the memory of updates.
+        # Number of times that settings changed between two steps in a way that can change the memory of updates.
         self.changes = 0
-        # The result of _kinds_now() before the latest step. After the first step, it is the one after that step,
-        # because counters among the settings begin at 0.
+        # The result of _kinds_now() before the latest step. For the first step, it is the result after that step
+        # instead, because counters among the settings begin at 0.
         self._kinds = None
 
     # --- While a graph is compiled

@@ -280,7 +280,7 @@ class Reports(harness.Fresh):
             self.assertEqual(bool(cairn.torch.last_report().graphs[0].recomputed), recomputes)
 
     def test_what_an_earlier_process_measured_is_of_the_same_operations(self):
-        """Measurements of custom operations are not taken over, because their code may have changed since then."""
+        """Measurements of custom operations are not reused, because the code may have changed since then."""
         custom = torch.library.custom_op("cairn_tests::sine", lambda x: x.sin(), mutates_args=(), schema="(Tensor x) -> Tensor")
         custom.register_fake(torch.empty_like)
         custom.register_autograd(lambda ctx, gradient: gradient)

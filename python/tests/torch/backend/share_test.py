@@ -139,7 +139,7 @@ class LeastPeaks(unittest.TestCase):
         return solve(graph, goal, Limits(work_limit=work), baseline)
 
     def test_the_least_is_at_most_any_budget_that_was_met(self):
-        """Tested on random graphs, with the same limits for all searches."""
+        """Searches random graphs for several budgets and for the least one. All searches have the same limits."""
         for seed in range(4):
             graph, met = random_graph(seed), []
             for share in random.Random(seed).sample([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], 4):
@@ -150,7 +150,7 @@ class LeastPeaks(unittest.TestCase):
             self.assertLessEqual(self.solve(graph, None).peak, min(met))
 
     def test_budgets_below_the_least_are_not_met(self):
-        """Tested with searches that do not share results. Occasionally, such a search meets a lower budget by luck."""
+        """Tries lower budgets by searches that do not share results. A few of these searches may succeed by luck."""
         met, met_of_one_search, budgets = 0, 0, 0
         for seed in range(8):
             graph = random_graph(seed)

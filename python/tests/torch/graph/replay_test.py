@@ -119,7 +119,7 @@ class Replayed(harness.Fresh):
         self.check(*harness.gpt(batch=8, length=64), replays=False)
 
     def test_sizes_that_are_symbolic(self):
-        """With symbolic sizes, masks are drawn from the input."""
+        """With symbolic sizes, a mask cannot be drawn without the input of its dropout."""
         self.check(Masks(6), (torch.randn(512, 64),), dynamic=True)
 
     def test_noise_and_several_kinds_of_dropout(self):

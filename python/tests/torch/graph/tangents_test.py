@@ -203,7 +203,7 @@ class Logits(unittest.TestCase):
         x = torch.randn(32, 64)
         report = self.check(lambda out: (out[0] * out[1]).sum().backward(), Pair(), (x,), budget="100%")
         self.assertTrue(report.kept)
-        # The gradient of the other result is zeros.
+        # Only one result is differentiated, so the gradient of the other one is zeros.
         self.check(lambda out: out[0].sum().backward(), Pair(), (x,), budget="100%")
         self.check(lambda out: out[1].backward(), Pair(), (x,), budget="100%")
 

@@ -1,24 +1,25 @@
 """Hunts for silent differences: trains random modules (hunt_models.py) under budgets and without, and compares the
 results.
 
-usage: hunt.py [--seeds A-B] [--jobs N] [--results FILE] [--timeout S]     those that FILE does not have yet
+usage: hunt.py [--seeds A-B] [--jobs N] [--results FILE] [--timeout S]     trains the seeds that are not in FILE yet
        hunt.py --summary FILE
-       hunt.py --shrink SEED [--budget B]              drops parts while the difference stays
-       hunt.py --try "Spec(...)" "Mode(...)"           one module, as --shrink prints it
+       hunt.py --shrink SEED [--budget B]              drops parts as long as the difference stays
+       hunt.py --try "Spec(...)" "Mode(...)"           trains one module, given as --shrink prints it
 
-Each seed is trained for two or three steps by ``backend="aot_eager"``, by Cairn at the least budget and, where that recomputes
-anything, at two budgets above it. After each step everything that a caller can see is compared bit for bit: the loss, outputs,
-gradients, buffers, parameters, inputs, the states of generators, and the log that custom operations write. A row of FILE is JSON, with a
-verdict for each budget:
+The module of each seed is trained for two or three steps by ``backend="aot_eager"`` and by Cairn at the least budget.
+If Cairn recomputes anything, it also trains at two budgets above the least one. After each step, everything that a
+caller can see is compared bit for bit: the loss, outputs, gradients, buffers, parameters, inputs, the states of
+generators, and the log that custom operations write. A row of FILE is JSON, with a verdict for each budget:
 
-    same            as aot_eager
-    as_eager        as eager, where aot_eager is not
-    as_kept         as eager or aot_eager, if memory were not overwritten before the backward pass
-    as_unscheduled  as AOTAutograd without recomputation, where eager and aot_eager are not; or, of a step that is planned as a
-                    whole, as aot_eager of the whole step, which adds up gradients in another order
-    mixed           each value is that of one of these three
-    layout          values are as in aot_eager; strides or aliases of outputs are not
-    silent          none of these: a defect
+    same            the results are those of aot_eager
+    as_eager        they are those of eager, which differ from those of aot_eager
+    as_kept         they are those of eager or aot_eager if memory is overwritten only after the backward pass
+    as_unscheduled  they are those of AOTAutograd without recomputation, but neither of eager nor of aot_eager; or, if
+                    a whole step is planned, those of aot_eager for the whole step, which adds up gradients in another
+                    order
+    mixed           each value is that of aot_eager, of eager or of AOTAutograd without recomputation
+    layout          values are those of aot_eager, but strides or aliases of outputs differ
+    silent          none of the above: a defect
     loud            an error, or a warning that there is no budget
     impossible      aot_eager fails
 

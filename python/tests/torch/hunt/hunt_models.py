@@ -43,7 +43,7 @@ TRAITS = {
     "out_buffer": 0.1,
     "out_number": 0.08,
     "frames": 0.12,  # two uint8 inputs that overlap in a ring buffer of numpy
-    "ring": 0.12,  # two float inputs that overlap in the same way
+    "ring": 0.12,  # two float inputs that overlap in a ring buffer of numpy
     "shared": 0.08,  # two tensors on the same storage, by way of .data
     "shared_set": 0.05,  # two tensors on the same storage, by way of set_
     "state": 0.12,  # an input that is written
@@ -152,7 +152,7 @@ class HuntModel(torch.nn.Module):
         for part, skip in zip(self.parts, self.skips):
             x = part(x)
             if self.head.weight.dtype == torch.bfloat16:
-                x = x.to(torch.bfloat16)  # some parts add float numbers
+                x = x.to(torch.bfloat16)  # some parts add float32 tensors
             if skip is not None:
                 x = x + seen[min(skip, len(seen) - 1)]
             seen.append(x)

@@ -24,8 +24,8 @@ def like(x, stacked):
 
 
 class Part(torch.nn.Module):
-    """A part. ``draw`` is a random.Random. ``modules`` makes what a kind needs in addition to a layer, a scale and a
-    buffer."""
+    """The base class of all parts. ``kind``: name of the method that computes the part. ``draw``: a random.Random.
+    MODULES: kind -> function that makes what the kind needs in addition to a layer, a scale and a buffer."""
 
     MODULES = {}
     HIDDEN = ("__init__", "forward")
@@ -480,7 +480,7 @@ class Buffers(Part):
 
 
 class Ring(torch.nn.Module):
-    """Computes means of the last steps, which are in a ring. The position of the next entry is a number in a buffer."""
+    """Subtracts the mean of the last four steps' means, which are in a ring buffer. ``next`` counts the steps."""
 
     def __init__(self):
         super().__init__()

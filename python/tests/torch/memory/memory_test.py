@@ -35,7 +35,7 @@ class Traces(unittest.TestCase):
             before = torch.ones(1000)
         held = {address(before)}
         with cairn.torch.MemoryTrace() as trace:
-            torch.ones(100)  # an operation, because a trace begins with one
+            torch.ones(100)  # comes before the free, because a trace begins with an operation
             del before
             after = torch.ones(500)
         self.assertEqual(trace.live()[-1], -2000)

@@ -13,7 +13,7 @@ from written_images import Images, OfImages
 
 class WhatIsAround(OfImages):
     def test_modes_that_change_what_operations_give(self):
-        """If such a mode is active in only one of the two passes, it affects recomputation, and a warning says so."""
+        """A mode that is active in only one of the two passes affects recomputation. A warning says so."""
         class LowDispatch(torch.utils._python_dispatch.TorchDispatchMode):
             def __torch_dispatch__(self, function, types, args=(), kwargs=None):
                 return function(*args, **(kwargs or {}))
@@ -79,8 +79,8 @@ class WhatIsAround(OfImages):
             self.assertTrue(all(map(torch.equal, *found)), (hooks, shared))
 
     def test_noise_like_what_hooks_give_back_laid_out_in_another_way(self):
-        """save_on_cpu(pin_memory=True) changes layouts in this way. Also tests expanded tensors, and steps without
-        noise."""
+        """The hooks return saved values in another layout, as save_on_cpu(pin_memory=True) does. Also tests expanded
+        tensors, and steps without noise."""
         class Noisy(torch.nn.Module):
             def __init__(self, noise):
                 super().__init__()
@@ -118,8 +118,8 @@ class WhatIsAround(OfImages):
             loss.backward()
 
     def test_a_backward_pass_under_autocast_is_measured_again(self):
-        """The casts of such a pass take memory that no plan contains. A measurement without autocast says nothing about
-        them."""
+        """The casts of a backward pass under autocast take memory that no plan contains. A measurement without autocast
+        does not include them."""
         model, x = harness.Layers(count=3, width=128), torch.rand(64, 128)
         compiled = torch.compile(lambda x: model.layers[2](torch.tanh(model.layers[1](model.layers[0](x)))).square().mean(),
                                  backend=backend("min"))

@@ -20,8 +20,8 @@ class Branches(harness.Layers):
 
 
 class Logs(torch.nn.Module):
-    """Values are logged in the reverse order in which they are computed. As far as data are concerned, the logging
-    operations could run in any order."""
+    """Values are computed in one order and logged in the reverse order. The logging operations do not read each other's
+    results, so only their side effect fixes their order."""
 
     def __init__(self):
         super().__init__()
@@ -94,7 +94,7 @@ class WhatDrawsOrActs(Same):
 
 
 class DrawnOfGradients(unittest.TestCase):
-    """The first operations of a backward pass draw random numbers, for gradients that they do not read."""
+    """The backward pass begins with operations that draw random numbers but need no values of gradients."""
 
     def check(self, draw, random):
         class Noisy(torch.autograd.Function):

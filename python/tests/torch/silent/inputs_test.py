@@ -203,7 +203,7 @@ class InputsThatAreWritten(OfImages):
             (first.sum() + second.square().sum()).backward()
 
     def test_an_input_of_several_tensors(self):
-        """Each of these tensors is a separate input."""
+        """Each tensor inside of a TwoTensor is a separate input of the graph."""
         def two():
             torch.manual_seed(0)
             return TwoTensor(torch.rand(64, 64), torch.rand(64, 64))

@@ -148,7 +148,8 @@ class BuffersThatAreWritten(OfImages):
             loss.backward()
 
     def test_a_tensor_of_a_module_over_numpy(self):
-        """Operations that read such a tensor run once, so a write between the passes changes no gradient."""
+        """Operations that read a module's tensor over numpy memory run once, so a write between the passes changes no
+        gradient."""
         def gradients(write):
             torch.manual_seed(0)
             model = Images()
@@ -204,8 +205,8 @@ class BuffersThatAreWritten(OfImages):
             self.assertTrue(all(map(torch.equal, gradients("aot_eager"), gradients(backend("100%", measure=False)))))
 
     def test_a_buffer_that_a_functions_own_backward_pass_reads_and_writes(self):
-        """For example, the buffer has a moving average of the largest gradient. Each call reads what the call before it
-        has written."""
+        """The buffer has a moving average of the largest gradients. Each backward call reads what the previous one has
+        written."""
         class Largest(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x, seen):

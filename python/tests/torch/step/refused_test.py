@@ -346,7 +346,7 @@ class Refused(unittest.TestCase):
             cairn.torch.step(plain, optimizer=FirstGroup(groups(Net()), lr=0.1))
 
     def test_other_optimizers_than_those_of_torch_are_told(self):
-        """A test of a few steps proves little about code that nobody has read."""
+        """A few steps of an optimizer that is not torch's own are tested. This proves little, so there is a warning."""
         class Own(torch.optim.SGD):
             def step(self, closure=None):
                 super().step(closure)

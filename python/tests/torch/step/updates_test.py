@@ -146,7 +146,7 @@ class Updated(unittest.TestCase):
             model.key.weight.register_hook(lambda g: g * 2)
             return model, optimizer, loss_of, inputs
 
-        replaced = ".*hooks that return a gradient, or grad_dtype, replace gradients"  # that of model.key.weight
+        replaced = ".*hooks that return a gradient, or grad_dtype, replace gradients"  # the hook of model.key.weight
         self.assertEqual(self.check(make, expected=replaced).graphs[0].updated, 4)
 
         def left(optimizer, number):
@@ -326,8 +326,8 @@ class Updated(unittest.TestCase):
         self.check(make)
 
     def test_a_learning_rate_that_is_a_tensor(self):
-        """The copy that is compared to notice changes takes no memory of torch. Updates by a tensor may need other
-        memory than updates by a number."""
+        """Cairn keeps a copy of the learning rate to notice changes. The copy takes no memory of torch. Updates with a
+        tensor as learning rate may need other memory than updates with a number."""
         class Words(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -446,7 +446,7 @@ class Updated(unittest.TestCase):
 
 class InTime(unittest.TestCase):
     def test_no_update_before_the_last_that_reads_its_parameter(self):
-        """Tested on random steps, directly by the definition."""
+        """Checks random schedules directly: each update must come after the last run of a reader of its parameter."""
         drawn = random.Random(0)
         for _ in range(2000):
             trace = Trace("random")
@@ -464,6 +464,6 @@ class InTime(unittest.TestCase):
                 last = max((i for i, s in enumerate(found) if s in {r.index for r in read}), default=-1)
                 self.assertGreater(found.index(update.index), last)
                 before = steps[:steps.index(update.index)]
-                # The update was already late enough.
+                # An update that was already late enough stays between the same readers.
                 if all(steps.count(r.index) == before.count(r.index) for r in read):
                     self.assertEqual([s for s in found[:found.index(update.index)] if s in kept], [s for s in before if s in kept])
