@@ -46,7 +46,8 @@ begin=$(date +%s)
 result=passed
 env ${variable:+"$variable"} CAIRN_REQUIRE_DEVICE=1 "CAIRN_PTX_KERNELS=$work/kernels.$number" "$program" "$cases" \
   >"$work/log.$number" 2>&1 || result=FAILED
-line=$(printf '%5d s  %s: %s' $(($(date +%s) - begin)) "$name" "$result")
+amount=$(grep 'million instructions of lanes' "$work/log.$number") || true
+line=$(printf '%5d s  %s: %s' $(($(date +%s) - begin)) "$name${amount:+ ($amount)}" "$result")
 [ "$result" = passed ] || line=$(printf '%s\n' "$line" && tail -n 20 "$work/log.$number")
 printf '%s\n' "$line" | tee "$work/result.$number"
 END

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <stdexcept>
 #include <string_view>
@@ -191,6 +192,10 @@ class Device : public fake::MemoryWatch {
       std::fprintf(file, "%llu %s\n", static_cast<unsigned long long>(count), name.c_str());
     std::fclose(file);
     std::fprintf(stderr, "%lld barriers and fences\n", static_cast<long long>(waits_));
+    std::uint64_t lanes = 0;
+    for (const auto& [name, count] : counts) lanes += count.lanes();
+    std::fprintf(stderr, "%.0f million instructions of lanes in %.1f s of CPU time\n", static_cast<double>(lanes) / 1e6,
+                 static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
   }
 
   LaunchOptions options;
