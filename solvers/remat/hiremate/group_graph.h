@@ -16,9 +16,9 @@ class GroupGraph {
   /// Builds the graph for a layer of the graph `whole`. O(n + m) for the whole graph.
   GroupGraph(const core::Graph& whole, const Layer& layer);
 
-  /// Returns the graph. The scratch of the extra node makes sure that a schedule with a peak of at most `peak` bytes
-  /// has at most `between` bytes of the layer in memory while the extra node runs. Values of the layer that the rest
-  /// reads are not counted in `between`.
+  /// Returns the graph for schedules with a peak of at most `peak` bytes. The extra node gets so much scratch (memory
+  /// that a node needs only while it runs) that in these schedules, at most `between` bytes of the layer are in memory
+  /// while it runs. Values of the layer's forward part that the rest reads do not count as part of `between`.
   core::Graph within(std::int64_t peak, std::int64_t between) const;
   /// Converts a schedule of the graph returned by within() to an option of the layer, with the node ids of the whole
   /// graph.

@@ -34,8 +34,8 @@ using core::Graph;
 using core::NodeId;
 using core::ValueId;
 
-/// The options of a group, the cheapest first. An option is left out if another one costs no more, and needs no more
-/// memory both at its peak and between the passes.
+/// The options of a group, which are ways to run it, the cheapest first. An option is left out if another one costs no
+/// more, and needs no more memory both at its peak and between the forward and the backward pass.
 class OptionList {
  public:
   void add(LayerOption option, const OptionNeeds& needs) {
@@ -84,8 +84,8 @@ class OptionList {
   std::vector<Entry> entries_;
 };
 
-/// Runs TWRemat and RK-ROTOR on a graph within a budget. Calls take(solution) for each solution. Skips RK-ROTOR if it
-/// does not accept the graph.
+/// Runs two other solvers, TWRemat and RK-ROTOR, on a graph within a budget in bytes. Calls take(solution) for each
+/// solution. Skips RK-ROTOR if it does not accept the graph.
 template <class Take>
 void by_others(const Graph& graph, std::int64_t budget, bool retain, const core::Limit& limit, const Take& take) {
   const SolveOptions options{.budget = budget, .limit = limit};
@@ -101,11 +101,11 @@ void by_others(const Graph& graph, std::int64_t budget, bool retain, const core:
   }
 }
 
-/// A node of the hierarchy: a single layer, or a group of such nodes (`members`).
+/// A node of the hierarchy of layers. It is a single layer, or a group of other nodes of the hierarchy (`members`).
 struct Group {
   Layer layer;
   std::vector<std::int32_t> members;
-  std::int32_t kind = -1;  ///< number of the group's kind; groups of the same kind are equal node by node
+  std::int32_t kind = -1;  ///< index in Hierarchy::kinds_; groups of the same kind are equal node by node
 };
 
 /// All groups that are equal to the group `representative`. `depth` is the number of levels below this group.
@@ -128,8 +128,9 @@ PartitionGraph partition_graph(const Graph& graph, const std::vector<Layer>& lay
     PartitionGraph::Value value{graph.value_size(x), layer_of[maker], {}};
     for (const NodeId reader : graph.readers(x)) {
       if (graph.backward(maker)) {
-        // Gradients flow against the order of the layers, but a PartitionGraph only has values that flow with it. So a
-        // gradient becomes a value of size 0 in the opposite direction, which still keeps groups convex.
+        // In a PartitionGraph, values only go from earlier to later items, but gradients go from later to earlier
+        // layers. So a gradient becomes a value of 0 bytes in the opposite direction. This still keeps groups convex:
+        // no path leaves a group and comes back.
         if (layer_of[reader] != layer_of[maker]) parts.values.push_back({0, layer_of[reader], {layer_of[maker]}});
       } else if (!graph.backward(reader)) {
         value.readers.push_back(layer_of[reader]);
@@ -169,7 +170,8 @@ class Hierarchy {
       deepest = std::max(deepest, kind.depth);
       groups += kind.depth > 0 ? 1 : 0;
     }
-    // Each program of a group may use an equal part of the time.
+    // Divide the time equally among the programs of all groups. As many programs as there are threads run at once, so
+    // each of them gets that many times as long.
     solve_limit_ = watch_.share(part / std::max(1, groups * options_.budgets));
     solve_limit_.seconds = std::max(solve_limit_.seconds * threads(), 0.02);
     const core::Limit limit = watch_.share(part);

@@ -11,7 +11,7 @@ struct HirematOptions : SolveOptions {
   std::int32_t alpha_pct = 50;
   std::int32_t most_options = 300;  ///< largest number of options of all groups of a level together (N_o)
   /// Number of budgets for the bytes that a group keeps in memory between its forward and its backward pass. For each
-  /// of these budgets, up to three options are computed, with lower and lower peaks.
+  /// of these budgets, up to three options are computed, each with a lower peak than the one before.
   std::int32_t budgets = 8;
   /// How the hierarchy is made:
   /// - 0: tries several hierarchies, one after another, while time is left.

@@ -81,8 +81,9 @@ LevelAnswer Level::solve(const LevelBudget& budget, const LevelSearch& search) c
     bound = std::max(bound, engine.bound);
   };
 
-  // In most solutions, few memory rows are tight. So the program is first solved with the rows of first runs only. Rows
-  // that an answer violates are added, with all rows of the same compute nodes, before the next solve.
+  // A memory row limits the bytes in memory during one run of a compute node. In most solutions, few of these rows are
+  // tight. So the program is first solved with only the rows of the first run of each node. If the answer violates
+  // other rows, all rows of the compute nodes concerned are added, and the program is solved again.
   std::optional<EngineAnswer> known;  // an answer that violates no row
   bool done = false;
   if (program.memory_rows() > kFewRows) {

@@ -12,8 +12,9 @@
 
 namespace cairn::solvers {
 
-/// One level of a hierarchy of layers (layers.h). It consists of layers, here called parts, that run one after another.
-/// Each part can run in several ways, which are its options.
+/// One level of a hierarchy of layers. A layer is a set of forward nodes with their backward nodes (layers.h). The
+/// layers of a level are called its parts; they run one after another. Each part can run in several ways, called its
+/// options.
 struct LevelProblem {
   struct Part {
     Layer layer;
@@ -27,9 +28,9 @@ struct LevelProblem {
 };
 
 struct LevelBudget {
-  std::int64_t peak = 0;  ///< largest number of bytes in memory at any step
-  /// Largest number of bytes of the level that are in memory between its forward and its backward pass. For inner
-  /// levels only. Absent: no limit.
+  std::int64_t peak = 0;  ///< largest allowed number of bytes in memory at any step
+  /// Largest allowed number of bytes of the level that stay in memory between its forward and its backward pass. Only
+  /// for inner levels. Absent: no limit.
   std::optional<std::int64_t> between;
 };
 
@@ -41,13 +42,12 @@ struct LevelAnswer {
   std::int64_t cost = 0;
   std::int64_t bound = 0;  ///< lower bound on the cost of all schedules that Level::solve() considers
   std::int64_t work = 0;
-  /// One run of a compute node, which is the forward half or the backward half of a part. `phase` is the phase of the
-  /// run (see Level), `node` is the node's number in the model, and `way` says how it runs. The runs of an answer are
-  /// in order.
+  /// One run of a compute node, which is the forward half or the backward half of a part. It takes place in phase
+  /// `phase` (see Level). `node` is an index in Model::nodes and `way` an index in ComputeNode::ways (level_model.h).
   struct Run {
     std::int32_t phase = 0, node = 0, way = 0;
   };
-  std::vector<Run> runs;
+  std::vector<Run> runs;  ///< all runs, in the order in which they take place
 
   bool solved() const { return status == Status::optimal || status == Status::feasible; }
 };
@@ -59,8 +59,8 @@ struct LevelSearch {
   int threads = 1;
   std::uint64_t seed = 0;
   bool highs = false;  ///< whether HiGHS is used instead of CP-SAT
-  /// Whether a value can be freed at its last read during a run of a compute node. If not, it is counted until this run
-  /// ends.
+  /// Whether the program knows that a compute node can free an input in the middle of its run, after the last step that
+  /// reads it. If not, the input is counted until the run ends.
   bool corrections = true;
   bool again = true;  ///< whether forward halves may run again in later phases
   /// Runs of an earlier answer for the same level, from which the engine starts. Can be null.
@@ -76,9 +76,9 @@ struct Model;
 /// for each compute node, in which it runs for the first time. In the phase of a backward half, forward halves can run
 /// again before it. In a level without backward halves, they can run again in every phase. Backward halves run once.
 ///
-/// If a part has a backward half, exactly one run of its forward half keeps what the backward half needs (the paper's
-/// phantom node). One of the part's options says what is kept. The program chooses this run and this option, when and
-/// how often the forward half runs otherwise, and which values between parts stay in memory from phase to phase.
+/// If a part has a backward half, exactly one run of its forward half keeps what the backward half needs. The paper
+/// calls these values a phantom node. One of the part's options says what they are. The program chooses this run, this
+/// option, all other runs of forward halves, and which values between parts stay in memory from phase to phase.
 ///
 /// The model never counts fewer bytes than a schedule needs, so the schedules found are within the budget.
 class Level {

@@ -129,7 +129,9 @@ class CandidateRound {
     make_candidates();
   }
 
-  /// Runs the loop. Returns the blocks at its end, each at the index of its least item. The other entries are empty.
+  /// Joins the blocks of the candidate of least score to one block, again and again, until at most most_top blocks are
+  /// left, no candidates are left, or the watch expires. Returns the blocks, each at the index of its least item. The
+  /// other entries are empty.
   std::vector<Items> wrap() {
     while (left_ > options_.most_top && !queue_.empty() && !watch_.expired()) {
       const Entry best = queue_.top();
@@ -207,10 +209,10 @@ class CandidateRound {
     queue_.push({score(c), c.size, candidate, c.version});
   }
 
-  /// Computes the score of a candidate by equation 1. Its main factor is the number of bytes of all values that both an
-  /// item of the candidate and an item outside make or read. Begins with alone_ of the item that has the most values,
-  /// and corrects this sum by the values of the other items. So an item with very many values does not make this
-  /// function slow.
+  /// Computes the score of a candidate by equation 1 of Gusak et al. Its main factor is the number of bytes of all
+  /// values that cross the candidate's boundary: an item inside and an item outside make or read the value. Begins with
+  /// alone_ of the item that has the most values, and corrects this sum by the values of the other items. So an item
+  /// with very many values does not make this function slow.
   double score(const Candidate& candidate) {
     ++mark_;
     members_.clear();
@@ -391,7 +393,8 @@ PartitionLevel contracted(PartitionLevel level, const std::vector<Items>& blocks
   return next;
 }
 
-/// Makes rounds until at most `most_top` items are left. `wrap` returns the blocks of a round.
+/// Partitions the graph in rounds, until at most `most_top` items are left. In each round, wrap(level) divides the
+/// items into blocks, which become the items of the next round.
 template <class Wrap>
 Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wrap) {
   if (most_top < 1) throw core::InputError("H-Partition: the top level needs room for 1 item or more");
@@ -416,7 +419,8 @@ Partition wrap_rounds(const PartitionGraph& graph, Item most_top, const Wrap& wr
   return partition;
 }
 
-/// Returns the length of runs with which one round leads to at most `most_top` items, but at most `longest`.
+/// Returns how many consecutive items a block needs so that one round leads to at most `most_top` items. Returns
+/// `longest` if this number is larger.
 Item run_length(const PartitionLevel& level, Item most_top, Item longest) {
   return std::min(longest, (level.graph.items - 1) / most_top + 1);
 }

@@ -22,13 +22,14 @@ struct PartitionGraph {
 struct PartitionOptions {
   std::int32_t most_top = 20;    ///< largest number of items on the top level (M^t)
   std::int32_t most_lower = 10;  ///< largest number of items in a group (M^l)
-  /// Exponent in the score of a group (equation 1). The score multiplies the bytes that cross the group's boundary by
-  /// `(g / i)^alpha`, where the group consists of i items of the current round that stand for g given items.
+  /// Exponent in the score of a group (equation 1 of Gusak et al. 2025). The score multiplies the bytes that cross the
+  /// group's boundary by `(g / i)^alpha`, where the group consists of i items of the current round that stand for g
+  /// given items.
   double alpha = 0.5;
   /// Limit on slow rounds (see h_partition()), which reduce the number of items by less than an eighth. The sum of the
   /// numbers of items over all slow rounds may be at most `slow_rounds` times the number of given items. After that, a
   /// round forms groups of consecutive items instead. Two values are special:
-  /// - 0: such groups are formed after the first slow round, which gives the fewest levels.
+  /// - 0: groups of consecutive items are formed after the first slow round, which gives the fewest levels.
   /// - Infinity: there is no limit, as in the paper. This can take quadratic time and give n / M^l levels for n items.
   double slow_rounds = 1;
 };

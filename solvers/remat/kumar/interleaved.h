@@ -28,7 +28,7 @@ inline void unite(InterleavedSchedule& schedule, InterleavedSchedule other) {
   schedule.insert(schedule.end(), std::make_move_iterator(other.begin()), std::make_move_iterator(other.end()));
 }
 
-/// Merges the tuples of each node into one tuple (Merge), and sorts the tuples by node. O(l log l) for l entries.
+/// Merges the tuples of each node into one tuple (Merge), and sorts the tuples by node. O(l log l) for l tuples.
 inline InterleavedSchedule merge(InterleavedSchedule schedule) {
   std::ranges::stable_sort(schedule, {}, &InterleavedTuple::node);
   InterleavedSchedule merged;

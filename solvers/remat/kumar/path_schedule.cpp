@@ -105,8 +105,8 @@ PathScheduler::Bags PathScheduler::bags_of(const std::vector<std::int32_t>& node
   }
   std::sort(begins_.begin(), begins_.end());
   std::sort(ends_.begin(), ends_.end());
-  // Leave out a bag that is a subset of a neighbouring bag: no interval begins in it, or no interval ends before the
-  // next bag in which one begins.
+  // Leave out each bag that is a subset of a neighbouring bag. This is so if no node occurs in it for the first time,
+  // or if all of its nodes are also in the next bag in which a node occurs for the first time.
   Bags bags;
   std::int64_t bytes = 0;
   std::size_t ended = 0;
@@ -190,9 +190,10 @@ std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_
                                                    const std::vector<std::int32_t>& nodes) {
   const Bags bags = bags_of(nodes);
   const auto count = static_cast<std::int64_t>(bags.places.size());
-  // Recursion needs at least the memory of the largest bag.
+  // Recursion needs at least the memory of the largest bag. So it is useless if running each node once needs no more.
   if (stop() || count < k_ || bytes_in_order(nodes, {}) <= bags.most_bytes) return nodes;
-  // The middle bag must contain the last node. Of the bags that contain it, take the one nearest to the middle.
+  // The middle bag must contain the last node, because an interleaved schedule has no steps after its last item. Of the
+  // bags that contain this node, take the one nearest to the middle.
   const BagInterval& last = intervals_[nodes.back()];
   const auto begin = std::lower_bound(bags.places.begin(), bags.places.end(), last.first) - bags.places.begin();
   const auto end = std::upper_bound(bags.places.begin(), bags.places.end(), last.last) - bags.places.begin();

@@ -65,9 +65,9 @@ struct PathScheduleMeasures {
 /// not in memory. In this class, a node is given by its index on the spine. Uses one thread.
 class PathScheduler {
  public:
-  /// Prepares the schedules of a graph. `spine` may contain any topological order and any path decomposition of the
-  /// graph. If the decomposition was not made by Algorithm 2, the schedules are valid but may be longer than the
-  /// theorem says.
+  /// Prepares build() for a graph. `spine` may contain any topological order and any path decomposition of the graph.
+  /// If the decomposition was not made by Algorithm 2 of Kumar et al., the schedules are valid but may be longer than
+  /// their theorem says.
   PathScheduler(const core::Graph& graph, const Spine& spine);
 
   /// Builds the schedule of PWRemat(k), whose recursion stops at fewer than k bags. Of b bags, the paper takes X_{b/2}
@@ -89,7 +89,8 @@ class PathScheduler {
     std::int32_t node;
     std::vector<std::int32_t> also;
   };
-  /// The items of a call, divided for the recursion at a middle bag.
+  /// The items of a call, divided for the recursion at a middle bag. The bags between the middle bag and the bag that
+  /// contains X are on the inner side, the bags beyond the middle bag on the outer side.
   /// - before: the nodes of the middle bag, and all items up to the last node of `outer`. Before each of them, a call
   ///   of compute() makes the node's missing inputs on the inner side.
   /// - lower: the items after the last node of `outer`, for a recursive call on the inner side.
@@ -97,8 +98,8 @@ class PathScheduler {
   struct Halves {
     std::vector<Item> before, lower, outer;
   };
-  /// The bags lo + 1 ... hi - 1, which lie on one side of the bag that contains X. The inner part of a side is the part
-  /// next to that bag.
+  /// The bags lo + 1 ... hi - 1, which lie on one side of the bag that contains X. A middle bag divides a side into an
+  /// inner part, next to the bag that contains X, and an outer part.
   struct Side {
     std::int32_t lo, hi;
     bool right;  ///< whether the bag that contains X is at `lo`; otherwise it is at `hi`

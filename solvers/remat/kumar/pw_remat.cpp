@@ -59,8 +59,9 @@ class PwSearch {
                                        kMostPwRematSteps, proposal));
   }
 
-  /// Searches each variant. First, k descends in powers of two as long as a smaller k improves the result. Afterwards,
-  /// bisection looks for a larger k within the budget, because the peak usually grows with k.
+  /// Searches each variant for the best k. First, k descends in powers of two as long as a smaller k improves the
+  /// result. Afterwards, bisection looks for a larger k within the budget. This works because the peak usually grows
+  /// with k.
   void run_search() {
     constexpr int kMostVain = 3, kBisections = 5;
     const std::int64_t most_steps = 64 * std::int64_t{graph_.node_count()} + 4096;

@@ -5,8 +5,9 @@
 namespace cairn::solvers {
 
 struct PwRematOptions : SolveOptions {
-  /// The recursion stops at fewer than k bags. With k = 1, it goes as deep as possible, which takes the least memory.
-  /// With k = n, every node runs once. 0 (default): the solver searches for the k of least cost within the budget.
+  /// The k of PWRemat(k), whose recursion stops at fewer than k bags of the path decomposition. With k = 1, the
+  /// recursion goes as deep as possible, which takes the least memory. With k = n, for n nodes, every node runs once. 0
+  /// (default): the solver searches for the k of least cost within the budget.
   std::int64_t k = 0;
   /// Topological order on which the algorithm recurses:
   /// - 1: the order of the spine, a path through all nodes that Algorithm 2 adds to the graph. The theorem's bounds
@@ -19,7 +20,8 @@ struct PwRematOptions : SolveOptions {
   bool retain = true;
 };
 
-/// Largest number of steps of a schedule for a given k. If pw_remat() searches for k, it is 64 n + 4096 instead.
+/// Largest number of steps of a schedule for a given k. If pw_remat() searches for k, the largest number is 64 n + 4096
+/// for n nodes.
 inline constexpr std::int64_t kMostPwRematSteps = 100'000'000;
 
 /// Computes schedules by PWRemat: Algorithm 3 of Kumar et al. 2019 on a path decomposition found by vertex separation.
@@ -28,9 +30,10 @@ inline constexpr std::int64_t kMostPwRematSteps = 100'000'000;
 /// the size of the largest value, and M_in is the largest total size of the inputs of one node. docs/treewidth.md has
 /// the constants.
 ///
-/// Each k is tried with two ways to choose the middle bag of the recursion: X_{b/2}, for which the bounds hold, and a
-/// nearby bag of fewer bytes. If a given k > 0 leads to more than kMostPwRematSteps steps, throws InputError that
-/// states the length and, if one was found, another k whose schedule is short enough.
+/// Each k is tried with two ways to choose the middle bag of the recursion. One takes the bag in the middle (X_{b/2}),
+/// for which the bounds hold. The other takes a nearby bag of fewer bytes. If a given k > 0 leads to more than
+/// kMostPwRematSteps steps, throws InputError that states the length and, if one was found, another k whose schedule is
+/// short enough.
 Solution pw_remat(const core::Graph& graph, const PwRematOptions& options);
 
 }  // namespace cairn::solvers

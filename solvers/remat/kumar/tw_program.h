@@ -12,10 +12,10 @@
 
 namespace cairn::solvers {
 
-/// Algorithm 1 (TWRemat) of Kumar et al. as a program of procedures. The algorithm recurses on the parts of a separator
-/// tree (SeparatorTree). A part is a set of nodes: its separator and the components that remain without the separator,
-/// which are the part's children. A call of the algorithm has two arguments: a part, and the *wanted* nodes, which are
-/// the nodes of the part whose values the caller needs.
+/// Algorithm 1 (TWRemat) of Kumar et al. 2019 as a program of procedures. The algorithm recurses on the parts of a
+/// separator tree (SeparatorTree). A part is a set of nodes. It consists of its separator and of its children, which
+/// are the components that remain without the separator. A call of the algorithm has two arguments: a part, and the
+/// *wanted* nodes, which are the nodes of the part whose values the caller needs.
 ///
 /// There is one procedure for each pair of arguments, created when it is first called. A procedure is a list of items:
 /// a separator node to run, or a procedure to call. So the length of the schedule is known without writing it out. Its
@@ -88,7 +88,7 @@ class TwProgram {
     std::int32_t reads_begin, reads_end;
     std::int64_t output_bytes = 0;
     std::int64_t node_count = 0;  ///< number of different nodes that run in the procedure
-    /// Peak in bytes if these nodes run once each, in the input order. Values that the callers hold do not count.
+    /// Peak in bytes if the procedure's nodes run once each, in the input order. Values that callers hold do not count.
     std::int64_t direct_peak = 0;
     /// Peak in bytes if the procedure recurses wherever that lowers the peak; -1: not computed yet.
     std::int64_t least_peak = -1;
@@ -121,8 +121,8 @@ class TwProgram {
   struct Emission;
   void emit_within(std::int32_t number, std::int64_t held, Emission& emission);
 
-  /// Calls step(v) for every node v that the procedure with this number runs, in order, until step() returns false.
-  /// Returns whether all nodes were visited. `k` is that of length(). Requires a graph with nodes.
+  /// Calls step(v) for every node v that the procedure with this number runs, in order, until step() returns false. The
+  /// recursion ends at parts of fewer than k bags. Returns whether all nodes were visited. Requires a graph with nodes.
   template <bool kBackwards, class Step>
   bool walk(std::int32_t number, std::int64_t k, const Step& step) {
     if (is_leaf(procedures_[number], k)) {

@@ -273,7 +273,7 @@ std::vector<TwPoint> tw_sweep(const core::Graph& graph, const TwRematOptions& op
   double next = std::log(static_cast<double>(ks.back()));
   const double step = most_points > 1 ? next / (most_points - 1) : next;
   for (auto k = ks.rbegin(); k != ks.rend(); ++k) {
-    // If there are more values of k than points, skip values up to the next mark on the logarithmic scale.
+    // If there are more values of k than points, skip those above the next mark on the logarithmic scale.
     if (std::cmp_greater(ks.size(), most_points) && std::log(static_cast<double>(*k)) > next && *k > 1) continue;
     next = std::log(static_cast<double>(*k)) - step;
     const auto length = program.length(*k, watch);

@@ -10,9 +10,10 @@
 namespace cairn::solvers {
 
 struct TwRematOptions : SolveOptions {
-  /// The recursion stops at fewer than k bags. With k = 1, it goes as deep as possible, which takes the least memory.
-  /// With k = n, every node runs once. 0 (default): the solver searches for the least cost within the budget or,
-  /// without a budget, for the least peak.
+  /// The k of TWRemat(k), whose recursion stops at parts of the tree decomposition with fewer than k bags. With k = 1,
+  /// the recursion goes as deep as possible, which takes the least memory. With k = n, for n nodes, every node runs
+  /// once. 0 (default): the solver searches for the least cost within the budget or, without a budget, for the least
+  /// peak.
   std::int64_t k = 0;
   /// Whether to run a clean-up pass (retain_where_it_fits). It keeps values in memory that Algorithm 1 would free,
   /// where they fit, and removes their recomputations. The cost never rises. The peak stays within the budget or,
@@ -26,12 +27,12 @@ struct TwRematOptions : SolveOptions {
 /// Returns `options` as TwRematOptions. Reads the options that only this solver has from SolveOptions::own.
 TwRematOptions tw_options(const SolveOptions& options);
 
-/// Finds a schedule by TWRemat(k), Algorithm 1 of Kumar et al. Uses the given tree decomposition
-/// (SolveOptions::decomposition) or one found by min-fill (Lemma 1). Balanced separators (Lemma 3) are found once for
-/// each component that the recursion reaches. For k = 1, width w and n nodes the schedule has length O(w n^(1 + log(w +
-/// 2))) and peak O((M_in + w M_max) log n) (Theorem 5). Here M_max is the size of the largest value, and M_in is the
-/// largest total size of the inputs of one node. The schedule is never longer than that of Algorithm 1 as printed (see
-/// tw_program.h for the reason).
+/// Finds a schedule by TWRemat(k), Algorithm 1 of Kumar et al. 2019. Uses the given tree decomposition
+/// (SolveOptions::decomposition) or one found by min-fill (Lemma 1). The algorithm divides the graph by balanced
+/// separators (Lemma 3), which are found once for each component that the recursion reaches. For k = 1, width w and n
+/// nodes the schedule has length O(w n^(1 + log(w + 2))) and peak O((M_in + w M_max) log n) (Theorem 5). Here M_max is
+/// the size of the largest value, and M_in is the largest total size of the inputs of one node. The schedule is never
+/// longer than that of Algorithm 1 as printed (see tw_program.h for the reason).
 ///
 /// If k is not given, the search tries several k. It also tries schedules in which the recursion ends wherever the
 /// nodes of a call fit into the memory that its callers leave (TwProgram::steps_within). Throws InputError if a given k

@@ -123,8 +123,9 @@ class Evictor {
     return eviction;
   }
 
-  /// Returns whether an input that no step from the worst step on reads should stay in memory during the worst step
-  /// rather than be computed again. `bytes` is the size of the input. The eviction frees `freed` bytes.
+  /// Returns whether an input of a node that runs again should stay in memory during the worst step, rather than be
+  /// computed again afterwards. Neither the worst step nor a later step reads the input. The input has `bytes` bytes,
+  /// and the eviction frees `freed` bytes.
   bool prefers_to_stay(std::int64_t bytes, std::int64_t freed) {
     if (noisy_) return random_.uniform() < 0.5 && 2 * bytes < freed;
     return 16 * bytes < freed;
@@ -155,7 +156,8 @@ class Evictor {
     return chosen;
   }
 
-  /// Inserts the nodes that run again, each at most once before the same next use. Drops steps that become unneeded.
+  /// Inserts the runs that the chosen evictions need. A node runs only once for all evictions with the same next use.
+  /// Drops steps that become unneeded.
   void apply(std::vector<const Eviction*> chosen) {
     std::ranges::stable_sort(chosen, {}, [&](const Eviction* eviction) { return schedule_.place(eviction->use); });
     std::vector<Occurrence> unneeded;

@@ -32,7 +32,7 @@ struct Lists {
   std::vector<std::int32_t> begin;
   std::vector<T> items;
 
-  /// The items of a value keep their order.
+  /// Makes the lists from pairs of a value and an item. The items of a value keep their order.
   void assign(std::size_t values, const std::vector<std::pair<ValueId, T>>& pairs) {
     begin.assign(values + 1, 0);
     for (const auto& [x, item] : pairs) ++begin[x + 1];
@@ -117,8 +117,8 @@ class PricedRemat {
 
   std::size_t values() const { return static_cast<std::size_t>(graph_.value_count()); }
 
-  /// Finds for each value x the times at which values made from x are used. There, these values may have to be made
-  /// again, which requires x. Stores at most kUsesOfValue times for each value, evenly chosen from all.
+  /// Finds for each value x the times at which values made from x are used. At these times, such values may have to be
+  /// made again, which requires x. Stores at most kUsesOfValue times for each value, evenly chosen from all.
   void find_uses() {
     constexpr std::size_t kUsesOfNode = 4, kUsesOfValue = 16, kReaders = 64;
     std::vector<Time> rank(static_cast<std::size_t>(graph_.node_count()));
@@ -232,7 +232,7 @@ class PricedRemat {
     kept_.resize(kept);
   }
 
-  // --- The growing schedule.
+  // --- Adding steps to the schedule that is being made.
 
   /// Makes x available at t: either holds x since its last use, or makes x again, whichever is cheaper.
   void require(ValueId x, Time t) {

@@ -25,7 +25,7 @@ struct RuinRound {
   /// Budget up to which values are retained after the eviction. Once a schedule within the user's budget is known, this
   /// is the user's budget. Before that, it is slightly below the lowest known peak.
   std::int64_t goal = 0;
-  std::uint64_t noise = 0;  ///< seed that randomises the eviction and one of the retentions; 0: no randomness
+  std::uint64_t noise = 0;  ///< seed that randomises the eviction and all but the last retention; 0: not random
 };
 
 /// Draws random rounds of ruin and recreate. Each depends on the incumbent at that time. Deterministic for

@@ -24,11 +24,11 @@ namespace cairn::solvers {
 void retain_where_it_fits(const core::Graph& graph, core::EditableSchedule& schedule, std::int64_t budget,
                           std::uint64_t noise_seed = 0, core::Stopwatch* watch = nullptr);
 
-/// For schedules of more steps, offer_retained() does nothing, because an EditableSchedule of this many steps takes
-/// hundreds of megabytes.
+/// Largest number of steps of a schedule to which offer_retained() applies. An EditableSchedule of this many steps
+/// takes hundreds of megabytes.
 inline constexpr std::int64_t kMostRetained = 4'000'000;
-/// Applies retain_where_it_fits() to a schedule and offers the result. All steps of the schedule must be needed. The
-/// old contents of `work` are overwritten.
+/// Applies retain_where_it_fits() to a schedule and offers the result to the incumbent. Every step of the schedule must
+/// make a value that a later step reads or that is kept. The old contents of `work` are overwritten.
 void offer_retained(const core::Graph& graph, const core::Schedule& schedule, std::int64_t budget,
                     core::EditableSchedule& work, Incumbent& incumbent, core::Stopwatch& watch);
 

@@ -85,7 +85,8 @@ std::vector<std::int32_t> find_cuts(const core::Graph& graph, const std::vector<
 /// Finds the block in whose backward part node b runs. The blocks of b's predecessors must be known.
 std::int32_t backward_block(const core::Graph& graph, NodeId b, const BlockChain& chain,
                             const std::vector<std::int32_t>& last_forward_block) {
-  // Of the blocks in which all inputs of b are available, the one of highest number. It runs backward first.
+  // Find the block of highest number in which all inputs of b are available. Of all such blocks, it runs backward
+  // first.
   std::int32_t earliest = static_cast<std::int32_t>(chain.blocks.size()) - 1;
   std::int64_t released = 0;
   bool reads_forward = false;
@@ -101,7 +102,8 @@ std::int32_t backward_block(const core::Graph& graph, NodeId b, const BlockChain
   }
   const NodeId forward = graph.forward(b);
   if (forward == core::kNoNode) return earliest;
-  // A sum of gradients with fewer bytes than its terms runs as early as possible, because it frees its terms.
+  // A node that reads only gradients and frees at least as many bytes as it makes runs as early as possible. An example
+  // is a sum of gradients.
   const bool early = !reads_forward && graph.size(b) <= released;
   return early ? std::max(earliest, chain.block_of[forward]) : chain.block_of[forward];
 }

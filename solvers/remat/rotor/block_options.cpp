@@ -92,7 +92,7 @@ class Piece {
   std::int64_t bytes_ = 0, peak_ = 0;
 };
 
-/// Adds the nodes `once` to the steps, each only once, and sorts all steps by the input order.
+/// Adds the nodes `once` to the steps, sorts all steps by the input order, and removes duplicates.
 void add_once(std::vector<NodeId>& steps, const std::vector<NodeId>& once, const std::vector<std::int32_t>& rank) {
   steps.insert(steps.end(), once.begin(), once.end());
   std::sort(steps.begin(), steps.end(), [&](NodeId a, NodeId b) { return rank[a] < rank[b]; });
@@ -106,10 +106,11 @@ class BackwardMenu {
   BackwardMenu(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)
       : graph_(graph), chain_(chain), rank_(rank), there_(static_cast<std::size_t>(graph.value_count()), 0) {}
 
-  /// Makes backward parts for a block. The first one saves all values that it reads. If there are few such values, the
-  /// others are one part for each subset of saved values. Otherwise, they come from several descents. A descent starts
-  /// with all values saved. In each step it stops saving the value that costs least to recompute per byte, or several
-  /// such values if there are many, and makes one backward part. The descents differ in random factors on these costs.
+  /// Makes backward parts for a block. The first one saves all values that it reads. If there are few such values,
+  /// makes one more part for each other choice of saved values. Otherwise, makes the others in several descents. A
+  /// descent starts with all values saved. In each step it stops saving the value that costs least to recompute per
+  /// byte, or several such values if there are many, and makes one backward part. The descents differ in random factors
+  /// on these costs.
   std::vector<std::vector<NodeId>> schedules(std::int32_t block, core::Stopwatch& watch) {
     block_ = block;
     std::vector<ValueId> values;
@@ -285,7 +286,8 @@ std::vector<std::size_t> undominated(const std::vector<Measures>& measures) {
   return found;
 }
 
-/// Computes the measures of ChainStage for each block, and finds the nodes that each way and each turn runs.
+/// Measures each block: computes the times and bytes of its ChainStage, and finds the nodes that each of its ways and
+/// turns (chain_schedule.h) runs.
 class BlockMeter {
  public:
   BlockMeter(const core::Graph& graph, const BlockChain& chain, const std::vector<std::int32_t>& rank)

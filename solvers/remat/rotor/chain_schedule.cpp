@@ -37,11 +37,13 @@ struct ChainChoice {
 };
 
 /// Calls visit() for each choice for the range from `first` to `last`, where the checkpoint of `first` is in memory.
-/// These are the choices of equations (1) to (3) of Beaumont et al.:
+/// All but the last of the following are choices of equations (1) to (3) of Beaumont et al.:
 /// - For a single stage: each of its turns.
 /// - For several stages: each way of the first stage, which says which values its forward run saves. The paper knows
 ///   only one way, "all".
 /// - For several stages: each `split` up to which the forward parts run. The checkpoint of stage `split` is then kept.
+/// - For several stages, if later stages have run backward: each turn of stage `last` that reads nothing from the
+///   forward pass.
 ///
 /// Takes O(last - first + w) time for stages with w ways and turns.
 template <class Visit>
@@ -95,9 +97,9 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
   }
 }
 
-/// Writes the schedule out. choose(first, last, entry, memory) returns the choice for this range of stages. It also
-/// replaces `memory` by the memory that is left for the range that is completed first. This function is not recursive,
-/// because chains can be long.
+/// Writes out the schedule that consists of the chosen runs. choose(first, last, entry, memory) returns the choice for
+/// a range of stages, and replaces `memory` by the memory that is left for the range that is completed first. Not
+/// recursive, because chains can be long.
 template <class Memory, class Choose>
 std::vector<ChainStep> write_out_chain(std::int32_t stages, Memory memory, const Choose& choose) {
   struct Task {

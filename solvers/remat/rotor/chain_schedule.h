@@ -46,9 +46,9 @@ struct ChainTurn {
 };
 
 struct ChainStage {
-  std::int64_t checkpoint = 0;    ///< bytes
+  std::int64_t checkpoint = 0;    ///< bytes of the stage's input
   std::int64_t forward_time = 0;  ///< time of the forward run that saves nothing for the backward part
-  /// Peak in bytes of that forward run. It counts the same bytes as ChainWay::forward_peak.
+  /// Peak in bytes of the forward run that saves nothing. It counts the same bytes as ChainWay::forward_peak.
   std::int64_t forward_peak[2] = {0, 0};
   std::vector<ChainWay> ways;
   std::vector<ChainTurn> turns;
@@ -114,7 +114,8 @@ class ChainTable {
   const ChainProblem& problem_;
   std::int64_t unit_ = 1, top_ = 0;
   bool complete_ = false;
-  /// Indexed by stage: whether its checkpoint is ever held for the stage before, which has made it.
+  /// Whether the checkpoint of a stage can be kHeld, because a backward part of the stage before reads it. Indexed by
+  /// stage.
   std::vector<std::uint8_t> holds_;
   bool any_held_ = false;
   std::vector<double> time_;  ///< rows of top_ + 1 times, one time for each level; see row()

@@ -17,8 +17,9 @@
 namespace cairn::solvers {
 namespace {
 
-/// Chooses the number of levels of a ChainTable: options.slots or, if that is 0, a number with which the innermost loop
-/// of the table runs about `work` times. The table never takes more than half of SolveOptions::memory_bytes.
+/// Chooses the number of levels of a ChainTable, which are the amounts of memory that it distinguishes. This is
+/// options.slots or, if that is 0, a number with which the innermost loop of the table runs about `work` times. The
+/// table never takes more than half of SolveOptions::memory_bytes.
 std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, const RotorOptions& options) {
   constexpr std::int64_t kMost = 4000, kLeast = 100;
   const auto n = static_cast<std::int64_t>(problem.stages.size());
@@ -70,8 +71,9 @@ class BlockChainSearch {
   }
 
   void search(std::int64_t baseline_peak, std::int64_t levels) {
-    // The bytes of a block are sometimes overestimated, for example because of rounding. A schedule for a level
-    // slightly above the budget can therefore be within the budget. The bisection below finds the highest such level.
+    // The bytes of a block are sometimes overestimated, for example because of rounding. So a schedule that the table
+    // makes for slightly more memory than the budget can be within the budget. The bisection below finds the largest
+    // amount of memory (`level`, in units of the table) for which this is so.
     const std::int64_t budget = std::max<std::int64_t>(*options_.budget, 1);
     const std::int64_t most = std::max(std::min(baseline_peak, budget + budget / 4), budget);
     const ChainTable table(problem_, most, levels, watch_);
@@ -121,9 +123,9 @@ Solution rotor(const core::Graph& graph, const RotorOptions& options) {
     return incumbent.finish(false);
   }
   const auto blocks = static_cast<std::int32_t>(std::min<std::int64_t>(options.blocks, graph.node_count() + 1));
-  // Try two chains. In the first one, no value is a resident only because its readers are far away. In the second one,
-  // values that cross a large part of the graph are residents, so that they do not prevent the graph from being divided
-  // there. The second chain is tried only if it has at least 9/8 times as many blocks as the first.
+  // Try two divisions of the graph into a chain. In both, some values are residents: they are never recomputed, and do
+  // not prevent the graph from being divided where they cross. The second chain also makes values residents that cross
+  // a large part of the graph. It is tried only if it has at least 9/8 times as many blocks as the first.
   std::vector<BlockChain> chains;
   for (const std::int32_t longest : {graph.node_count(), std::max(16, graph.node_count() / 24)}) {
     BlockChain chain = find_block_chain(graph, longest, blocks);

@@ -12,7 +12,7 @@ struct RotorOptions : SolveOptions {
   /// with the cube of this number.
   std::int64_t blocks = 200;
   /// Whether a clean-up pass (retain_where_it_fits) removes recomputations where the budget has room to keep the value
-  /// in memory instead. This never raises the cost. False gives persistent schedules.
+  /// in memory instead. This never raises the cost. Without the pass, all schedules are persistent (see rotor()).
   bool retain = true;
 };
 

@@ -27,12 +27,12 @@ struct CheckmateOptions : SolveOptions {
 /// bounds that the engine has proved. Throws InputError if the program is too large for SolveOptions::memory_bytes.
 Solution checkmate(const core::Graph& graph, const CheckmateOptions& options);
 
-/// Solves the linear relaxation of the program of checkmate() and rounds its solution in two phases (section 5 of the
-/// paper). The first phase rounds the variables of retained values, at thresholds (0.5 first) and by random draws. The
-/// second phase chooses the fewest runs that the retained values allow. A rounded schedule can exceed the budget. If
-/// all of them do, the status is not_found, and the answer has the schedule that exceeds the budget least. The bound on
-/// the cost is the optimum of the relaxation. Takes polynomial time and needs HiGHS. Throws InputError as checkmate()
-/// does.
+/// Solves the linear relaxation of the program of checkmate() and rounds its solution in two phases (section 5 of Jain
+/// et al. 2020). The first phase rounds the variables of retained values, at thresholds (0.5 first) and by random
+/// draws. The second phase chooses the fewest runs that the retained values allow. A rounded schedule can exceed the
+/// budget. If all of them do, the status is not_found, and the answer has the schedule that exceeds the budget least.
+/// The bound on the cost is the optimum of the relaxation. Takes polynomial time and needs HiGHS. Throws InputError as
+/// checkmate() does.
 Solution checkmate_lp(const core::Graph& graph, const CheckmateOptions& options);
 
 }  // namespace cairn::solvers

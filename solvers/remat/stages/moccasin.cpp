@@ -467,7 +467,7 @@ class Windows {
 
  private:
   std::vector<std::int32_t> rank_;
-  Stages near_;  ///< indexed by rank: ranks of the node's readers and of the readers of these
+  Stages near_;  ///< indexed by rank: ranks of the node's readers and of their readers
 };
 
 class Moccasin {
@@ -532,8 +532,9 @@ class Moccasin {
     if (answer.whole_bound() > least) incumbent_.raise_lower_bound(answer.whole_bound() * unit);
   }
 
-  /// Lowers the cost (phase 2). First solves the whole program for a short time. If staged, then solves windows as long
-  /// as this lowers the cost, and finally solves the whole program again.
+  /// Lowers the cost (phase 2). First solves the whole program for a short time. If staged, then solves programs that
+  /// can change the schedule only within a window of stages, as long as this lowers the cost. Finally solves the whole
+  /// program again.
   void lower_cost() {
     constexpr double kShort = 0.1;
     minimize_cost(watch_.share(staged_ ? kShort : 1.0));
@@ -558,8 +559,8 @@ class Moccasin {
       incumbent_.raise_cost_bound({once + answer.whole_bound() * model.cost_unit(), incumbent_.scope()});
   }
 
-  /// Runs large neighbourhood search. The next window is wider if the engine has solved the last one completely,
-  /// otherwise narrower.
+  /// Runs large neighbourhood search on random windows, which are ranges of consecutive stages (see Windows). The next
+  /// window is wider if the engine has solved the last one completely, otherwise narrower.
   void search_windows(core::Stopwatch& part) {
     constexpr double kSeconds = 3;
     constexpr std::int64_t kWork = 50'000'000;
@@ -571,7 +572,8 @@ class Moccasin {
     double width = 0.25 * n;
     for (int idle = 0; idle < kMostIdle && width < n && !incumbent_.cannot_improve() && !part.expired_now(); ++idle) {
       const auto span = std::max(static_cast<std::int32_t>(width), 1);
-      // All stages are in the window with the same probability.
+      // The window can begin before the first stage or end after the last. So each stage is in it with the same
+      // probability.
       const auto first = static_cast<std::int32_t>(random.next() % static_cast<std::uint64_t>(n + span)) - span;
       const Stages open = windows.around(incumbent_.schedule(), c_, first, span);
       core::Limit limit = part.rest();

@@ -192,11 +192,11 @@ void StageModel::add_needs(std::int32_t stage) {
 }
 
 void StageModel::add_memory_rows(std::int32_t stage) {
-  // number of values whose producers come before this stage's node
+  // Number of values whose producers come before this stage's node.
   const auto values = static_cast<std::size_t>(nodes_[stage].value_begin);
   // For each value, the entry that says whether the value is in memory at the step being passed.
   std::vector<Entry> now(values);
-  std::int64_t most = 0;  // total size of the values that can be in memory then, in units
+  std::int64_t most = 0;  // total size of the values that can be in memory at that step, in units
   for (std::size_t i = 0; i < values; ++i) {
     now[i] = retained(stage, values_[i]);
     if (now[i] != kZero) most += values_[i].size;

@@ -28,12 +28,13 @@ struct StageAim {
 /// The integer program of checkmate(). Nodes are numbered along the input order. Stage t of a schedule ends with the
 /// first run of node t; nodes of lower numbers can run again before that, in ascending order. R[t][v] says whether node
 /// v runs in stage t. S[t][x] says whether value x is retained into stage t, which means that it is in memory when the
-/// stage begins. Further variables say, for each stage, value and reader of the value, whether the value is needed
-/// after that reader.
+/// stage begins. Further variables say, for each stage, value and reader of the value, whether the value is still
+/// needed when it is the reader's turn: by this reader, by a later one, or for the next stage.
 ///
 /// In a solution that retains no value without use, memory is counted exactly. A value is in memory at a step if and
 /// only if this step or a later step of the stage reads it, or it is retained into the next stage. The variables for
-/// "needed" are the negation of FREE in the paper. Unlike FREE, they are expressed without a linearised product.
+/// "needed" are the negation of FREE in the paper (Jain et al. 2020). Unlike FREE, they are expressed without a
+/// linearised product.
 class StageModel {
  public:
   /// Builds the program. Throws InputError if it would have more than `most_terms` terms. If the watch expires, the
@@ -48,14 +49,14 @@ class StageModel {
 
   core::Schedule schedule(std::span<const double> values) const;
   /// Makes a schedule. Value x is retained into stage t if `retains(values[S[t][x]])` is true. The schedule runs the
-  /// fewest nodes that provide the retained values and allow all first runs. This is the second phase of the paper's
-  /// rounding.
+  /// fewest nodes that provide the retained values and allow all first runs. This is the second phase of the rounding
+  /// of Jain et al. 2020.
   core::Schedule least_runs(std::span<const double> values, const std::function<bool(double)>& retains) const;
   /// Finds the repeated runs that have no memory row although more than `bytes` are in memory during the run, for the
   /// given values of the variables. Returns them as indices of StageAim::rows.
   std::vector<std::size_t> missing_rows(std::span<const double> values, double bytes) const;
 
-  /// Computes the values of all variables for a schedule in stages, without repeated runs that are never useful.
+  /// Computes the values of all variables for a schedule in stages. Leaves out its repeated runs that are never useful.
   std::vector<std::int64_t> values_of(const core::Schedule& schedule) const;
 
  private:
@@ -100,7 +101,8 @@ class StageModel {
   /// node needs to run again before that stage.
   std::int32_t first_full_stage() const;
   void add_variables();
-  /// Adds the variables that say, for each value, after which of its readers in this stage the value is still needed.
+  /// Adds the variables that say, for each value and each of its readers in this stage, whether this reader, a later
+  /// one or the next stage needs the value.
   void add_needs(std::int32_t stage);
   void add_memory_rows(std::int32_t stage);
   Entry either(Entry a, Entry b);
@@ -121,9 +123,9 @@ class StageModel {
   Entry peak_ = kZero;
   bool complete_ = false;
   std::vector<Or> ors_;
-  /// Entries for the stage that is being added. needed_[x][i] says whether value x is needed after its i-th last reader
-  /// in the stage. needed_[x][0] says whether x is retained into the next stage. The last entry says whether the stage
-  /// needs x at all. add_memory_rows() pops an entry whenever it passes a reader.
+  /// Entries for the stage that is being added. needed_[x][i] says whether value x is needed by one of its last i
+  /// readers in the stage or by the next stage. So needed_[x][0] says whether x is retained into the next stage, and
+  /// the last entry whether x is needed at all. add_memory_rows() pops an entry whenever it passes a reader.
   std::vector<std::vector<Entry>> needed_;
 };
 

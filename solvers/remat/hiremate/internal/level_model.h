@@ -46,8 +46,8 @@ struct Way {
   std::int64_t cost = 0;
   std::vector<Read> reads;  ///< values that are made by other compute nodes, in the order of `last`
   /// Pieces with ascending `from` and ascending `bytes`. A piece is left out if an earlier piece needs at least as many
-  /// bytes, because the earlier piece also has more values of `reads` in memory. If the earlier piece fits into the
-  /// budget, so does the later one.
+  /// bytes. The earlier piece also has all the values of `reads` in memory that the later one has. So if the earlier
+  /// one fits into the budget, the later one does too.
   std::vector<Piece> pieces;
   std::int64_t saved = 0;  ///< bytes that stay in memory for the backward half
   /// - first: whether the compute node's first run can take this way.

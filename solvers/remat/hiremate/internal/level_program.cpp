@@ -322,7 +322,8 @@ void Program::add_memory(std::int32_t t) {
   for (const std::int32_t k : steps_of(t)) {
     if (k == model.loss) continue;
     const ComputeNode& node = model.nodes[k];
-    // Ways with the same terms share a row, because at most one of the ways is chosen.
+    // A memory row limits the bytes in memory during this run. Ways during which the same other values are in memory
+    // share a row: at most one of the ways is chosen, so at most one adds its own bytes.
     struct Row {
       LinearSum held;
       std::vector<LinearTerm> own;

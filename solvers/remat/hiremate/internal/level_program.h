@@ -75,8 +75,8 @@ class Program {
   /// backward half, in phase t or an earlier phase.
   void add_saving();
 
-  /// Returns whether no variable is needed, because the datum is in memory from the first run of its maker until its
-  /// last reader has run, or until the end.
+  /// Returns whether the datum needs no variables. This is so if every solution has it in memory from the first run of
+  /// its maker until its last reader has run, or until the end.
   bool constant(const Datum& datum) const;
 
   /// Returns the variable that says whether datum d is in memory before phase t, or kAbsent if no run could use d then.
@@ -118,12 +118,12 @@ class Program {
   std::vector<std::int32_t> last_use_, last_read_;
   /// Variable of each run, indexed by [phase][compute node][way]. kAbsent: there is no such run.
   std::vector<std::vector<std::vector<Variable>>> run_;
-  /// See add_saving(). Indexed by [forward compute node][phase][way].
+  /// Variables that add_saving() describes. Indexed by [forward compute node][phase][way].
   std::vector<std::vector<std::vector<Variable>>> saved_;
-  /// See add_values(). Indexed by [phase][datum].
+  /// Variables that say whether a datum is in memory before a phase. Indexed by [phase][datum].
   std::vector<std::vector<Variable>> kept_;
-  std::vector<std::vector<std::vector<std::pair<std::int32_t, Variable>>>>
-      needed_;  ///< see add_values(); each entry is a reader of the datum and its variable, by [phase][datum]
+  /// Indexed by [phase][datum]: each reader of the datum and its variable, which add_values() describes.
+  std::vector<std::vector<std::vector<std::pair<std::int32_t, Variable>>>> needed_;
 };
 
 }  // namespace cairn::solvers::level
