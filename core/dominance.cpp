@@ -60,8 +60,8 @@ class Records {
 }  // namespace
 
 CanonicalProfile canonical(std::span<const std::int64_t> profile) {
-  // Consider the canonical form from either end of the profile to its lowest valley. On this way, each peak is higher
-  // than all values before it, and each valley is lower. So they are records, which the class Records collects.
+  // Consider the canonical form from either end of the profile to its lowest valley. On the way there, each peak is
+  // higher than all values before it, and each valley is lower. So they are records, which the class Records collects.
   const auto lowest = static_cast<std::size_t>(std::min_element(profile.begin(), profile.end()) - profile.begin());
   Records left(profile.front(), lowest + 1), right(profile.back(), profile.size() - lowest);
   for (std::size_t i = 0; i <= lowest; ++i) left.meet(profile[i]);

@@ -57,9 +57,9 @@ class DominanceSet {
   /// Returns the ascending indices of the profiles that are not dominated by any other profile. If several profiles
   /// dominate each other, only the first of them is returned. Sorts in O(n log n) time for n profiles. For r results,
   /// makes at most O(n * (r + block)) comparisons, which are as fast as those of dominated_by(). `block` is 4096
-  /// profiles on the host. On a GPU, it is twice the number of warps that run at once. Far fewer comparisons are made
-  /// if a few profiles dominate most others, and n^2 / 2 if no profile dominates another. Takes about 130 bytes per
-  /// profile in addition to the set.
+  /// profiles on the host. On a GPU, it is twice the number of warps that run at once. If a few
+  /// profiles dominate most others, far fewer comparisons are made. If no profile dominates another, n^2 / 2 are made.
+  /// Takes about 130 bytes per profile in addition to the set.
   virtual std::vector<std::int64_t> non_dominated() const = 0;
 };
 

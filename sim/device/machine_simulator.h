@@ -352,7 +352,8 @@ struct Counted {
   }
 };
 
-/// Counts outcomes. The threads of all teams share the candidates. Each team sums up what its threads counted.
+/// Counts outcomes. The candidates are divided among the threads of all teams. Each team sums up what its threads
+/// counted.
 struct CountOutcomes {
   static constexpr int kThreads = 256;
   OutcomesView outcomes;

@@ -258,8 +258,8 @@ TEST_CASE("a baseline that was begun before the schedule was known is not execut
   CHECK(result.warmed_up);
   CHECK(result.comparison.identical());
 
-  // A warm-up that is cut at its first step gives an estimate. Afterwards, the baseline is executed as if there had
-  // been no warm-up.
+  // A warm-up that ends after its first step still estimates how long an execution takes. Afterwards, the baseline is
+  // executed as if there had been no warm-up.
   begun = 0;
   pipeline::SideBySide cut(*backend, graph, 256, 0, {.repeats = 2, .progress = progress});
   CHECK(cut.warm_up(-1) > 0);

@@ -18,7 +18,8 @@ namespace cairn::solvers {
 struct BlockSchedules {
   struct Block {
     std::vector<core::NodeId> forward;  ///< nodes of the forward run that saves nothing for the backward part
-    /// nodes that must also run when the block runs forward for the first time, such as pinned ones
+    /// nodes that must run in addition to those of a way when the block runs forward for the first time, such as pinned
+    /// ones
     std::vector<core::NodeId> once;
     /// Nodes that each of ChainStage::ways runs.
     std::vector<LayerOption> ways;

@@ -92,7 +92,7 @@ void StageModel::find_last_uses() {
 }
 
 std::int32_t StageModel::first_full_stage() const {
-  // Indexed by stage: bytes of the values that no later stage needs.
+  // Indexed by stage: bytes of the values for which this is the last stage that needs them.
   std::vector<std::int64_t> useless(static_cast<std::size_t>(n_) + 1, 0);
   std::int64_t bytes = 0;
   for (std::int32_t v = 0; v < n_; ++v) {

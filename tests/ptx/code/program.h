@@ -118,8 +118,8 @@ struct Instruction {
   bool is_signed = false, strong = false, acquires = false, releases = false;
   bool whole_device = true;  ///< false: a strong access or a fence that only threads of its block must see (.cta)
   std::int64_t offset = 0;   ///< number of bytes to add to the address in `a`
-  /// Registers of the elements. If an element has no Place, the element is dropped. In a collective instruction,
-  /// elements[0] is the mask.
+  /// Registers of the elements that an access moves. If an element has no register (`_` in PTX), its value is
+  /// discarded. In a collective instruction, elements[0] is the mask instead.
   std::array<Place, 4> elements;
   /// Variant of the instruction, such as the kind of an atomic. Its meaning depends on the opcode.
   std::uint8_t operation = 0;

@@ -84,8 +84,9 @@ std::vector<Segment> played(const PumpkinProblem& problem, const std::vector<std
   return others;
 }
 
-/// A literal version of Theorem 8.2 of Jin et al.: builds all candidates, and compares them one by one. Of equally good
-/// kinds, the last one starts.
+/// A literal version of Theorem 8.2 of Jin et al. For each kind of branch, it builds the best order that begins with
+/// this kind, and compares these orders one by one. Of equally good orders, it takes the one whose first kind has the
+/// highest number.
 class Table {
  public:
   explicit Table(const PumpkinProblem& problem) : problem_(problem) {}

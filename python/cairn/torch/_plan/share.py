@@ -29,8 +29,8 @@ class Share:
         self.waits = self.evaluates or not _ends_in_loss(joint)
         self.largest = owner.report.baseline if self.evaluates else owner.report.training_baseline
         self.report = None
-        # The InfeasibleError to raise when the backward pass begins, unless a larger graph makes the share large enough
-        # by then.
+        # The InfeasibleError to raise when the backward pass begins. It is not raised if a graph with a larger peak has
+        # been planned by then, and the budget, a share of the largest peak, has become large enough.
         self.unmet = None
 
     def or_least(self, baseline):
