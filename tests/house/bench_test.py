@@ -5,7 +5,9 @@ import shutil
 import subprocess
 import sys
 import time
+import types
 import unittest
+from unittest import mock
 
 from stand_ins import ROOT, ScriptTest
 
@@ -97,6 +99,15 @@ class GpuCheck(BenchTest):
         self.assertEqual(found, {tool: "FAILED" if watched[tool] else "ok" for tool in gpu_check.SANITIZERS})
         source = (ROOT / "cuda/internal/machine.cuh").read_text()
         self.assertRegex(source, r"__global__ [^;]*\n *run_teams\(")
+
+    def test_a_sanitizer_that_is_not_done_in_time_has_failed(self):
+        self.stand_in("built/tests/test_cuda", TESTS)
+        self.stand_in("compute-sanitizer", "sleep 9")
+        check = gpu_check.Check(types.SimpleNamespace(build=self.bin / "built", cairn="cairn", quick=True))
+        with mock.patch.object(gpu_check, "find_tool", return_value=self.bin / "compute-sanitizer"), \
+             mock.patch.object(gpu_check, "SANITIZER_SECONDS", 0.1):
+            for tool in gpu_check.SANITIZERS:
+                self.assertEqual(check.sanitizer(tool), ("FAILED", "not done after 0.1 s"))
 
     def test_runs_say_how_many_predictions_are_within_the_points_asked(self):
         rows = [{"solver": "auto", "result": "ok", "replay_over_sum": 1, "prediction_error_points": points}
