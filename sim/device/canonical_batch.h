@@ -88,16 +88,17 @@ struct FindSegments {
     starts[i] = values[begin];
     core::Segment* const first = found + part(offsets, i);
     core::Segment* const last = found + part(offsets, i + 1);
-    core::Segment* left = first;
-    core::Segment* right = last;
-    meet_segments(values, begin, lowest, [&left](std::int64_t outer, std::int64_t inner) {
-      *left++ = core::Segment{outer, inner};
+    // The lambdas change numbers, not pointers. If they changed a pointer, nvcc would store through it by a generic
+    // instruction.
+    std::int64_t left = 0, right = 0;
+    meet_segments(values, begin, lowest, [&](std::int64_t outer, std::int64_t inner) {
+      first[left++] = core::Segment{outer, inner};
     });
-    meet_segments(values, end - 1, lowest, [&right](std::int64_t outer, std::int64_t inner) {
-      *--right = core::Segment{inner, outer};
+    meet_segments(values, end - 1, lowest, [&](std::int64_t outer, std::int64_t inner) {
+      *(last - ++right) = core::Segment{inner, outer};
     });
-    left_counts[i] = left - first;
-    counts[i] = (left - first) + (last - right);
+    left_counts[i] = left;
+    counts[i] = left + right;
   }
 };
 

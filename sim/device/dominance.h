@@ -233,7 +233,9 @@ struct BuildSignatures {
       std::uint64_t level = 0;  // number of cuts that are at most the value
       for (std::uint64_t half = (kCuts + 1) / 2; half > 0; half /= 2)
         level += cuts[level + half - 1] <= value ? half : 0;
-      signature[lane / 8] |= level << (lane % 8 * 8);
+      // The index is a constant in each unrolled iteration, so the words stay in registers.
+      CAIRN_UNROLL
+      for (int w = 0; w < kWords; ++w) signature[w] |= w == lane / 8 ? level << (lane % 8 * 8) : 0;
     });
     for (int w = 0; w < kWords; ++w) words[w * stride + i] = signature[w];
   }
@@ -467,11 +469,12 @@ struct Filter {
 struct FilterTies {
   Profiles candidates;
   const std::uint64_t* keys;
-  std::int64_t count;
+  std::int32_t count;  ///< a set has at most 2^31 - 1 profiles
 
   CAIRN_HD bool operator()(std::int64_t i) const {
-    for (std::int64_t k = i + 1; k < count && keys[k] == keys[i]; ++k) {
-      if (dominates(candidates, k, candidates, i)) return false;
+    const auto own = static_cast<std::int32_t>(i);  // indices of 32 bits need fewer registers
+    for (std::int32_t k = own + 1; k < count && keys[k] == keys[own]; ++k) {
+      if (dominates(candidates, k, candidates, own)) return false;
     }
     return true;
   }
@@ -541,7 +544,8 @@ class DominanceSet : public sim::DominanceSet {
       machine_.launch(Append<std::int64_t>{block.view(), 0, selected.data(), kept.view(), found}, stay);
       found += stay;
     }
-    machine_.launch(Mark<FilterTies>{{kept.view().profiles(), kept.view().keys, found}, flags.data()}, found);
+    const FilterTies ties{kept.view().profiles(), kept.view().keys, static_cast<std::int32_t>(found)};
+    machine_.launch(Mark<FilterTies>{ties, flags.data()}, found);
     const std::vector<std::int32_t> places = downloaded(machine_, kept.view().places, found);
     const std::vector<std::uint8_t> stays = downloaded(machine_, flags.data(), found);
     std::vector<std::int64_t> result;

@@ -327,11 +327,25 @@ struct PlaceOrders {
   }
 };
 
+/// A WideSum as two words. nvcc keeps a WideSum that threads exchange in local memory, but these words in registers.
+struct TwoWords {
+  std::uint64_t low = 0, high = 0;
+
+  static CAIRN_HD TwoWords of(std::int64_t value) {
+    return {static_cast<std::uint64_t>(value), value < 0 ? ~std::uint64_t{0} : 0};
+  }
+  CAIRN_HD TwoWords operator+(const TwoWords& other) const {
+    const std::uint64_t sum = low + other.low, carry = sum < low ? 1 : 0;
+    return {sum, high + other.high + carry};
+  }
+  WideSum value() const { return static_cast<WideSum>(high) << 64 | low; }
+};
+
 /// TallyCounts in a form that device code can add up.
 struct Counted {
   std::int64_t valid = 0, invalid = 0, within = 0, outside = 0;
   std::int64_t least_peak = INT64_MAX, most_peak = 0, least_cost = INT64_MAX, most_cost = 0;
-  WideSum peak_sum = 0, cost_sum = 0;
+  TwoWords peak_sum, cost_sum;
 
   CAIRN_HD Counted operator+(const Counted& other) const {
     const auto least = [](std::int64_t a, std::int64_t b) { return a < b ? a : b; };
@@ -348,7 +362,8 @@ struct Counted {
             cost_sum + other.cost_sum};
   }
   TallyCounts counts() const {
-    return {valid, invalid, within, outside, least_peak, most_peak, least_cost, most_cost, peak_sum, cost_sum};
+    return {valid,     invalid,    within,    outside,          least_peak,
+            most_peak, least_cost, most_cost, peak_sum.value(), cost_sum.value()};
   }
 };
 
@@ -375,8 +390,8 @@ struct CountOutcomes {
       const std::int64_t peak = outcomes.peak[c], cost = outcomes.cost[c];
       const std::int64_t bin = peak < from ? -1 : (peak - from) >> shift;
       const bool outside = bin < 0 || bin >= bins;
-      own = own + Counted{1,    0,    peak <= budget ? 1 : 0,     outside ? 1 : 0,           peak, peak,
-                          cost, cost, static_cast<WideSum>(peak), static_cast<WideSum>(cost)};
+      own = own + Counted{1,    0,    peak <= budget ? 1 : 0, outside ? 1 : 0,   peak, peak,
+                          cost, cost, TwoWords::of(peak),     TwoWords::of(cost)};
       fetch_add(&histogram[bin < 0 ? 0 : outside ? bins - 1 : bin], std::int64_t{1});
     }
     const Counted all = team.reduce(own, core::Sum());

@@ -367,6 +367,30 @@ TEST_CASE("candidates of a generator are the same one by one, in any batch and o
   }
 }
 
+TEST_CASE("sums of costs and peaks that need more than 64 bits") {
+  Random random(79);
+  core::GraphBuilder builder(random_graph(random, {.min_nodes = 10, .max_nodes = 10}));
+  builder.node(0).cost = std::int64_t{1} << 62;
+  builder.node(0).size = std::int64_t{1} << 61;
+  const core::Graph graph = builder.build();
+  constexpr std::int64_t kCandidates = 600;  // more than a team of CountOutcomes has threads
+  std::vector<core::Schedule> orders;
+  for (std::int64_t c = 0; c < kCandidates; ++c) orders.push_back(sim::generate(graph, {.seed = 4}, c));
+  sim::Tally expected(sim::tally_options(graph));
+  expected.add(0, by_evaluator(graph, orders));
+  constexpr auto kLeast = static_cast<sim::WideSum>(kCandidates) << 61;
+  REQUIRE((expected.counts().cost_sum >= 2 * kLeast && expected.counts().peak_sum >= kLeast));
+
+  FiberMachine fibers;
+  OnMachine<FiberMachine, std::uint16_t> device_path(fibers, graph);
+  const auto host = sim::host_simulator(graph, 2);
+  for (sim::Simulator* simulator : {host.get(), static_cast<sim::Simulator*>(&device_path)}) {
+    sim::Tally tally(sim::tally_options(graph));
+    simulator->sweep(sim::Generator{.seed = 4}, 0, kCandidates, tally);
+    REQUIRE(tally == expected);
+  }
+}
+
 /// A chain, beside nodes that are all ready at the beginning: nearly all nodes run in a small part of the time.
 core::Graph crowded_graph(Random& random, core::NodeId chain, core::NodeId others, std::int64_t most_size) {
   core::GraphBuilder builder("crowded");
