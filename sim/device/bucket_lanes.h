@@ -245,7 +245,7 @@ class BucketLanes {
     Sum freed = 0;
     const NodeRecord& node = graph_.nodes[v];
     CAIRN_UNROLL_BY(1)
-    for (std::int32_t place = node.begin; place < node.end; ++place) {
+    for (std::int32_t place = node.begin(); place < node.end(); ++place) {
       const auto x = static_cast<std::int32_t>(graph_.template input<kSingle>(place));
       std::int32_t e = graph_.reader_begin[x];
       CAIRN_UNROLL_BY(1)

@@ -89,7 +89,7 @@ Tables<Id>::Tables(const core::Graph& graph) {
   const std::vector<std::int32_t> level = node_levels(graph);
   for (core::NodeId v = 0; v < n; ++v) {
     NodeRecord node{kMark | static_cast<std::uint64_t>(to.size[v]), graph.size(v) + graph.scratch(v), graph.cost(v),
-                    view.input_begin[v], view.input_begin[v + 1]};
+                    NodeRecord::range(view.input_begin[v], view.input_begin[v + 1])};
     if (graph.required(v) && !graph.keep(v)) {
       // The outputs of v are neither read nor kept, but every schedule must run v. So the first output counts as in
       // memory at the end, with 0 bytes.

@@ -10,14 +10,21 @@
 
 namespace cairn::sim::device {
 
-/// One node, as rewind() in sim/device/rewind.h reads it. The alignment lets a GPU read a record by two loads of 128
-/// bits. Two records fit into a cache line.
+/// One node, as rewind() in sim/device/rewind.h reads it. A GPU reads a record by two loads of 128 bits, because of its
+/// alignment and because it consists of words of 64 bits. Two records fit into a cache line.
 struct alignas(32) NodeRecord {
   std::uint64_t held;  ///< bytes that the node's first output takes while it is in memory for later steps, plus kMark
   std::int64_t extra;  ///< bytes that are added while the node runs: those of all its outputs, and its scratch
   std::int64_t cost;
-  std::int32_t begin;  ///< index in TablesView::inputs of the node's first input
-  std::int32_t end;    ///< index after that of the node's last input
+  std::uint64_t inputs;  ///< begin() in the lower half, end() in the upper half
+
+  static std::uint64_t range(std::int32_t begin, std::int32_t end) {
+    return static_cast<std::uint64_t>(end) << 32 | static_cast<std::uint32_t>(begin);
+  }
+  /// Returns the index in TablesView::inputs of the node's first input.
+  CAIRN_HD std::int32_t begin() const { return static_cast<std::int32_t>(inputs & 0xFFFFFFFFU); }
+  /// Returns the index after that of the node's last input.
+  CAIRN_HD std::int32_t end() const { return static_cast<std::int32_t>(inputs >> 32); }
 };
 /// A bit that is added to the bytes of a value that is not in memory, so that its entry is not 0 even if the value has
 /// no bytes. Sums of 64 bits are modulo 2^64. So in a sum, an even number of marks cancels, and an odd number leaves

@@ -142,7 +142,7 @@ CAIRN_HD Outcome rewind_steps(const TablesView<Id>& graph, const Id* steps, std:
       }
     }
     CAIRN_UNROLL_BY(2)
-    for (std::int32_t e = node.begin; e < node.end; ++e) {
+    for (std::int32_t e = node.begin(); e < node.end(); ++e) {
       live += values.add(static_cast<std::int32_t>(graph.template input<kSingle>(e)));
     }
     const std::int64_t during = static_cast<std::int64_t>(live & ~kMark) + node.extra;
