@@ -278,8 +278,10 @@ struct WriteProfiles {
                        profile[0] = 0;
                        rewind(graph, batch.steps + batch.begin[c], batch.length[c], values,
                               [&](std::int32_t i, std::int64_t during, std::int64_t after) {
-                                profile[2 * i + 1] = during;
-                                profile[2 * i + 2] = after;
+                                // The index is below 2^32. nvcc would add one of 64 bits to begin[c] at every step.
+                                const std::uint32_t at = 2 * static_cast<std::uint32_t>(i) + 1;
+                                profile[at] = during;
+                                profile[std::uint64_t{at} + 1] = after;
                               });
                      });
   }
