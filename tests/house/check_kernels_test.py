@@ -76,11 +76,17 @@ class CheckKernels(unittest.TestCase):
                                  ("local", "stack frame of", local), ("shared", "8192 bytes of static", shared)]:
             accepted, printed = self.run_script([good, bad])
             self.assertEqual((accepted, printed.count("sm_90: "), words in printed), (False, 2, True), printed)
-            self.assertTrue(self.run_script([good, bad], exceptions=[(f"^{rule}$", rule, "90", "for this test")])[0])
+            amount = {"generic": 2, "local": 64, "shared": 8192}[rule]
+            excepted = [(f"^{rule}$", {rule: amount}, "90", "for this test")]
+            self.assertTrue(self.run_script([good, bad], exceptions=excepted)[0])
+            excepted[0][1][rule] -= 1
+            accepted, printed = self.run_script([good, bad], exceptions=excepted)
+            self.assertEqual((accepted, printed.count("sm_90: "), f"exception is {amount - 1}" in printed),
+                             (False, 2, True), printed)
 
     def test_exceptions_and_promises_are_needed(self):
         good, wide = kernel("good", GOOD), kernel("wide", WIDE)
-        accepted, printed = self.run_script([good], exceptions=[("good", "generic", "80 90", "none")],
+        accepted, printed = self.run_script([good], exceptions=[("good", {"generic": 1}, "80 90", "none")],
                                             promises=[("bad", 1, 1)])
         self.assertEqual((accepted, printed.count("no kernel")), (False, 2), printed)
         self.assertTrue(self.run_script([good, wide], promises=[("wide", 1, 1)])[0])
@@ -92,6 +98,12 @@ class CheckKernels(unittest.TestCase):
         accepted, printed = self.run_script([kernel("good", GOOD)], architectures="80,90,77777")
         self.assertEqual((accepted, printed.count("1 kernels"), "sm_80: the build has no" in printed), (True, 1, True))
         self.assertFalse(self.run_script([kernel("good", GOOD)], architectures="80")[0])
+        if "120" not in check_kernels.known_architectures(check_kernels.find_tools()["ptxas"]):
+            return
+        accepted, printed = self.run_script([kernel("good", GOOD)], architectures="120")
+        self.assertEqual((accepted, "sm_120: 1 kernels" in printed), (True, True), printed)
+        with mock.patch.object(sys.modules[__name__], "HEADER", HEADER.replace("8.0", "8.7").replace("90", "120")):
+            self.assertFalse(self.run_script([kernel("good", GOOD)], architectures="120")[0])
 
     def test_registers_and_spills(self):
         kernels = {"k": check_kernels.Kernel(1024)}
@@ -103,7 +115,8 @@ ptxas info    : Used 65 registers, used 1 barriers, 512 bytes smem, 544 bytes cm
         check_kernels.read_listing("\t.section\t.text.k,\"ax\"\n        /*0000*/ @!P0 LDL.64 R2, [R1] ;\n", kernels)
         broken = check_kernels.broken_rules("k", kernels["k"])
         self.assertEqual(sorted(broken), ["local", "registers", "spills"])
-        self.assertIn("20 bytes", broken["spills"])
+        self.assertEqual((broken["spills"][0], broken["local"][0]), (20, 16))
+        self.assertIn("20 bytes", broken["spills"][1])
         kernels["k"].threads = 896  # 65 is rounded up to 72, and 896 * 72 < 65,536
         self.assertNotIn("registers", check_kernels.broken_rules("k", kernels["k"]))
 
