@@ -43,8 +43,8 @@ case $preset in
     ;;
 esac
 mkdir -p "$build"
-# Without a GPU, nvcc makes only PTX. The interpreter of PTX in tests/ptx/ executes it, and the test "house/kernels"
-# assembles it.
+# Without a GPU, nvcc makes only PTX. The interpreter of PTX in tests/ptx/ executes it, and the tests "house/kernels on"
+# an architecture assemble it.
 nvidia-smi -L >/dev/null 2>&1 || set -- "$@" -D CMAKE_CUDA_ARCHITECTURES=90-virtual
 if ! cmake --preset "$preset" -D CAIRN_WERROR=ON "$@" >"$build/configure.log" 2>&1; then
   cat "$build/configure.log"
