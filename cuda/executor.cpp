@@ -152,7 +152,7 @@ struct Executor::State {
         resident_layout(program.graph.residents()),
         own_stream(options.stream == nullptr ? make_stream() : Stream()),
         stream(options.stream == nullptr ? own_stream.get() : static_cast<cudaStream_t>(options.stream)),
-        machine(stream),
+        machine(stream, options.most_fill_bytes > 0 ? options.most_fill_bytes : kMostFillBytes),
         library(device.libraries(), stream),
         step(machine, library, program, lives, options.poison, memory) {
     const std::int64_t beside = resident_layout.bytes + control.bytes;

@@ -80,10 +80,7 @@ std::optional<double> trial_ms(std::span<const std::int64_t> bytes,
   }
   const Stream stream = make_stream();
   const Event begin = make_event(cudaEventDefault), end = make_event(cudaEventDefault);
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    if (bytes[i] > 0)
-      check(cudaMemsetAsync(buffers[i], 0, static_cast<std::size_t>(bytes[i]), stream.get()), "filling memory");
-  }
+  for (std::size_t i = 0; i < buffers.size(); ++i) enqueue_fill(buffers[i], 0, bytes[i], stream.get());
   float least = std::numeric_limits<float>::infinity();
   for (int run = 0; run <= kTimedRuns; ++run) {
     check(cudaEventRecord(begin.get(), stream.get()), "an event");

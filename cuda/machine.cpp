@@ -30,8 +30,11 @@ Machine::Machine()
       stream_(own_stream_.get()),
       shared_limit_(most_shared_bytes(device_)) {}
 
-Machine::Machine(cudaStream_t stream)
-    : device_(current_device()), stream_(stream), shared_limit_(most_shared_bytes(device_)) {}
+Machine::Machine(cudaStream_t stream, std::int64_t most_fill_bytes)
+    : device_(current_device()),
+      stream_(stream),
+      shared_limit_(most_shared_bytes(device_)),
+      most_fill_bytes_(most_fill_bytes) {}
 
 Machine::~Machine() {
   const OnDevice on(device_, std::nothrow);
@@ -52,8 +55,7 @@ void Machine::copy(const void* from, void* to, std::int64_t bytes, cudaMemcpyKin
 }
 
 void Machine::fill(void* address, int byte, std::int64_t bytes) const {
-  if (bytes == 0) return;
-  check(cudaMemsetAsync(address, byte, static_cast<std::size_t>(bytes), stream_), "filling memory");
+  enqueue_fill(address, byte, bytes, stream_, most_fill_bytes_);
 }
 
 void Machine::allow_shared(std::int64_t of_block, const void* kernel) const {

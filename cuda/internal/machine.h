@@ -35,8 +35,9 @@ class Machine {
 
   Machine();
   /// Uses the caller's stream, which must outlive the machine. With nullptr, the machine executes nothing and only
-  /// serves to compute how much scratch ops need.
-  explicit Machine(cudaStream_t stream);
+  /// serves to compute how much scratch ops need. A call of fill() is divided into fills of at most `most_fill_bytes`
+  /// bytes. Tests choose a small number, so that small memory needs several fills.
+  explicit Machine(cudaStream_t stream, std::int64_t most_fill_bytes = kMostFillBytes);
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -97,6 +98,7 @@ class Machine {
   Stream own_stream_;
   cudaStream_t stream_;
   std::int64_t shared_limit_;
+  std::int64_t most_fill_bytes_ = kMostFillBytes;
   ArrayOf<std::byte> workspace_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -97,6 +98,21 @@ inline DeviceMemory device_memory(std::int64_t bytes) {
   if (bytes > 0)
     check(cudaMalloc(&memory, static_cast<std::size_t>(bytes)), std::to_string(bytes) + " bytes of device memory");
   return DeviceMemory(static_cast<std::byte*>(memory));
+}
+
+/// Largest number of bytes that one call of cudaMemsetAsync fills. It fits into 32 bits, so no fill relies on how a
+/// driver treats larger sizes, in a stream or in a captured graph.
+inline constexpr std::int64_t kMostFillBytes = std::int64_t{1} << 31;
+
+/// Enqueues fills that set `bytes` bytes of device memory to the value `byte`. Each fill has at most `most` bytes.
+/// Throws DeviceError.
+inline void enqueue_fill(void* memory, int byte, std::int64_t bytes, cudaStream_t stream,
+                         std::int64_t most = kMostFillBytes) {
+  auto* const begin = static_cast<std::byte*>(memory);
+  for (std::int64_t done = 0; done < bytes; done += most) {
+    const auto piece = static_cast<std::size_t>(std::min(most, bytes - done));
+    check(cudaMemsetAsync(begin + done, byte, piece, stream), "filling memory");
+  }
 }
 
 /// Allocates page-locked host memory, which the device can access directly. Otherwise like device_memory().

@@ -28,6 +28,9 @@ struct ExecutorOptions {
   /// Device memory of the caller, aligned to 256 bytes. If it is nullptr, the executor allocates memory by cudaMalloc.
   std::byte* arena = nullptr;
   std::int64_t arena_bytes = 0;
+  /// Largest number of bytes that one fill of device memory sets. Larger ranges are filled in several pieces. 0 stands
+  /// for 2 GiB; only tests choose less.
+  std::int64_t most_fill_bytes = 0;
 };
 
 /// Returns the options with which a program for this device must be compiled. `guard_bytes` is the size of the gap

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
@@ -286,6 +287,42 @@ TEST_CASE("the caller's stream and the caller's arena are used, and left to the 
   CHECK(contains(too_small, "lower the budget"));
   CHECK_THROWS_AS(Executor(f.device, program, {.arena = arena.get() + 16, .arena_bytes = program.arena_bytes}),
                   core::InputError);
+}
+
+TEST_CASE("a step whose fills are divided into pieces leaves the same bytes in the arena") {
+  constexpr std::int64_t kMostFill = 80;
+  const Gpu gpu;
+  Fixture f;
+  const Program program = f.program(kGuard);
+  const cuda::DeviceMemory arena = cuda::device_memory(program.arena_bytes);
+  const auto arena_after_step = [&](Launch launch, bool poison, std::int64_t most_fill_bytes) {
+    std::fill_n(arena.get(), program.arena_bytes, std::byte{0x3C});
+    Executor executor(f.device, program,
+                      {.poison = poison,
+                       .sentinels = true,
+                       .launch = launch,
+                       .arena = arena.get(),
+                       .arena_bytes = program.arena_bytes,
+                       .most_fill_bytes = most_fill_bytes});
+    // A poisoned step begins with a fill of the whole arena, which must overwrite these bytes.
+    if (poison) std::fill_n(arena.get(), program.arena_bytes, std::byte{0x3C});
+    executor.run();
+    executor.outputs();
+    return Bytes(arena.get(), arena.get() + program.arena_bytes);
+  };
+  for (const Launch launch : kLaunches) {
+    for (const bool poison : {false, true}) {
+      fake::take_fills();
+      const Bytes expected = arena_after_step(launch, poison, 0);
+      const std::vector<std::int64_t> whole = fake::take_fills();
+      CHECK(*std::max_element(whole.begin(), whole.end()) >= program.arena_bytes);
+      CHECK(arena_after_step(launch, poison, kMostFill) == expected);
+      const std::vector<std::int64_t> pieces = fake::take_fills();
+      CHECK(*std::max_element(pieces.begin(), pieces.end()) == kMostFill);
+      CHECK(std::accumulate(pieces.begin(), pieces.end(), std::int64_t{0}) ==
+            std::accumulate(whole.begin(), whole.end(), std::int64_t{0}));
+    }
+  }
 }
 
 TEST_CASE("out of memory: what was asked, what is free, and a budget that fits") {

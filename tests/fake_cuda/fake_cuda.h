@@ -59,6 +59,9 @@ std::int64_t allocated_bytes();
 std::string faults();
 /// Returns the number of calls of each function. "kernel" stands for launches, products, convolutions and sorts.
 std::map<std::string, std::int64_t> calls();
+/// Returns the bytes of each call of cudaMemsetAsync since the last call of this function or of reset(), in the order
+/// of the calls. Captured calls are included.
+std::vector<std::int64_t> take_fills();
 /// Returns the error that cudaGetLastError would return, but does not clear it.
 cudaError_t last_error();
 

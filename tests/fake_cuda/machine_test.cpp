@@ -1,5 +1,10 @@
-// Tests how much shared memory a Machine allows the kernels that it launches.
+// Tests how much shared memory a Machine allows the kernels that it launches, and how it divides fills of memory.
 #include "cairn/tests/fake_cuda/include/cairn/cuda/internal/machine.cuh"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "cairn/core/error.h"
 #include "cairn/tests/catch.h"
@@ -77,6 +82,52 @@ TEST_CASE("where a kernel is not allowed the shared memory, its launch fails and
     CHECK(allowed<Kernel>() == machine.shared_limit());
     cuda::check(cudaStreamSynchronize(machine.stream()), "the launch");
   }
+  CHECK(fake::faults() == "");
+}
+
+TEST_CASE("a fill of several pieces sets exactly its range") {
+  constexpr std::int64_t kMost = 96, kBefore = 32, kAfter = 200;
+  constexpr int kByte = 0xA7;
+  fake::reset();
+  {
+    const cuda::Stream stream = cuda::make_stream();
+    const cuda::Machine machine(stream.get(), kMost);
+    for (const std::int64_t bytes :
+         {std::int64_t{0}, std::int64_t{1}, kMost - 1, kMost, kMost + 1, 4 * kMost, 10 * kMost + 17}) {
+      INFO(bytes << " bytes");
+      const auto memory = machine.array<std::byte>(kBefore + bytes + kAfter);
+      const std::vector<std::byte> old(static_cast<std::size_t>(memory.size()), std::byte{1});
+      machine.upload(old.data(), memory.size(), memory.data());
+      fake::take_fills();
+      machine.fill(memory.data() + kBefore, kByte, bytes);
+      std::vector<std::byte> found(old.size());
+      machine.download(memory.data(), memory.size(), found.data());
+      std::vector<std::byte> expected = old;
+      std::fill_n(expected.begin() + kBefore, bytes, std::byte{kByte});
+      CHECK(found == expected);
+      std::vector<std::int64_t> pieces(static_cast<std::size_t>(bytes / kMost), kMost);
+      if (bytes % kMost > 0) pieces.push_back(bytes % kMost);
+      CHECK(fake::take_fills() == pieces);
+    }
+  }
+  CHECK(fake::alive() == "");
+  CHECK(fake::faults() == "");
+}
+
+TEST_CASE("no fill sets more than 2 GiB, in a capture either") {
+  constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+  fake::reset();
+  {
+    const cuda::Machine machine;
+    // The fills are captured and never run, so the test needs no memory.
+    REQUIRE(cudaStreamBeginCapture(machine.stream(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    machine.fill(nullptr, 0, 5 * kGiB);
+    cudaGraph_t captured = nullptr;
+    REQUIRE(cudaStreamEndCapture(machine.stream(), &captured) == cudaSuccess);
+    const cuda::CapturedGraph graph(captured);
+    CHECK(fake::take_fills() == std::vector<std::int64_t>{2 * kGiB, 2 * kGiB, kGiB});
+  }
+  CHECK(fake::alive() == "");
   CHECK(fake::faults() == "");
 }
 

@@ -42,6 +42,7 @@ struct Runtime {
   std::set<cudaGraph_t> graphs;
   std::set<cudaGraphExec_t> execs;
   std::map<std::string, std::int64_t> calls;
+  std::vector<std::int64_t> fills;  ///< bytes of each call of cudaMemsetAsync since the last take_fills()
   std::map<std::string, Failure> failing_calls;
   Failure failing_kernel;
   Action before_kernel;
@@ -212,6 +213,7 @@ std::int64_t allocated_bytes() {
 
 std::string faults() { return runtime().faults; }
 std::map<std::string, std::int64_t> calls() { return runtime().calls; }
+std::vector<std::int64_t> take_fills() { return std::exchange(runtime().fills, {}); }
 cudaError_t last_error() { return runtime().last; }
 
 void fail_call(const std::string& function, std::int64_t nth, cudaError_t error) {
@@ -391,6 +393,7 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaM
 
 cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStream_t stream) {
   if (const cudaError_t status = runtime().enter("cudaMemsetAsync")) return status;
+  runtime().fills.push_back(static_cast<std::int64_t>(count));
   return runtime().enqueue(stream, {.run = [=] {
                              runtime().require_on_device(devPtr, count, "a fill");
                              std::memset(devPtr, value, count);
