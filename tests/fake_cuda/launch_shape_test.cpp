@@ -1,14 +1,15 @@
-// Tests that launches of ops and of the simulator are valid on every card, for random sizes.
+// Tests that launches of ops and of steps are valid on every card, for random sizes.
 #include "cairn/cuda/internal/launch_shape.h"
 
 #include <algorithm>
 #include <optional>
-#include <random>
-#include <string>
 #include <vector>
 
-#include "cairn/core/machine/support/machine.h"
+#include "cairn/core/error.h"
+#include "cairn/core/precision.h"
+#include "cairn/core/schedule.h"
 #include "cairn/models/random_graphs.h"
+#include "cairn/models/registry.h"
 #include "cairn/runtime/device/batchnorm.h"
 #include "cairn/runtime/device/conv.h"
 #include "cairn/runtime/device/elementwise.h"
@@ -20,9 +21,12 @@
 #include "cairn/runtime/device/pool.h"
 #include "cairn/runtime/device/shape.h"
 #include "cairn/runtime/device/softmax.h"
-#include "cairn/sim/tally.h"
+#include "cairn/runtime/device/step.h"
+#include "cairn/runtime/program.h"
+#include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
-#include "cairn/tests/support/simulators.h"
+#include "cairn/tests/fake_cuda/launch_checker.h"
+#include "cairn/tests/models/tiny_models.h"
 
 namespace cairn::tests::launch_shape_test {
 namespace {
@@ -31,119 +35,99 @@ using core::ElementType;
 using core::OpKind;
 using core::Shape;
 
-/// A card and its limits.
-struct Card {
-  const char* name;
-  std::int64_t shared;  ///< bytes of shared memory that a block may opt in to
-  std::int64_t memory;  ///< GiB of the card
-};
-constexpr std::int64_t kKiB = 1024;
-constexpr std::int64_t kThreadsOfBlock = 1024, kBlocks = (std::int64_t{1} << 31) - 1;
-constexpr Card kCards[] = {
-    {"A100", 163 * kKiB, 80},  {"H100", 227 * kKiB, 80},    {"H200", 227 * kKiB, 141},
-    {"B200", 227 * kKiB, 180}, {"RTX 4090", 99 * kKiB, 24},
-};
-
-/// Checks that the card permits a launch.
-void check_launch(const Card& card, int threads, std::int64_t teams, std::int64_t shared_bytes) {
-  const cuda::LaunchShape shape = cuda::launch_shape(threads, teams, shared_bytes);
-  CHECK((shape.blocks >= 1 && shape.blocks <= kBlocks));
-  CHECK((shape.threads >= 32 && shape.threads <= kThreadsOfBlock && shape.threads % 32 == 0));
-  CHECK(shape.blocks * cuda::teams_of_block(threads) >= teams);
-  CHECK((shape.shared_of_team >= shared_bytes && shape.shared_of_team % 16 == 0));
-  CHECK(shape.shared_of_block == shape.shared_of_team * cuda::teams_of_block(threads));
-  CHECK(shape.shared_of_block + cuda::kStaticShared <= card.shared);
-}
-
-/// A Machine that checks launches and runs nothing.
-class LaunchChecker {
+/// A library that computes nothing, and that leaves as much as possible to Cairn's own kernels: it adds no biases and
+/// computes every product in tiles. If `convolves` is false, it has no convolutions.
+class IdleLibrary : public runtime::device::Library {
  public:
-  explicit LaunchChecker(const Card& card) : shared_limit_(cuda::dynamic_shared_limit(card.shared)), card_(card) {}
-
-  std::int64_t shared_limit() const { return shared_limit_; }
-  template <class F>
-  void launch(const F&, std::int64_t teams, std::int64_t shared_bytes) {
-    if (teams == 0) return;
-    static_assert(sizeof(F) <= 4096 - 16);
-    ++launches_;
-    check_launch(card_, F::kThreads, teams, shared_bytes);
-  }
-  void fill(void*, int, std::int64_t) {}
-  std::int64_t sort_workspace(std::int64_t count) const { return count; }
-  void sort_by_key(const std::int32_t*, std::int32_t*, std::int32_t*, std::int64_t, std::int64_t, void*) {}
-  std::int64_t launches() const { return launches_; }
-
- private:
-  std::int64_t shared_limit_;
-  const Card& card_;
-  std::int64_t launches_ = 0;
-};
-
-/// A library that has no convolutions, adds no biases, and computes every product in tiles.
-class NoLibrary : public runtime::device::Library {
- public:
+  explicit IdleLibrary(bool convolves = false) : convolves_(convolves) {}
   std::int64_t gemm_workspace(const runtime::device::GemmShape&) override { return 0; }
   void gemm(const runtime::device::GemmShape&, const runtime::device::GemmOperands&, void*) override {}
   bool gemm_in_tiles(const runtime::device::GemmShape&) override { return true; }
   bool gemm_adds_bias(const runtime::device::GemmShape&) override { return false; }
   std::optional<std::int64_t> conv_workspace(const runtime::device::ConvShape&, std::optional<std::int64_t>) override {
-    return std::nullopt;
+    return convolves_ ? std::optional<std::int64_t>(0) : std::nullopt;
   }
   void conv(const runtime::device::ConvShape&, const runtime::device::ConvOperands&, void*, std::int64_t) override {}
   std::vector<runtime::ScratchVariant> conv_variants(const runtime::device::ConvShape&) override { return {}; }
-};
-
-/// Draws random sizes whose logarithms are about evenly distributed.
-class Sizes {
- public:
-  std::int64_t below(std::int64_t limit) {
-    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(limit));
-  }
-  std::int64_t up_to(std::int64_t most) {
-    std::int64_t bound = 1;
-    for (std::int64_t doublings = below(64); doublings > 0 && bound < most; --doublings) bound *= 2;
-    return 1 + below(std::min(bound, std::max<std::int64_t>(1, most)));
-  }
-  /// Returns a shape of `rank` axes with at most `most` elements.
-  Shape shape(std::size_t rank, std::int64_t most) {
-    Shape shape(rank);
-    for (std::int64_t& extent : shape) {
-      extent = up_to(most);
-      if (below(2) == 0 && extent >= 8) extent = extent / 8 * 8;
-      most /= extent;
-    }
-    std::shuffle(shape.begin(), shape.end(), random_);
-    return shape;
-  }
 
  private:
-  std::mt19937_64 random_{1};
+  bool convolves_;
 };
 
-/// Passes the launches of an op with arguments of these shapes to the checker.
-void launch(LaunchChecker& checker, const core::Op& op, const std::vector<Shape>& args) {
+/// Passes the launches of an op with arguments of these shapes to the checker. `launches` says whether the op needs
+/// kernels of Cairn, and not only kernels of the library.
+void launch(LaunchChecker& checker, const core::Op& op, const std::vector<Shape>& args, IdleLibrary& library,
+            bool launches = true) {
+  INFO(core::to_string(op.kind));
   std::vector<runtime::device::Tensor> tensors;
   for (const Shape& shape : args) tensors.push_back({nullptr, op.type, shape});
-  NoLibrary library;
   runtime::device::Call call{op, tensors, nullptr, library};
   call.scratch = runtime::device::Scratch(nullptr, std::int64_t{1} << 60);
-  runtime::device::Launcher<LaunchChecker> launcher(checker, call);
-  constexpr auto kFamilies = runtime::device::families<LaunchChecker>();
   const std::int64_t before = checker.launches();
-  kFamilies[static_cast<std::size_t>(op.kind)](launcher, call);
-  CHECK((checker.launches() > before || op.kind == OpKind::matmul || op.kind == OpKind::conv2d));
+  runtime::device::run_op(checker, call);
+  CHECK((checker.launches() > before) == launches);
+}
+
+/// Launches a random matrix product. The library's own kernels are not checked: cuBLASLt chooses how to launch them.
+void launch_random_product(LaunchChecker& checker, core::Op op, std::int64_t most, Sizes& sizes) {
+  const Shape extents = sizes.shape(4, most);
+  op.kind = OpKind::matmul;
+  op.attrs.batch = sizes.below(2) == 0 ? 1 : extents[0];
+  op.attrs.m = extents[1];
+  op.attrs.n = extents[2];
+  op.attrs.k = extents[3];
+  op.attrs.trans_a = sizes.below(2) == 0;
+  op.attrs.trans_b = sizes.below(2) == 0;
+  op.shape = {op.attrs.batch, op.attrs.m, op.attrs.n};
+  std::vector<Shape> args = {{op.attrs.batch, op.attrs.m, op.attrs.k}, {op.attrs.batch, op.attrs.k, op.attrs.n}};
+  if (sizes.below(2) == 0) args.push_back({op.attrs.n});
+  IdleLibrary library;
+  const runtime::device::Call call{op, {}, nullptr, library};
+  const bool in_tiles = runtime::device::gemm_tiles(runtime::device::gemm_shape(call), 1).has_value();
+  launch(checker, op, args, library, args.size() == 3 || in_tiles);
+}
+
+/// Launches the convolutions of a random shape, with and without a convolution of the library. The library's own
+/// kernels are not checked: cuDNN chooses how to launch them.
+void launch_random_convolutions(LaunchChecker& checker, core::Op op, std::int64_t most, Sizes& sizes) {
+  constexpr std::int64_t kMostKernel = 8;
+  // The bounds keep x, y, the weights, and the patches of all images below the card's memory.
+  Shape x = sizes.shape(4, most / kMostKernel / kMostKernel);
+  const std::int64_t kernel = sizes.up_to(std::min({x[1], x[2], kMostKernel}));
+  op.attrs.kernel = kernel;
+  op.attrs.stride = sizes.up_to(kernel);
+  op.attrs.pad = sizes.below((kernel + 1) / 2);
+  const auto windows = [&](std::int64_t extent) { return (extent + 2 * op.attrs.pad - kernel) / op.attrs.stride + 1; };
+  const std::int64_t pixels = x[0] * windows(x[1]) * windows(x[2]);
+  const std::int64_t channels = sizes.up_to(most / std::max(pixels, kernel * kernel * x[3]));
+  const Shape y = {x[0], windows(x[1]), windows(x[2]), channels}, w = {channels, kernel, kernel, x[3]};
+  const bool pointwise = kernel == 1;
+  for (const bool convolves : {false, true}) {
+    IdleLibrary library(convolves);
+    const auto run = [&](OpKind kind, const Shape& out, const std::vector<Shape>& args) {
+      op.kind = kind;
+      op.shape = out;
+      launch(checker, op, args, library, args.size() == 3 || (!convolves && !pointwise));
+    };
+    run(OpKind::conv2d, y, {x, w});
+    run(OpKind::conv2d, y, {x, w, {channels}});
+    run(OpKind::conv2d_grad_input, x, {y, w});
+    run(OpKind::conv2d_grad_weight, w, {y, x});
+  }
 }
 
 void launch_random_ops(LaunchChecker& checker, const Card& card, Sizes& sizes) {
   core::Op op;
   op.type = sizes.below(2) == 0 ? ElementType::f32 : ElementType::bf16;
   const auto run = [&](OpKind kind, const Shape& out, const std::vector<Shape>& args) {
-    INFO(core::to_string(kind));
+    IdleLibrary library;
     op.kind = kind;
     op.shape = out;
-    launch(checker, op, args);
+    launch(checker, op, args, library);
   };
   const std::int64_t most = (card.memory << 30) / core::element_bytes(op.type);
+  launch_random_product(checker, op, most, sizes);
+  launch_random_convolutions(checker, op, most, sizes);
   const Shape rows = sizes.shape(2, most);
   for (const OpKind kind :
        {OpKind::add, OpKind::gelu, OpKind::softmax, OpKind::softmax_grad, OpKind::mse, OpKind::layernorm,
@@ -190,66 +174,68 @@ void launch_random_ops(LaunchChecker& checker, const Card& card, Sizes& sizes) {
   run(OpKind::upsample_grad, x, {{x[0], 2 * x[1], 2 * x[2], x[3]}});
 }
 
-/// A machine that runs kernels on the host, but with a card's limits. Checks each launch before it runs.
-class CardOnHost : public core::HostMachine {
- public:
-  explicit CardOnHost(const Card& card) : core::HostMachine(1), card_(card) {}
-
-  std::int64_t shared_limit() const { return cuda::dynamic_shared_limit(card_.shared); }
-  template <class F>
-  void launch(const F& functor, std::int64_t teams, std::int64_t shared_bytes = 0) const {
-    if (teams == 0) return;
-    static_assert(sizeof(F) <= 4096 - 16);
-    shared_bytes > 0 ? ++shared_launches_ : ++other_launches_;
-    check_launch(card_, F::kThreads, teams, shared_bytes);
-    core::HostMachine::launch(functor, teams, shared_bytes);
-  }
-  std::int64_t shared_launches() const { return shared_launches_; }
-  std::int64_t other_launches() const { return other_launches_; }
-
- private:
-  const Card& card_;
-  mutable std::int64_t shared_launches_ = 0, other_launches_ = 0;
-};
-
-/// Makes the simulator generate, evaluate and tally `count` random schedules of the graph.
-template <class Id>
-void simulate(CardOnHost& machine, const core::Graph& graph, std::int64_t count) {
-  OnMachine<CardOnHost, Id> simulator(machine, graph);
-  const sim::Generator generator{.seed = 1, .moves = 3};
-  const sim::ScheduleBatch batch = simulator.generate(generator, 0, count);
-  sim::Outcomes again;
-  simulator.evaluate(generator, 0, count, again);
-  CHECK(evaluated(simulator, batch) == again);
-  CHECK(std::ssize(simulator.profiles(batch).begin) == count + 1);
-  sim::Tally tally;
-  simulator.sweep(generator, 0, count, tally);
+/// Passes the launches of a training step to the checker: the first step, which overwrites scratch, and the search for
+/// the end of the written memory.
+void launch_step(LaunchChecker& checker, const core::Graph& given, std::int64_t guard_bytes, bool tf32) {
+  IdleLibrary library;
+  const core::Graph graph = runtime::device::with_scratch(checker, library, given, tf32);
+  const core::Schedule schedule = core::baseline_schedule(graph);
+  constexpr std::int64_t kAlignment = 256;
+  const core::Plan plan = solvers::plan_memory(
+      graph, schedule, {.alignment = kAlignment, .guard_bytes = guard_bytes, .limit = {.work = 0}});
+  const runtime::Program program = runtime::compile(
+      graph, schedule, plan,
+      {.guard_bytes = guard_bytes,
+       .tf32 = tf32,
+       .scratch_need = [&](const core::Graph& of,
+                           core::NodeId v) { return runtime::device::scratch_bytes(checker, library, of, v, tf32); },
+       .address_alignment = kAlignment});
+  const runtime::Liveness lives = runtime::liveness(program, guard_bytes > 0);
+  runtime::device::StepMemory memory;
+  memory.residents.resize(graph.residents().size());
+  runtime::device::Step step(program, lives, true, memory, library);
+  step.begin(checker);
+  for (const runtime::Instruction& instruction : program.instructions) step.issue(checker, instruction, true);
+  runtime::device::find_touched(checker, nullptr, program.arena_bytes, runtime::kArenaPaint, nullptr);
 }
 
 }  // namespace
-
-TEST_CASE("no card refuses a launch of the simulator, whatever the size of the graph") {
-  for (const Card& card : kCards) {
-    INFO(card.name);
-    CardOnHost machine(card);
-    // A team's arrays are in shared memory only for the small graphs.
-    for (const core::NodeId nodes : {3, 60, 500, 2'000, 6'000, 20'000}) {
-      const core::Graph graph = models::generate_layered({.nodes = nodes, .edge_density = 0.01, .seed = 1});
-      simulate<std::uint16_t>(machine, graph, nodes <= 60 ? 700 : nodes <= 2'000 ? 40 : 3);
-    }
-    simulate<std::uint32_t>(machine, models::generate_random(70'000, 70'000, {}, 1), 2);
-    CHECK(machine.shared_launches() > 10);
-    CHECK(machine.other_launches() > 10);
-  }
-}
 
 TEST_CASE("no card refuses a launch of an op, whatever its sizes") {
   Sizes sizes;
   for (const Card& card : kCards) {
     INFO(card.name);
     LaunchChecker checker(card);
-    for (int round = 0; round < 400; ++round) launch_random_ops(checker, card, sizes);
+    for (int round = 0; round < 1000; ++round) launch_random_ops(checker, card, sizes);
     CHECK(checker.launches() > 10'000);
+  }
+}
+
+TEST_CASE("no card refuses a launch of a step, whatever the model and its sizes") {
+  constexpr std::int64_t kGuard = 64;
+  Sizes sizes;
+  std::vector<core::Graph> graphs;
+  for (const TinyModel& model : tiny_models()) graphs.push_back(model.build());
+  for (const char* name : {"gpt2", "resnet50", "unet"}) {
+    for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
+      graphs.push_back(
+          core::with_precision(models::build_model(name, {.values = {{"batch", 1 + sizes.below(64)}}}), precision));
+    }
+  }
+  for (const std::int64_t most : {std::int64_t{8}, std::int64_t{1} << 20, std::int64_t{1} << 34}) {
+    graphs.push_back(models::generate_random(200, 400, {.most = most, .scratch = 0.3, .keep = 0.2}, 1));
+  }
+  for (const Card& card : kCards) {
+    INFO(card.name);
+    LaunchChecker checker(card);
+    for (const core::Graph& graph : graphs) {
+      for (const std::int64_t guard_bytes : {std::int64_t{0}, kGuard}) launch_step(checker, graph, guard_bytes, false);
+    }
+    CHECK(checker.has_launched<runtime::device::CheckGuards>());
+    CHECK(checker.has_launched<runtime::device::FindTouched>());
+    CHECK(checker.has_launched<runtime::device::DigestParts>());
+    CHECK(checker.has_launched<runtime::device::JoinParts>());
+    CHECK(checker.has_launched<runtime::device::WriteHash>());
   }
 }
 
