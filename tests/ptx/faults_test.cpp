@@ -77,6 +77,53 @@ TEST_CASE("PTX: accesses outside of an allocation, or misaligned, are faults") {
   CHECK(faults(shared, nothing, {1}, {129}, "1024 bytes of shared memory") == 20);
 }
 
+TEST_CASE("PTX: opcodes with modifiers that are not implemented are refused") {
+  const auto refused = [](const std::string& text) {
+    try {
+      Kernel kernel(1, text);
+    } catch (const std::runtime_error& error) {
+      INFO(error.what());
+      CHECK(contains(error.what(), "test, PTX line 10, " + text.substr(0, text.find_first_of(" ;")) + ": "));
+      return contains(error.what(), "not implemented with these modifiers");
+    }
+    return false;
+  };
+  // Each pair has an instruction that is implemented, and one with another modifier.
+  const std::pair<std::string, std::string> pairs[] = {
+      {"fence.acq_rel.gpu;", "fence.proxy.alias;"},
+      {"fence.sc.cta;", "fence.acq_rel.cluster;"},
+      {"membar.gl;", "membar.proxy.async;"},
+      {"atom.global.add.u32 %w1, [%x0], 1;", "atom.global.add.noftz.f16x2 %w1, [%x0], %w2;"},
+      {"red.relaxed.gpu.global.max.s32 [%x0], 1;", "red.relaxed.cluster.global.max.s32 [%x0], 1;"},
+      {"ld.relaxed.gpu.global.v2.u32 {%w1, %w2}, [%x0];", "ld.mmio.relaxed.sys.global.u32 %w1, [%x0];"},
+      {"ld.global.nc.L1::no_allocate.u32 %w1, [%x0];", "ld.global.v8.u32 %w1, [%x0];"},
+      {"st.global.cs.f32 [%x0], %w1;", "st.async.shared::cluster.u32 [%x0], %w1;"},
+      {"add.rn.ftz.f32 %w1, %w2, %w3;", "add.rz.f32 %w1, %w2, %w3;"},
+      {"add.s32 %w1, %w2, %w3;", "add.sat.s32 %w1, %w2, %w3;"},
+      {"sub.s32 %w1, %w2, %w3;", "sub.cc.s32 %w1, %w2, %w3;"},
+      {"mul.lo.s32 %w1, %w2, %w3;", "mul.s32 %w1, %w2, %w3;"},
+      {"mad.lo.s32 %w1, %w2, %w3, %w4;", "mad.lo.cc.s32 %w1, %w2, %w3, %w4;"},
+      {"max.f32 %w1, %w2, %w3;", "max.NaN.f32 %w1, %w2, %w3;"},
+      {"fma.rn.f32 %w1, %w2, %w3, %w4;", "fma.rn.relu.f32 %w1, %w2, %w3, %w4;"},
+      {"ex2.approx.ftz.f32 %w1, %w2;", "rcp.approx.ftz.f64 %x1, %x2;"},
+      {"setp.lt.and.f32 %p1, %w1, %w2, %p2;", "setp.lt.ftz.f32 %p1, %w1, %w2;"},
+      {"cvt.rn.bf16.f32 %h1, %w1;", "cvt.rz.bf16.f32 %h1, %w1;"},
+      {"cvt.rzi.s32.f32 %w1, %w2;", "cvt.s32.f32 %w1, %w2;"},
+      {"lop3.b32 %w1, %w2, %w3, %w4, 0xd8;", "lop3.or.b32 %w1, %w2, %w3, %w4, 0xd8;"},
+      {"prmt.b32 %w1, %w2, %w3, %w4;", "prmt.b32.f4e %w1, %w2, %w3, %w4;"},
+      {"bar.warp.sync -1;", "barrier.cluster.sync.aligned;"},
+      {"vote.sync.ballot.b32 %w1, %p1, -1;", "vote.ballot.b32 %w1, %p1;"},
+      {"shfl.sync.up.b32 %w1, %w2, 1, 0, -1;", "shfl.up.b32 %w1, %w2, 1, 0;"},
+      {"cvta.to.global.u64 %x1, %x2;", "cvta.to.shared::cluster.u64 %x1, %x2;"},
+      {"bra.uni $END;\n$END:", "bra.div $END;\n$END:"},
+  };
+  for (const auto& [known, unknown] : pairs) {
+    INFO(known << " " << unknown);
+    CHECK_NOTHROW(Kernel(1, known));
+    CHECK(refused(unknown));
+  }
+}
+
 TEST_CASE("PTX: reads of what was never written are faults") {
   const auto unwritten = [](Memory& memory) { return std::vector<std::uint64_t>{address(memory.numbers(4, false))}; };
   Kernel reads(1, kOwnSlot + "ld.global.u64 %x3, [%x2];");

@@ -268,13 +268,7 @@ Instruction::Run of_three(const Statement& s) {
 bool decode_arithmetic(const Statement& statement, Decoder& decoder, Instruction& into) {
   const std::string_view type = type_of(statement);
   if (type.empty()) return false;
-  for (const std::string_view unknown : {"sat", "NaN", "xorsign", "relu"}) {
-    if (statement.has(unknown)) return false;
-  }
-  if (statement.has("cc") && statement.opcode != "add" && statement.opcode != "addc") return false;
   const bool real = type.front() == 'f';
-  // Only rounding to the nearest is implemented, because the compiler uses no other rounding for Cairn's kernels.
-  if (real && (statement.has("rz") || statement.has("rm") || statement.has("rp"))) return false;
   const int bits = bits_of(type), wide = statement.has("wide") ? 2 * bits : bits;
   const std::size_t operands = statement.operands.size();
   into.run = operands == 2   ? of_one(statement, real)

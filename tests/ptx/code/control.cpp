@@ -81,7 +81,7 @@ void nothing(Warp&, const Instruction&, Mask) {}
 void trap(Warp& warp, const Instruction& i, Mask lanes) { warp.fault(i, std::countr_zero(lanes), "comes to a trap"); }
 
 bool decode_shuffle(const Statement& s, Decoder& decoder, Instruction& into) {
-  if (!s.has("sync") || s.operands.size() != 5) return false;
+  if (s.operands.size() != 5) return false;
   into.run = &shuffle;
   into.flow = Instruction::Flow::collective;
   into.kind = Class::exchange;
@@ -105,7 +105,7 @@ bool decode_shuffle(const Statement& s, Decoder& decoder, Instruction& into) {
 }
 
 bool decode_vote(const Statement& s, Decoder& decoder, Instruction& into) {
-  if (!s.has("sync") || s.operands.size() != 3) return false;
+  if (s.operands.size() != 3) return false;
   into.run = &vote;
   into.flow = Instruction::Flow::collective;
   into.kind = Class::exchange;

@@ -151,12 +151,8 @@ Rounding rounding_of(const Statement& s) {
 
 bool decode_conversions(const Statement& statement, Decoder& decoder, Instruction& into) {
   if (statement.opcode != "cvt" || statement.modifiers.size() < 2) return false;
-  for (const std::string_view unknown : {"relu", "satfinite"}) {
-    if (statement.has(unknown)) return false;
-  }
   const std::string_view from = type_of(statement), to = statement.modifiers[statement.modifiers.size() - 2];
   into.kind = Class::conversion;
-  if (to.starts_with("bf16") && !statement.has("rn")) return false;
   if (to == "bf16x2" && from == "f32") {
     into.run = &to_bf16_pairs;
     into.b = decoder.place(statement.operands.at(2), 32);

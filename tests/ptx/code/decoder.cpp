@@ -181,6 +181,7 @@ std::unique_ptr<Program> decode(const Module& module, const Function& function, 
         instruction.guarded = true;
         instruction.guard_negated = statement.guard_negated;
       }
+      require_known_modifiers(statement);
       const bool known =
           decode_moves(statement, decoder, instruction) || decode_arithmetic(statement, decoder, instruction) ||
           decode_logic(statement, decoder, instruction) || decode_accesses(statement, decoder, instruction) ||

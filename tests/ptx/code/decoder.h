@@ -49,6 +49,9 @@ class Decoder {
 std::string_view type_of(const Statement& statement);
 int bits_of(std::string_view type);
 
+/// Throws std::runtime_error if the opcode is implemented, but not with these modifiers.
+void require_known_modifiers(const Statement& statement);
+
 /// Each of these functions decodes the instructions of one family. It returns false if the statement is not in this
 /// family.
 bool decode_arithmetic(const Statement& statement, Decoder& decoder, Instruction& into);

@@ -192,7 +192,7 @@ Instruction::Run two(const Statement& s) {
                          {"u64", &binary<ShiftRight, U64, U64, U32>},
                          {"s64", &binary<ShiftRight, std::int64_t, std::int64_t, U32>}});
   }
-  if (s.opcode == "bmsk" && s.has("clamp")) return &binary<MaskOfBits, U32, U32, U32>;
+  if (s.opcode == "bmsk") return &binary<MaskOfBits, U32, U32, U32>;
   return nullptr;
 }
 
@@ -219,11 +219,11 @@ Instruction::Run three(const Statement& s) {
                          {"s32", &ternary<Extract, std::int32_t, std::int32_t, U32, U32>},
                          {"s64", &ternary<Extract, std::int64_t, std::int64_t, U32, U32>}});
   }
-  if (s.opcode == "prmt" && s.modifiers.size() == 1) return &ternary<Permute, U32, U32, U32, U32>;
+  if (s.opcode == "prmt") return &ternary<Permute, U32, U32, U32, U32>;
   if (s.opcode == "shf" && s.has("wrap"))
     return s.has("l") ? &ternary<Funnel<true, true>, U32, U32, U32, U32>
                       : &ternary<Funnel<false, true>, U32, U32, U32, U32>;
-  if (s.opcode == "shf" && s.has("clamp"))
+  if (s.opcode == "shf")
     return s.has("l") ? &ternary<Funnel<true, false>, U32, U32, U32, U32>
                       : &ternary<Funnel<false, false>, U32, U32, U32, U32>;
   return nullptr;

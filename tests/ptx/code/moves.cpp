@@ -143,7 +143,6 @@ Instruction::Run comparison(std::string_view name, std::string_view type, std::i
 }
 
 bool decode_comparison(const Statement& s, Decoder& decoder, Instruction& into) {
-  if (s.has("ftz")) return false;
   // Some comparisons have other names for unsigned numbers.
   std::string_view name = s.modifiers.front();
   if (name == "lo") name = "lt";
