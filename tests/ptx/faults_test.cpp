@@ -480,6 +480,19 @@ TEST_CASE("PTX: counts of sectors, bank conflicts, divergence and atomics") {
   const Counts atomics = count(kOwnSlot + "red.global.add.u32 [%x0], 1;");
   CHECK(atomics.atomic_lanes == 32);
   CHECK(atomics.atomic_same_address == 31);
+  // Each lane has 16 bytes, in four words. The GPU stores 32 lanes' words of 4 bytes in four sectors.
+  const std::string own = ".local .align 16 .b8 own[32];\nmov.u64 %x5, own;\nmov.u32 %w0, %tid.x;\n";
+  const Counts local = count(own + "st.local.u32 [%x5], %w0;\nld.local.u32 %w1, [%x5];");
+  CHECK(local.local_requests == 2);
+  CHECK(local.local_sectors == 8);
+  CHECK(local.global_sectors + local.shared_wavefronts == 0);
+  CHECK(count(own + "st.local.v2.u64 [%x5+16], {%x5, %x5};").local_sectors == 16);
+  CHECK(count(own + "cvta.local.u64 %x6, %x5;\nst.u16 [%x6], %w0;", 9).local_sectors == 2);
+  const std::string apart = "and.b32 %w1, %w0, 4;\ncvt.u64.u32 %x6, %w1;\nadd.s64 %x5, %x5, %x6;\n";
+  CHECK(count(own + apart + "st.local.u32 [%x5], %w0;").local_sectors == 8);  // in each sector, two words
+  const Counts barriers = count("bar.sync 0;\nbar.warp.sync -1;", 64);
+  CHECK(barriers.warp_instructions[static_cast<std::size_t>(Class::barrier)] == 4);
+  CHECK(barriers.warps() == 6);  // the exit at the end of each warp, too
   CHECK(count("mov.u32 %w0, %tid.x;", 70).warp_instructions[static_cast<std::size_t>(Class::move)] == 3);
 }
 

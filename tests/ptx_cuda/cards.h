@@ -27,8 +27,7 @@ inline constexpr std::array<std::string_view, 4> kLimiters{"instructions", "shar
 using LeastTimes = std::array<double, kLimiters.size()>;
 inline LeastTimes least_times(const Counts& counts, const Card& card) {
   constexpr double kStartsOfCycle = 4, kSectorsOfCycle = 4, kCyclesOfUs = 1e3, kBytesOfUs = 1e3, kSectorBytes = 32;
-  double instructions = 0;
-  for (const std::uint64_t of_class : counts.warp_instructions) instructions += static_cast<double>(of_class);
+  const auto instructions = static_cast<double>(counts.warps());
   const double cycles = card.multiprocessors * card.clock_ghz * kCyclesOfUs;  // cycles per us, of all multiprocessors
   const double dram_bytes = kSectorBytes * static_cast<double>(counts.read_sectors + counts.written_sectors);
   return {instructions / kStartsOfCycle / cycles, static_cast<double>(counts.shared_wavefronts) / cycles,

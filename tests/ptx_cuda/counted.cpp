@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,20 +41,36 @@ double ratio(std::uint64_t a, std::uint64_t b) { return b == 0 ? 0 : static_cast
 
 /// The columns that say what a kernel did.
 constexpr std::string_view kColumns = "Lanes busy, of 32 | Sectors a global request | Passes a shared request |";
-std::string columns(const Counts& counts, std::uint64_t warps) {
-  return fmt::format("{:.1f} | {:.1f} | {:.2f} |", ratio(counts.lanes(), warps),
+std::string columns(const Counts& counts) {
+  return fmt::format("{:.1f} | {:.1f} | {:.2f} |", ratio(counts.lanes(), counts.warps()),
                      ratio(counts.global_sectors, counts.global_requests),
                      ratio(counts.shared_wavefronts, counts.shared_requests));
-}
-
-std::uint64_t warp_instructions(const Counts& counts) {
-  return std::accumulate(counts.warp_instructions.begin(), counts.warp_instructions.end(), std::uint64_t{0});
 }
 
 void print_header(std::string_view first) {
   fmt::print("\n{}", first);
   for (const Card& card : kCards) fmt::print(" {} |", card.name);
   fmt::print("\n");
+}
+
+/// The kernels whose details print_details() prints.
+std::vector<std::pair<std::string, Counts>>& detailed() {
+  static std::vector<std::pair<std::string, Counts>> rows;
+  return rows;
+}
+
+/// Prints a second table about the kernels since the last call: what they did in 1000 warp instructions.
+void print_details(std::string_view first) {
+  fmt::print("\n| In 1000 warp instructions: {} |", first);
+  for (const std::string_view name : kClassNames) fmt::print(" {} |", name);
+  fmt::print(" Divergent branches | Sectors of local memory | Lanes of atomics beyond the first at an address |\n");
+  for (const auto& [name, counts] : std::exchange(detailed(), {})) {
+    std::vector<std::uint64_t> numbers(counts.warp_instructions.begin(), counts.warp_instructions.end());
+    numbers.insert(numbers.end(), {counts.divergent_branches, counts.local_sectors, counts.atomic_same_address});
+    fmt::print("| {} |", name);
+    for (const std::uint64_t number : numbers) fmt::print(" {:.1f} |", 1000 * ratio(number, counts.warps()));
+    fmt::print("\n");
+  }
 }
 
 // --- Ops
@@ -85,9 +100,8 @@ void print_op(const std::string& name, std::int64_t bytes) {
   const std::vector<Counts> kernels = own_counts();
   Counts all;
   for (const Counts& counts : kernels) all.add(counts);
-  const std::uint64_t warps = warp_instructions(all);
   const auto moved = static_cast<double>(bytes);
-  fmt::print("| {} | {:.1f} | {} {:.2f} |", name, static_cast<double>(warps) / moved * kKiB, columns(all, warps),
+  fmt::print("| {} | {:.1f} | {} {:.2f} |", name, static_cast<double>(all.warps()) / moved * kKiB, columns(all),
              kSectorBytes * static_cast<double>(all.read_sectors + all.written_sectors) / moved);
   for (const Card& card : kCards) {
     Bound bound;
@@ -95,6 +109,7 @@ void print_op(const std::string& name, std::int64_t bytes) {
     fmt::print(" {:.0f}%, {} |", 100 * moved / (card.dram_gb_per_s * kBytesOfGbUs) / bound.us, bound.limiter);
   }
   fmt::print("\n");
+  detailed().emplace_back(name, all);
 }
 
 // --- Other kernels
@@ -121,13 +136,14 @@ void print_kernels(const std::string& title, double items, const std::function<v
   reset_counts();
   run();
   std::uint64_t all = 0;
-  for (const auto& [mangled, counts] : counts()) all += warp_instructions(counts);
+  for (const auto& [mangled, counts] : counts()) all += counts.warps();
   for (const auto& [mangled, counts] : counts()) {
     constexpr double kMatters = 0.02;  // fraction of all warp instructions
-    const std::uint64_t warps = warp_instructions(counts);
-    if (static_cast<double>(warps) < kMatters * static_cast<double>(all)) continue;
-    fmt::print("| {}: {} | {:.1f} | {}", title, name_of(mangled), static_cast<double>(warps) / items,
-               columns(counts, warps));
+    const auto warps = static_cast<double>(counts.warps());
+    if (warps < kMatters * static_cast<double>(all)) continue;
+    const std::string name = title + ": " + name_of(mangled);
+    fmt::print("| {} | {:.1f} | {}", name, warps / items, columns(counts));
+    detailed().emplace_back(name, counts);
     for (const Card& card : kCards) {
       Bound bound;
       bound.add(least_times(counts, card));
@@ -226,6 +242,7 @@ TEST_CASE("counted ops", "[.counted]") {
       const std::int64_t bytes = count_op(device, one.op, storage);
       print_op(one.name, bytes);
     }
+    print_details(core::to_string(storage));
   }
   launch_options().count_memory = false;
 }
@@ -238,6 +255,7 @@ TEST_CASE("counted kernels of the simulator and of solvers", "[.counted]") {
   print_simulator();
   print_dominance();
   print_solvers();
+  print_details("kernel");
   launch_options().count_memory = false;
 }
 

@@ -89,44 +89,68 @@ std::span<const U64> distinct(std::array<U64, kSize>& numbers, std::size_t count
   return {numbers.begin(), std::unique(numbers.begin(), numbers.begin() + count)};
 }
 
-/// Adds a request of a warp to the grid's Counts. Sectors are counted in global memory, wavefronts in shared memory.
-void count_request(Warp& warp, const Instruction& i, Mask lanes, const std::array<U64, kLanes>& addresses,
-                   Space space) {
-  Grid& grid = warp.block().grid();
+/// Calls body(unit) for each unit of `size` bytes in which `bytes` bytes from an address are.
+template <class Body>
+void each_unit(U64 address, U64 bytes, U64 size, const Body& body) {
+  for (U64 unit = address / size; unit <= (address + bytes - 1) / size; ++unit) body(unit);
+}
+
+constexpr U64 kSectorBytes = 32, kWordBytes = 4;
+using Addresses = std::array<U64, kLanes>;
+
+void count_global(Grid& grid, const Instruction& i, Mask lanes, const Addresses& addresses) {
+  std::array<U64, 2 * kLanes> sectors;
+  std::size_t count = 0;
+  each_lane(lanes, [&](int l) {
+    each_unit(addresses[l], bytes_of(i), kSectorBytes, [&](U64 sector) { sectors[count++] = sector; });
+  });
+  const std::span<const U64> touched = distinct(sectors, count);
+  grid.counts.global_sectors += touched.size();
+  for (const U64 sector : touched) {
+    if (i.kind != Class::store && !grid.written_sectors.contains(sector)) grid.read_sectors.insert(sector);
+    if (i.kind != Class::load) grid.written_sectors.insert(sector);
+  }
+}
+
+/// Counts passes over the banks. For accesses of 8 bytes, each half of the warp is handled separately; for 16 bytes,
+/// each quarter. Lanes that access the same word do not conflict.
+void count_shared(Grid& grid, const Instruction& i, Mask lanes, const Addresses& addresses) {
   const U64 bytes = bytes_of(i);
-  if (space == Space::global) ++grid.counts.global_requests;
-  if (space == Space::shared) ++grid.counts.shared_requests;
-  if (!grid.options.count_memory) return;
-  if (space == Space::global) {
-    std::array<U64, 2 * kLanes> sectors;
+  const int parts = bytes > 8 ? 4 : bytes > 4 ? 2 : 1;
+  for (int part = 0; part < parts; ++part) {
+    std::array<U64, 4 * kLanes> words;
     std::size_t count = 0;
     each_lane(lanes, [&](int l) {
-      for (U64 sector = addresses[l] / 32; sector <= (addresses[l] + bytes - 1) / 32; ++sector)
-        sectors[count++] = sector;
+      if (l / (kLanes / parts) != part) return;
+      each_unit(addresses[l], bytes, kWordBytes, [&](U64 word) { words[count++] = word; });
     });
-    const std::span<const U64> touched = distinct(sectors, count);
-    grid.counts.global_sectors += touched.size();
-    for (const U64 sector : touched) {
-      if (i.kind != Class::store && !grid.written_sectors.contains(sector)) grid.read_sectors.insert(sector);
-      if (i.kind != Class::load) grid.written_sectors.insert(sector);
-    }
-  } else if (space == Space::shared) {
-    // For accesses of 8 bytes, each half of the warp is handled separately; for 16 bytes, each quarter. Lanes that
-    // access the same word do not conflict.
-    const int parts = bytes > 8 ? 4 : bytes > 4 ? 2 : 1;
-    for (int part = 0; part < parts; ++part) {
-      std::array<U64, 4 * kLanes> words;
-      std::size_t count = 0;
-      each_lane(lanes, [&](int l) {
-        if (l / (kLanes / parts) != part) return;
-        for (U64 word = addresses[l] / 4; word <= (addresses[l] + bytes - 1) / 4; ++word) words[count++] = word;
-      });
-      if (count == 0) continue;
-      std::array<U32, 32> of_bank{};
-      for (const U64 word : distinct(words, count)) ++of_bank[word % 32];
-      grid.counts.shared_wavefronts += *std::max_element(of_bank.begin(), of_bank.end());
-    }
+    if (count == 0) continue;
+    std::array<U32, 32> of_bank{};
+    for (const U64 word : distinct(words, count)) ++of_bank[word % 32];
+    grid.counts.shared_wavefronts += *std::max_element(of_bank.begin(), of_bank.end());
   }
+}
+
+void count_local(Grid& grid, const Instruction& i, Mask lanes, const Addresses& addresses) {
+  constexpr U64 kLanesOfSector = kSectorBytes / kWordBytes, kSectorsOfWord = kLanes / kLanesOfSector;
+  std::array<U64, 4 * kLanes> sectors;
+  std::size_t count = 0;
+  each_lane(lanes, [&](int l) {
+    each_unit(addresses[l], bytes_of(i), kWordBytes,
+              [&](U64 word) { sectors[count++] = word * kSectorsOfWord + static_cast<U64>(l) / kLanesOfSector; });
+  });
+  grid.counts.local_sectors += distinct(sectors, count).size();
+}
+
+/// Adds a request of a warp to the grid's Counts.
+void count_request(Grid& grid, const Instruction& i, Mask lanes, const Addresses& addresses, Space space) {
+  if (space == Space::global) ++grid.counts.global_requests;
+  if (space == Space::shared) ++grid.counts.shared_requests;
+  if (space == Space::local) ++grid.counts.local_requests;
+  if (!grid.options.count_memory) return;
+  if (space == Space::global) count_global(grid, i, lanes, addresses);
+  if (space == Space::shared) count_shared(grid, i, lanes, addresses);
+  if (space == Space::local) count_local(grid, i, lanes, addresses);
 }
 
 /// Returns a number that identifies an address within the grid.
@@ -173,8 +197,8 @@ void take_elements(Warp& warp, const Instruction& i, int lane, const std::byte* 
 
 /// Calls body(lane, spot) for each lane of a request, and counts the request. Returns the lanes' addresses.
 template <class Body>
-std::array<U64, kLanes> access(Warp& warp, const Instruction& i, Mask lanes, const Body& body) {
-  std::array<U64, kLanes> addresses{};
+Addresses access(Warp& warp, const Instruction& i, Mask lanes, const Body& body) {
+  Addresses addresses{};
   Space space = i.space;
   each_lane(lanes, [&](int l) {
     const Spot spot = locate(warp, i, l);
@@ -182,7 +206,7 @@ std::array<U64, kLanes> access(Warp& warp, const Instruction& i, Mask lanes, con
     space = spot.space;
     body(l, spot);
   });
-  count_request(warp, i, lanes, addresses, space);
+  count_request(warp.block().grid(), i, lanes, addresses, space);
   return addresses;
 }
 
@@ -255,7 +279,7 @@ T changed(Atomic operation, T old, T b, T c, bool is_signed) {
 
 template <class T>
 void change(Warp& warp, const Instruction& i, Mask lanes) {
-  const std::array<U64, kLanes> addresses = access(warp, i, lanes, [&](int l, const Spot& spot) {
+  const Addresses addresses = access(warp, i, lanes, [&](int l, const Spot& spot) {
     require_written(warp, i, l, spot);
     acquire(warp, i, spot, l);
     require_no_race(warp, i, l, spot, "changes",

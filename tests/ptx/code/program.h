@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cairn/tests/ptx/text/module.h"
@@ -89,6 +90,11 @@ enum class Class : std::uint8_t {
   fence,
   count
 };
+
+/// The names of the classes, in the order of Class.
+inline constexpr std::array<std::string_view, static_cast<std::size_t>(Class::count)> kClassNames{
+    "integer", "real",  "conversion", "move",    "compare",  "control",
+    "load",    "store", "atomic",     "barrier", "exchange", "fence"};
 
 /// How a barrier combines the predicates of its threads: bar.red.or, bar.red.and and bar.red.popc.
 enum class Reduction : std::uint8_t { none, any, all, count };

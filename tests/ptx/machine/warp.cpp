@@ -19,12 +19,16 @@ void Counts::add(const Counts& other) {
     warp_instructions[i] += other.warp_instructions[i];
     lane_instructions[i] += other.lane_instructions[i];
   }
-  for (const auto count : {&Counts::divergent_branches, &Counts::global_requests, &Counts::global_sectors,
-                           &Counts::read_sectors, &Counts::written_sectors, &Counts::shared_requests,
-                           &Counts::shared_wavefronts, &Counts::atomic_lanes, &Counts::atomic_same_address})
+  for (const auto count :
+       {&Counts::divergent_branches, &Counts::global_requests, &Counts::global_sectors, &Counts::read_sectors,
+        &Counts::written_sectors, &Counts::shared_requests, &Counts::shared_wavefronts, &Counts::local_requests,
+        &Counts::local_sectors, &Counts::atomic_lanes, &Counts::atomic_same_address})
     this->*count += other.*count;
 }
 
+std::uint64_t Counts::warps() const {
+  return std::accumulate(warp_instructions.begin(), warp_instructions.end(), std::uint64_t{0});
+}
 std::uint64_t Counts::lanes() const {
   return std::accumulate(lane_instructions.begin(), lane_instructions.end(), std::uint64_t{0});
 }

@@ -41,10 +41,15 @@ struct Counts {
   std::uint64_t read_sectors = 0, written_sectors = 0;
   /// shared_wavefronts: passes over the memory banks. Bank conflicts need additional passes.
   std::uint64_t shared_requests = 0, shared_wavefronts = 0;
+  /// local_sectors: units of 32 bytes of local memory that requests touch. A GPU stores the words at one local address
+  /// of 32 lanes one behind another.
+  std::uint64_t local_requests = 0, local_sectors = 0;
   /// atomic_same_address: for each address of a request, the number of lanes beyond the first that use this address.
   std::uint64_t atomic_lanes = 0, atomic_same_address = 0;
 
   void add(const Counts& other);
+  /// warps() and lanes() return the number of instructions of all classes, of warps and of lanes.
+  std::uint64_t warps() const;
   std::uint64_t lanes() const;
 };
 
