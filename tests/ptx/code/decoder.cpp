@@ -161,11 +161,19 @@ std::int32_t Decoder::label(const std::string& name) const {
 std::unique_ptr<Program> Decoder::finish() { return std::move(owned_); }
 
 std::string Program::where(const Instruction& instruction) const {
+  constexpr int kMostCalls = 4;
   std::string text = "PTX line " + std::to_string(instruction.line);
-  const auto file = module->files.find(instruction.source.file);
-  if (file == module->files.end()) return text;
-  const std::string path = file->second.substr(file->second.rfind('/') + 1);
-  return text + ", " + path + ":" + std::to_string(instruction.source.line);
+  std::int32_t latest = -1;
+  int calls = 0;
+  for (const Source* at = &instruction.source; at != nullptr && calls <= kMostCalls; at = at->caller) {
+    const auto file = module->files.find(at->file);
+    if (file == module->files.end() || at->file == latest) continue;
+    text += latest < 0 ? ", " : ", called at ";
+    text += file->second.substr(file->second.rfind('/') + 1) + ":" + std::to_string(at->line);
+    latest = at->file;
+    ++calls;
+  }
+  return text;
 }
 
 std::unique_ptr<Program> decode(const Module& module, const Function& function, const Symbols& globals) {

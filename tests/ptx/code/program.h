@@ -147,7 +147,9 @@ struct Program {
   std::vector<std::byte> constants;  ///< for each constant, 32 equal values, one per lane
   const Module* module = nullptr;
 
-  std::string where(const Instruction& instruction) const;  ///< such as "PTX line 12, simulator.cu:30"
+  /// Returns a text such as "PTX line 12, machine.cuh:80, called at simulator.cu:30". Of the calls that the compiler
+  /// has inlined, it names the innermost few, one for each file.
+  std::string where(const Instruction& instruction) const;
 };
 
 /// Addresses of a module's global variables, by name.

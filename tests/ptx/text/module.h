@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
@@ -45,6 +46,7 @@ struct Operand {
 /// A line of a source file, which the compiler states with the directive .loc.
 struct Source {
   std::int32_t file = 0, line = 0;
+  const Source* caller = nullptr;  ///< the line of the call if the compiler has inlined a function; nullptr: it has not
 };
 
 struct Statement {
@@ -81,6 +83,7 @@ struct Function {
 struct Module {
   std::vector<Variable> variables;
   std::vector<Function> functions;
+  std::deque<Source> callers;                 ///< lines of calls that the compiler has inlined
   std::map<std::int32_t, std::string> files;  ///< paths of the source files, by the numbers that .loc uses
 };
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <stdexcept>
@@ -227,6 +228,7 @@ class Parser {
     }
     scopes_.assign(1, {});
     source_ = {};
+    locations_.clear();
     block();
     module_.functions.push_back(std::move(function_));
   }
@@ -259,12 +261,7 @@ class Parser {
       function_.variables.push_back(variable(space_of(name)));
       return expect(";");
     }
-    if (name == ".loc") {
-      source_.file = static_cast<std::int32_t>(number());
-      source_.line = static_cast<std::int32_t>(number());
-      lexer_.rest_of_line();
-      return;
-    }
+    if (name == ".loc") return location();
     if (name == ".pragma") {
       lexer_.take();
       return expect(";");
@@ -286,6 +283,27 @@ class Parser {
       if (!next_is(";")) expect(",");
     }
     function_.statements.push_back(std::move(statement));
+  }
+
+  /// Parses the part of a .loc behind its name: 1 30 5, function_name f, inlined_at 2 40 7. The numbers are those of
+  /// files, lines and columns.
+  void location() {
+    constexpr std::string_view kInlined = "inlined_at ";
+    Location own, call{};
+    for (std::int32_t& one : own) one = static_cast<std::int32_t>(number());
+    source_ = {own[0], own[1]};
+    std::string_view rest = lexer_.rest_of_line();
+    if (const std::size_t at = rest.find(kInlined); at != std::string_view::npos) {
+      rest.remove_prefix(at + kInlined.size());
+      for (std::int32_t& one : call) {
+        const char* const end = std::from_chars(rest.data(), rest.data() + rest.size(), one).ptr;
+        rest.remove_prefix(std::min<std::size_t>(static_cast<std::size_t>(end - rest.data()) + 1, rest.size()));
+      }
+      const auto known = locations_.find(call);
+      module_.callers.push_back(known == locations_.end() ? Source{call[0], call[1]} : known->second);
+      source_.caller = &module_.callers.back();
+    }
+    locations_[own] = source_;
   }
 
   void registers() {
@@ -364,6 +382,8 @@ class Parser {
   Module module_;
   Function function_;
   Source source_;
+  using Location = std::array<std::int32_t, 3>;  ///< a file, line and column
+  std::map<Location, Source> locations_;         ///< the latest Source of each location
   std::vector<std::map<std::string, std::string>> scopes_;
   int scope_count_ = 0;
 };
