@@ -5,7 +5,8 @@
 #   scripts/ptx_check.sh [--build DIR] [--jobs N] [--all] [--counted]
 #     --build DIR   the build folder; default build/default
 #     --jobs N      the number of runs at a time; default the number of cores
-#     --all         also runs every model with recomputation, which takes more than ten minutes
+#     --all         also runs every model with recomputation, and scripts/ptx_mutants.py, which removes barriers from
+#                   kernels; both take more than ten minutes
 #     --counted     also prints tables of what kernels do, and of the least time that this takes
 set -eu
 cd "$(dirname "$0")/.."
@@ -88,6 +89,7 @@ awk '{count[$2] += $1} END {for (name in count) if (count[name] == 0) print name
 echo "$(awk '{print $2}' "$work"/kernels.* | sort -u | wc -l) kernels, of which $(wc -l <"$work/never") were never launched"
 c++filt <"$work/never" | cut -c1-160
 [ ! -s "$work/never" ] || failed=$((failed + 1))
+[ -z "$all" ] || scripts/ptx_mutants.py --build "$build" || failed=$((failed + 1))
 [ -z "$counted" ] || "$program" "[.counted]" || failed=$((failed + 1))
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -56,10 +56,19 @@ std::string_view ptx_of(const void* fat_binary) {
   throw std::runtime_error("there is no PTX in the executable");
 }
 
-/// Returns the number in a variable of the environment, or -1 if there is none.
-std::int64_t number_of(const char* variable) {
+/// Returns the value of a variable of the environment, or an empty text if there is none.
+std::string value_of(const char* variable) {
   const char* const text = std::getenv(variable);
-  return text == nullptr ? -1 : std::atoll(text);
+  return text == nullptr ? "" : text;
+}
+
+/// Writes lines to the file that a variable of the environment names. Does nothing if there is no such variable.
+void write_to(const char* variable, const std::vector<std::string>& lines) {
+  const std::string path = value_of(variable);
+  std::FILE* const file = path.empty() ? nullptr : std::fopen(path.c_str(), "w");
+  if (file == nullptr) return;
+  for (const std::string& line : lines) std::fprintf(file, "%s\n", line.c_str());
+  std::fclose(file);
 }
 
 /// Returns the architecture that the directive .target names, such as 90 for sm_90; 0 if there is none.
@@ -93,7 +102,7 @@ class Device : public fake::MemoryWatch {
  public:
   Device() {
     fake::set_watch(this);
-    std::atexit([] { device().list_kernels(); });
+    std::atexit([] { device().list(); });
   }
 
   void allocated(void* memory, std::size_t bytes) override { global_.add(memory, bytes); }
@@ -178,20 +187,17 @@ class Device : public fake::MemoryWatch {
     return fake::enqueue_kernel(stream, [this, work] { run(*work); });
   }
 
-  /// Writes the number of launches and the name of each kernel to the file that CAIRN_PTX_KERNELS in the environment
-  /// names.
-  void list_kernels() const {
+  /// Writes two lists to the files that CAIRN_PTX_KERNELS and CAIRN_PTX_WAITS in the environment name: the number of
+  /// launches and the name of each kernel, and the instructions that CAIRN_PTX_DROP can remove.
+  void list() const {
     if (dropped_ran) std::fprintf(stderr, "the dropped instruction was reached\n");
-    const char* const path = std::getenv("CAIRN_PTX_KERNELS");
-    if (path == nullptr) return;
     std::map<std::string, std::uint64_t> launches;  // several objects can have the same kernel
     for (const auto& [host, kernel] : kernels_) launches[kernel.name] += kernel.launches;
-    std::FILE* const file = std::fopen(path, "w");
-    if (file == nullptr) return;
-    for (const auto& [name, count] : launches)
-      std::fprintf(file, "%llu %s\n", static_cast<unsigned long long>(count), name.c_str());
-    std::fclose(file);
-    std::fprintf(stderr, "%lld barriers and fences\n", static_cast<long long>(waits_));
+    std::vector<std::string> kernels;
+    for (const auto& [name, count] : launches) kernels.push_back(std::to_string(count) + " " + name);
+    write_to("CAIRN_PTX_KERNELS", kernels);
+    write_to("CAIRN_PTX_WAITS", waits_);
+    if (std::getenv("CAIRN_PTX_KERNELS") == nullptr) return;
     std::uint64_t lanes = 0;
     for (const auto& [name, count] : counts) lanes += count.lanes();
     std::fprintf(stderr, "%.0f million instructions of lanes in %.1f s of CPU time\n", static_cast<double>(lanes) / 1e6,
@@ -215,14 +221,15 @@ class Device : public fake::MemoryWatch {
     fake::fail_device(error.what());
   }
 
-  /// Counts the barriers, synchronisations of warps and fences of a program that has been decoded. Removes the one
-  /// whose number CAIRN_PTX_DROP in the environment gives, and prints which one it is. Tests should notice this defect.
+  /// Lists the barriers, synchronisations of warps and fences of a program that has been decoded. Removes the one that
+  /// CAIRN_PTX_DROP in the environment names as the list does. Tests should notice this defect.
   void drop_wait(Program& program) {
     for (Instruction& instruction : program.code) {
       const bool waits = instruction.kind == Class::fence ||
                          (instruction.kind == Class::barrier && instruction.reduction == Reduction::none);
-      if (!waits || waits_++ != dropped_) continue;
-      std::fprintf(stderr, "dropped: %s of %s\n", program.where(instruction).c_str(), program.name.c_str());
+      if (!waits) continue;
+      waits_.push_back(program.where(instruction) + " of " + program.name);
+      if (waits_.back() != dropped_) continue;
       instruction.flow = Instruction::Flow::plain;
       instruction.run = [](Warp&, const Instruction&, Mask) { dropped_ran = true; };
     }
@@ -266,7 +273,8 @@ class Device : public fake::MemoryWatch {
   std::map<const void*, Kernel> kernels_;
   std::uint32_t launches_ = 0;
   static inline bool dropped_ran = false;
-  std::int64_t waits_ = 0, dropped_ = number_of("CAIRN_PTX_DROP");
+  std::vector<std::string> waits_;
+  std::string dropped_ = value_of("CAIRN_PTX_DROP");
 };
 
 Device& device() {
