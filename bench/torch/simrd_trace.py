@@ -65,7 +65,8 @@ class Recorder(TorchDispatchMode):
         if written:
             self.write("MUTATE", NAME=function._schema.name, ARGS=names, MUTATE=written, TIME=took)
             took = "0"
-        # An operation that writes its arguments can also make new tensors, such as a batch norm with its statistics.
+        # An operation that writes some of its arguments can also make new tensors. For example, a batch norm writes its
+        # running statistics and returns a new output.
         if results and (not written or any(self.entry(tensor) is None for tensor in results)):
             self.note_results(function, given, names, results, took)
         return result

@@ -181,8 +181,8 @@ Expansion Reduction::expand(const Region& region) const {
     const Vertex& vertex = vertices_[region.inner[i]];
     step.push_back(expander.add({vertex.rise, vertex.drop, inside.outputs[i]}, vertex.nodes));
   }
-  // The source has already run, so it becomes a step that only has an output, if that output is freed inside the
-  // region. The sink is not part of the expansion.
+  // The source has already run. If its output is freed inside the region, the source becomes a step that has only this
+  // output. Otherwise, it is not part of the expansion. The sink never is.
   const std::int64_t output = inside.outputs.back();
   step.push_back(output > 0 ? expander.add({0, 0, output}, Ropes::kEmpty) : Expander::kOutside);
   step.push_back(Expander::kOutside);

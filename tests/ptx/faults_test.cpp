@@ -189,7 +189,8 @@ ld.shared.u64 %x4, [%w5];
   CHECK(faults(racing, nothing, {2}, {128}, kRaceOrUnwritten) == 20);
   Kernel twice(0, write + "bar.sync 0;" + read_next + "st.shared.u64 [%w3], %x3;", kShared);
   CHECK(faults(twice, nothing, {1}, {128}, "a race") == 20);  // no barrier between the read and the second write
-  // Lanes 0 to 15 wait for each other. Then lane 15 reads what lane 16 writes, which has not waited.
+  // Lanes 0 to 15 wait for each other, but lane 16 does not wait. Then lane 15 reads what lane 16 writes, which is a
+  // race.
   Kernel in_part(0, write + R"(
 setp.ge.s32 %p1, %w0, 16;
 @%p1 bra $END;

@@ -192,8 +192,8 @@ std::vector<std::int32_t> PathScheduler::steps_for(const std::vector<std::int32_
   const auto count = static_cast<std::int64_t>(bags.places.size());
   // Recursion needs at least the memory of the largest bag. So it is useless if running each node once needs no more.
   if (stop() || count < k_ || bytes_in_order(nodes, {}) <= bags.most_bytes) return nodes;
-  // The middle bag must contain the last node, because an interleaved schedule has no steps after its last item. Of the
-  // bags that contain this node, take the one nearest to the middle.
+  // Choose the bag at which the left and the right half meet (`center`). An interleaved schedule has no steps after its
+  // last item, so this bag must contain the last node. Of the bags that do, take the one nearest to the middle.
   const BagInterval& last = intervals_[nodes.back()];
   const auto begin = std::lower_bound(bags.places.begin(), bags.places.end(), last.first) - bags.places.begin();
   const auto end = std::upper_bound(bags.places.begin(), bags.places.end(), last.last) - bags.places.begin();

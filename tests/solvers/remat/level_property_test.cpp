@@ -1,4 +1,5 @@
-// Compares H-ILP on small levels with all schedules that it considers, and with the optimum of what its program counts.
+// Compares the answers of H-ILP on small levels with two references that are found by enumeration: the best of all
+// schedules that H-ILP can choose, and the optimum of the objective of its integer program.
 
 #include <fmt/format.h>
 
