@@ -93,16 +93,17 @@ TEST_CASE("PTX: a report names the kernel, the lines, the block and the thread")
   CHECK(faults(beyond, hundred, {2}, {60},
                "^test, PTX line 21, own.cu:30: block 1, thread 40 accesses 8 bytes at 0x[0-9a-f]+, 0 bytes behind an "
                "allocation of 800") == 20);
-  // The compiler has inlined a function of low.h into two functions of other.cuh, and these into own.cu.
+  // The compiler has inlined a function of lanes.h into two functions of machine.cuh, and these into own.cu.
   Kernel inlined(
       1,
       kOwnSlot +
           ".loc 1 60 3\nmov.u32 %w4, 0;\n.loc 2 50 9, function_name $L, inlined_at 1 60 3\n"
           ".loc 2 55 9, function_name $L, inlined_at 2 50 9\n.loc 3 70 1, function_name $L, inlined_at 2 55 9"
           "\nld.global.u64 %x3, [%x0+-8];",
-      file + ".file 2 \"/other.cuh\"\n.file 3 \"low.h\"\n");
+      file + ".file 2 \"/machine.cuh\"\n.file 3 \"lanes.h\"\n");
   CHECK(faults(inlined, hundred, {1}, {1},
-               "^test, PTX line 23, low.h:70, called at other.cuh:55, called at own.cu:60: block 0, thread 0 ") == 20);
+               "^test, PTX line 23, lanes.h:70, called at machine.cuh:55, called at own.cu:60: block 0, thread 0 ") ==
+        20);
   Kernel left(0,
               ".loc 1 40 1\nmov.u32 %w0, %tid.x;\nsetp.eq.s32 %p0, %w0, 40;\n@%p0 bra $END;\nbar.sync 0;\n$END:", file);
   CHECK(faults(left, nothing, {1}, {64},
