@@ -42,7 +42,7 @@ std::vector<Triple> edge_values() {
                          0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff};
   edges.insert(edges.end(),
                {0x100000000, 0x4000000000000000, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff, 0x3f800000,
-                0xbf800000, 0x7f800000, 0x7fc00000, 0x13f000000, 0x40490fdb, 0x0123456789abcdef});
+                0xbf800000, 0x7f800000, 0x7f800001, 0x7fc00000, 0x13f000000, 0x40490fdb, 0x0123456789abcdef});
   std::mt19937_64 random(1);
   std::vector<Triple> all;
   for (const U64 a : edges) {
@@ -334,10 +334,11 @@ TEST_CASE("PTX: real numbers") {
       same("mul.f32 %w3, %w0, 0fBF000000;", [](float a, float, float) { return a * -0.5F; }),
       same("fma.rn.f32 %w3, %w0, %w1, %w2;", [](float a, float b, float c) { return std::fma(a, b, c); }),
       same("div.rn.f32 %w3, %w0, %w1;", [](float a, float b, float) { return a / b; }),
+      // The smaller of 0 and -0 is -0. If one operand is NaN, the result is the other one.
       same("min.f32 %w3, %w0, %w1;",
-           [](float a, float b, float) { return a == b ? (std::signbit(a) ? a : b) : std::fmin(a, b); }),
+           [](float a, float b, float) { return std::isnan(a) || b < a || (a == b && std::signbit(b)) ? b : a; }),
       same("max.f32 %w3, %w0, %w1;",
-           [](float a, float b, float) { return a == b ? (std::signbit(a) ? b : a) : std::fmax(a, b); }),
+           [](float a, float b, float) { return std::isnan(a) || b > a || (a == b && std::signbit(a)) ? b : a; }),
       same("copysign.f32 %w3, %w0, %w1;", [](float a, float b, float) { return std::copysign(b, a); }),
       same("abs.f32 %w3, %w0;", [](float a, float, float) { return std::fabs(a); }),
       same("neg.f32 %w3, %w0;", [](float a, float, float) { return -a; }),

@@ -62,17 +62,19 @@ struct Rem {
     return static_cast<T>(a % b);
   }
 };
+// min and max return the other operand if one is NaN. std::fmin and std::fmax return NaN for a signalling NaN.
 struct Min {
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) return a == b ? (std::signbit(a) ? a : b) : std::fmin(a, b);  // -0 < 0
+    if constexpr (std::is_floating_point_v<T>)
+      return std::isnan(a) || b < a || (a == b && std::signbit(b)) ? b : a;  // -0 < 0
     return a < b ? a : b;
   }
 };
 struct Max {
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) return a == b ? (std::signbit(a) ? b : a) : std::fmax(a, b);
+    if constexpr (std::is_floating_point_v<T>) return std::isnan(a) || b > a || (a == b && std::signbit(a)) ? b : a;
     return a < b ? b : a;
   }
 };
