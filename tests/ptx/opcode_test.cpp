@@ -1,356 +1,396 @@
-// Compares each opcode with an expression in C++, on random values and on values at the edges of the types.
+// Compares each opcode that computes a result from its operands with an expression in C++.
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <cfenv>
 #include <cmath>
-#include <cstdint>
-#include <functional>
 #include <limits>
-#include <random>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "cairn/tests/catch.h"
-#include "cairn/tests/ptx/code/reals.h"
-#include "cairn/tests/ptx/kernel.h"
+#include "cairn/tests/ptx/opcodes.h"
 
 namespace cairn::tests::ptx::opcode_test {
 namespace {
 
-using U8 = std::uint8_t;
-using U16 = std::uint16_t;
-using U32 = std::uint32_t;
-using U64 = std::uint64_t;
-using S8 = std::int8_t;
-using S16 = std::int16_t;
-using S32 = std::int32_t;
-using S64 = std::int64_t;
+/// Calls body(T{}, name) for each type of whole numbers with at least 16 bits.
+template <class Body>
+void each_whole(const Body& body) {
+  body(U16{}, "u16");
+  body(S16{}, "s16");
+  body(U32{}, "u32");
+  body(S32{}, "s32");
+  body(U64{}, "u64");
+  body(S64{}, "s64");
+}
+template <class Body>
+void each_narrow_or_whole(const Body& body) {
+  body(U8{}, "u8");
+  body(S8{}, "s8");
+  each_whole(body);
+}
+template <class Body>
+void each_bits(const Body& body) {
+  body(U16{}, "b16");
+  body(U32{}, "b32");
+  body(U64{}, "b64");
+}
+template <class Body>
+void each_real(const Body& body) {
+  body(float{}, "f32");
+  body(double{}, "f64");
+}
 
-/// A test of an instruction. Its operands a, b and c are in registers %x0, %x1 and %x2. Their lower 32 bits are in %w0
-/// to %w2, and their lower 16 bits in %h0 to %h2. `result` is the letter of the register with the result: %x3, %w3, %h3
-/// or %p1.
-struct Case {
-  std::string text;
-  char result;
-  std::function<U64(U64 a, U64 b, U64 c)> expected;
+/// The type of 128 bits with the sign of T, in which sums and products are exact.
+template <class T>
+using Exact = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+/// The type with the sign of T and twice its bits.
+template <class T>
+using Twice = std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, S32, U32>,
+                                 std::conditional_t<std::is_signed_v<T>, S64, U64>>;
+template <class T>
+constexpr int kBits = 8 * sizeof(T);
+
+/// Returns 0 with the value's sign in place of a subnormal number.
+float near(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0F, x) : x; }
+
+/// The ways of rounding that the modifiers of cvt name.
+struct Way {
+  std::string name;
+  int mode;
 };
+const std::array<Way, 4> kWays{{{"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}}};
 
-struct Triple {
-  U64 a, b, c;
-};
+/// Calls f() while the processor rounds in the given way.
+template <class F>
+auto rounding(int mode, const F& f) {
+  std::fesetround(mode);
+  const volatile auto result = f();
+  std::fesetround(FE_TONEAREST);
+  return result;
+}
+template <class R, class A>
+R cast(int mode, A value) {
+  const volatile A operand = value;
+  return rounding(mode, [&] { return static_cast<R>(operand); });
+}
+template <class A>
+A whole(int mode, A value) {
+  const volatile A operand = value;
+  return rounding(mode, [&] { return static_cast<A>(std::nearbyint(operand)); });
+}
 
-std::vector<Triple> edge_values() {
-  std::vector<U64> edges{0,    1,    2,    3,      5,      31,     32,      33,         63,         64,        65,
-                         0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff};
-  edges.insert(edges.end(),
-               {0x100000000, 0x4000000000000000, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff, 0x3f800000,
-                0xbf800000, 0x7f800000, 0x7f800001, 0x7fc00000, 0x13f000000, 0x40490fdb, 0x0123456789abcdef});
-  std::mt19937_64 random(1);
-  std::vector<Triple> all;
-  for (const U64 a : edges) {
-    for (const U64 b : edges) all.push_back({a, b, edges[random() % edges.size()]});
+/// Returns the number of type R that is nearest to a whole number. For NaN, returns 0, or a number with only the
+/// highest bit set if one of the types has 64 bits.
+template <class R, class A>
+R clamped(A value) {
+  if (std::isnan(value)) return kBits<A> == 64 || kBits<R> == 64 ? static_cast<R>(U64{1} << (kBits<R> - 1)) : R{0};
+  constexpr A kMost = 1e30F;
+  const auto exact = static_cast<__int128>(std::clamp(value, -kMost, kMost));
+  return static_cast<R>(std::clamp<__int128>(exact, std::numeric_limits<R>::min(), std::numeric_limits<R>::max()));
+}
+
+/// Returns the bf16 that is nearest to the value. Of two that are equally near, it is the one whose last bit is 0.
+U16 nearest_bf16(float value) {
+  if (std::isnan(value)) return 0x7fff;
+  // The number after the largest finite one counts as 2^128, although its bits are those of infinity.
+  const auto number = [](U16 bits) {
+    const double size = (bits & 0x7fff) == 0x7f80 ? std::ldexp(1.0, 128) : value_of<float>(U64{bits & 0x7fffU} << 16);
+    return bits >= 0x8000 ? -size : size;
+  };
+  const auto low = static_cast<U16>(std::bit_cast<U32>(value) >> 16), high = static_cast<U16>(low + 1);
+  if (std::isinf(value)) return low;
+  const double below = std::fabs(value - number(low)), above = std::fabs(number(high) - value);
+  return below < above || (below == above && low % 2 == 0) ? low : high;
+}
+
+/// Returns whether the bit of a number is 1.
+bool bit(U64 number, int place) { return (number >> place & 1) != 0; }
+
+/// Compares what all types of whole numbers have.
+template <class T>
+void check_whole(const std::string& type) {
+  using E = Exact<T>;
+  check("add." + type, [](T a, T b) { return static_cast<T>(U64(a) + U64(b)); });
+  check("sub." + type, [](T a, T b) { return static_cast<T>(U64(a) - U64(b)); });
+  check("mul.lo." + type, [](T a, T b) { return static_cast<T>(U64(a) * U64(b)); });
+  check("mul.hi." + type, [](T a, T b) { return static_cast<T>(E{a} * b >> kBits<T>); });
+  check("mad.lo." + type, [](T a, T b, T c) { return static_cast<T>(U64(a) * U64(b) + U64(c)); });
+  check("mad.hi." + type,
+        [](T a, T b, T c) { return static_cast<T>(static_cast<U64>(E{a} * b >> kBits<T>) + U64(c)); });
+  check("div." + type, [](T a, T b) { return static_cast<T>(b == 0 ? E{0} - 1 : E{a} / b); });
+  check("rem." + type, [](T a, T b) { return static_cast<T>(b == 0 ? E{a} : E{a} % b); });
+  check("min." + type, [](T a, T b) { return std::min(a, b); });
+  check("max." + type, [](T a, T b) { return std::max(a, b); });
+  check("setp.eq." + type, [](T a, T b) { return a == b; });
+  check("setp.ne." + type, [](T a, T b) { return a != b; });
+  check("setp.lt." + type, [](T a, T b) { return a < b; });
+  check("setp.le." + type, [](T a, T b) { return a <= b; });
+  check("setp.gt." + type, [](T a, T b) { return a > b; });
+  check("setp.ge." + type, [](T a, T b) { return a >= b; });
+  check("shr." + type, [](T a, U32 by) { return static_cast<T>(E{a} >> std::min<U32>(by, 64)); });
+  if constexpr (sizeof(T) < 8) {
+    check("mul.wide." + type, [](T a, T b) { return static_cast<Twice<T>>(E{a} * b); });
+    check("mad.wide." + type,
+          [](T a, T b, Twice<T> c) { return static_cast<Twice<T>>(static_cast<U64>(E{a} * b) + U64(c)); });
   }
-  for (int i = 0; i < 400; ++i) all.push_back({random(), random(), random()});
-  return all;
-}
-
-void check(const Case& one) {
-  static const std::vector<Triple> values = edge_values();
-  const std::string widen = one.result == 'w'   ? "cvt.u64.u32 %x3, %w3;"
-                            : one.result == 'h' ? "cvt.u64.u16 %x3, %h3;"
-                            : one.result == 'p' ? "selp.b64 %x3, 1, 0, %p1;"
-                                                : "";
-  Kernel kernel(3, R"(
-mov.u32 %w10, %ctaid.x;
-mov.u32 %w11, %ntid.x;
-mov.u32 %w12, %tid.x;
-mad.lo.s32 %w13, %w10, %w11, %w12;
-cvt.u64.u32 %x10, %w13;
-ld.param.u64 %x11, [p2];
-setp.ge.u64 %p0, %x10, %x11;
-@%p0 bra $END;
-ld.param.u64 %x12, [p0];
-mul.lo.s64 %x13, %x10, 24;
-add.s64 %x12, %x12, %x13;
-ld.global.u64 %x0, [%x12];
-ld.global.u64 %x1, [%x12+8];
-ld.global.u64 %x2, [%x12+16];
-cvt.u32.u64 %w0, %x0;
-cvt.u32.u64 %w1, %x1;
-cvt.u32.u64 %w2, %x2;
-cvt.u16.u64 %h0, %x0;
-cvt.u16.u64 %h1, %x1;
-cvt.u16.u64 %h2, %x2;
-setp.ne.u64 %p2, %x2, 0;
-)" + one.text + "\n" + widen +
-                       R"(
-ld.param.u64 %x14, [p1];
-shl.b64 %x15, %x10, 3;
-add.s64 %x14, %x14, %x15;
-st.global.u64 [%x14], %x3;
-$END:
-)");
-  Memory memory;
-  U64* const in = memory.numbers(3 * values.size());
-  U64* const out = memory.numbers(values.size(), false);
-  std::memcpy(in, values.data(), values.size() * sizeof(Triple));
-  const auto blocks = static_cast<U32>((values.size() + 63) / 64);
-  kernel.run(memory, {address(in), address(out), values.size()}, {blocks}, {64});
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const U64 expected = one.expected(values[i].a, values[i].b, values[i].c);
-    if (out[i] == expected) continue;
-    FAIL(one.text << " of " << std::hex << values[i].a << ", " << values[i].b << ", " << values[i].c << " is " << out[i]
-                  << ", expected " << expected);
+  if constexpr (std::is_signed_v<T>) {
+    check("abs." + type, [](T a) { return static_cast<T>(a < 0 ? -E{a} : E{a}); });
+    check("neg." + type, [](T a) { return static_cast<T>(-E{a}); });
+  } else {
+    check("setp.lo." + type, [](T a, T b) { return a < b; });
+    check("setp.ls." + type, [](T a, T b) { return a <= b; });
+    check("setp.hi." + type, [](T a, T b) { return a > b; });
+    check("setp.hs." + type, [](T a, T b) { return a >= b; });
   }
 }
-void check_all(const std::vector<Case>& cases) {
-  for (const Case& one : cases) check(one);
-  CHECK(!cases.empty());
-}
 
-float real(U64 bits) { return std::bit_cast<float>(static_cast<U32>(bits)); }
-double big(U64 bits) { return std::bit_cast<double>(bits); }
-U64 bits_of_real(float value) { return std::bit_cast<U32>(value); }
-U64 bits_of_big(double value) { return std::bit_cast<U64>(value); }
+/// Compares what finds or takes bits, for types with 32 or 64 bits.
+template <class T>
+void check_fields(const std::string& type) {
+  const auto find = [](T a) {  // the highest bit that differs from the sign
+    int place = kBits<T> - 1;
+    while (place >= 0 && bit(a, place) == (a < 0)) --place;
+    return place;
+  };
+  check("bfind." + type, [=](T a) { return static_cast<U32>(find(a)); });
+  check("bfind.shiftamt." + type, [=](T a) { return static_cast<U32>(find(a) < 0 ? -1 : kBits<T> - 1 - find(a)); });
+  const std::string place = "and.b32 %w4, %w2, 255;\nshr.u32 %w5, %w2, 8;\n", x{letter<T>()};
+  check(place + "bfe." + type + " %" + x + "3, %" + x + "0, %w4, %w5;", [](T a, U64, U32 c) {
+    const U32 from = c & 255, width = c >> 8 & 255;
+    if (width == 0) return T{0};
+    const auto above = static_cast<T>(Exact<T>{a} >> std::min<U32>(from, 64));
+    const U32 rest = width < kBits<T> ? kBits<T> - width : 0;
+    return static_cast<T>(static_cast<T>(static_cast<U64>(above) << rest) >> rest);
+  });
+}
 
 }  // namespace
 
-TEST_CASE("PTX: sums, products and quotients of whole numbers") {
-  check_all({
-      {"add.s32 %w3, %w0, %w1;", 'w', [](U64 a, U64 b, U64) { return U64{U32(a) + U32(b)} & 0xffffffff; }},
-      {"add.s64 %x3, %x0, %x1;", 'x', [](U64 a, U64 b, U64) { return a + b; }},
-      {"add.s16 %h3, %h0, %h1;", 'h', [](U64 a, U64 b, U64) { return U64{U16(a + b)}; }},
-      {"add.s32 %w3, %w0, -7;", 'w', [](U64 a, U64, U64) { return U64{U32(a - 7)}; }},
-      {"sub.s32 %w3, %w0, %w1;", 'w', [](U64 a, U64 b, U64) { return U64{U32(a - b)}; }},
-      {"sub.s64 %x3, %x0, %x1;", 'x', [](U64 a, U64 b, U64) { return a - b; }},
-      {"mul.lo.s32 %w3, %w0, %w1;", 'w', [](U64 a, U64 b, U64) { return U64{U32(a * b)}; }},
-      {"mul.lo.s64 %x3, %x0, %x1;", 'x', [](U64 a, U64 b, U64) { return a * b; }},
-      {"mul.lo.s16 %h3, %h0, %h1;", 'h', [](U64 a, U64 b, U64) { return U64{U16(a * b)}; }},
-      {"mul.hi.s32 %w3, %w0, %w1;", 'w', [](U64 a, U64 b, U64) { return U64{U32(S64{S32(a)} * S32(b) >> 32)}; }},
-      {"mul.hi.u32 %w3, %w0, %w1;", 'w', [](U64 a, U64 b, U64) { return U64{U32(a)} * U32(b) >> 32; }},
-      {"mul.hi.s64 %x3, %x0, %x1;", 'x',
-       [](U64 a, U64 b, U64) { return static_cast<U64>(static_cast<__int128>(S64(a)) * S64(b) >> 64); }},
-      {"mul.hi.u64 %x3, %x0, %x1;", 'x',
-       [](U64 a, U64 b, U64) { return static_cast<U64>(static_cast<unsigned __int128>(a) * b >> 64); }},
-      {"mul.wide.s32 %x3, %w0, %w1;", 'x', [](U64 a, U64 b, U64) { return static_cast<U64>(S64{S32(a)} * S32(b)); }},
-      {"mul.wide.u32 %x3, %w0, %w1;", 'x', [](U64 a, U64 b, U64) { return U64{U32(a)} * U32(b); }},
-      {"mul.wide.u16 %w3, %h0, %h1;", 'w', [](U64 a, U64 b, U64) { return U64{U32{U16(a)} * U16(b)}; }},
-      {"mul.wide.s16 %w3, %h0, %h1;", 'w', [](U64 a, U64 b, U64) { return U64{U32(S32{S16(a)} * S16(b))}; }},
-      {"mad.lo.s32 %w3, %w0, %w1, %w2;", 'w', [](U64 a, U64 b, U64 c) { return U64{U32(a * b + c)}; }},
-      {"mad.lo.s64 %x3, %x0, %x1, %x2;", 'x', [](U64 a, U64 b, U64 c) { return a * b + c; }},
-      {"mad.wide.u32 %x3, %w0, %w1, %x2;", 'x', [](U64 a, U64 b, U64 c) { return U64{U32(a)} * U32(b) + c; }},
-      {"mad.wide.s32 %x3, %w0, %w1, %x2;", 'x',
-       [](U64 a, U64 b, U64 c) { return static_cast<U64>(S64{S32(a)} * S32(b)) + c; }},
-      {"div.u32 %w3, %w0, %w1;", 'w',
-       [](U64 a, U64 b, U64) { return U32(b) == 0 ? U64{~U32{0}} : U64{U32(a) / U32(b)}; }},
-      {"div.u64 %x3, %x0, %x1;", 'x', [](U64 a, U64 b, U64) { return b == 0 ? ~U64{0} : a / b; }},
-      {"div.s64 %x3, %x0, %x1;", 'x',
-       [](U64 a, U64 b, U64) { return b == 0         ? ~U64{0}
-                                      : b == ~U64{0} ? 0 - a
-                                                     : static_cast<U64>(S64(a) / S64(b)); }},
-      {"div.s32 %w3, %w0, %w1;", 'w',
-       [](U64 a, U64 b, U64) { return U32(b) == 0 ? U64{~U32{0}} : U64{U32(S64{S32(a)} / S32(b))}; }},
-      {"rem.u32 %w3, %w0, %w1;", 'w',
-       [](U64 a, U64 b, U64) { return U32(b) == 0 ? U64{U32(a)} : U64{U32(a) % U32(b)}; }},
-      {"rem.s64 %x3, %x0, %x1;", 'x',
-       [](U64 a, U64 b, U64) { return b == 0         ? a
-                                      : b == ~U64{0} ? 0
-                                                     : static_cast<U64>(S64(a) % S64(b)); }},
-      {"min.s32 %w3, %w0, %w1;", 'w', [](U64 a, U64 b, U64) { return U64{U32(std::min(S32(a), S32(b)))}; }},
-      {"max.s64 %x3, %x0, %x1;", 'x', [](U64 a, U64 b, U64) { return static_cast<U64>(std::max(S64(a), S64(b))); }},
-      {"min.u64 %x3, %x0, %x1;", 'x', [](U64 a, U64 b, U64) { return std::min(a, b); }},
-      {"max.u32 %w3, %w0, %w1;", 'w', [](U64 a, U64 b, U64) { return U64{std::max(U32(a), U32(b))}; }},
-      {"min.u16x2 %w3, %w0, %w1;", 'w',
-       [](U64 a, U64 b, U64) {
-         return U64{U32{std::min(U16(a >> 16), U16(b >> 16))} << 16 | std::min(U16(a), U16(b))};
-       }},
-      {"max.u16x2 %w3, %w0, %w1;", 'w',
-       [](U64 a, U64 b, U64) {
-         return U64{U32{std::max(U16(a >> 16), U16(b >> 16))} << 16 | std::max(U16(a), U16(b))};
-       }},
-      {"abs.s32 %w3, %w0;", 'w', [](U64 a, U64, U64) { return U64{S32(a) < 0 ? 0 - U32(a) : U32(a)}; }},
-      {"neg.s64 %x3, %x0;", 'x', [](U64 a, U64, U64) { return 0 - a; }},
-      {"neg.s32 %w3, %w0;", 'w', [](U64 a, U64, U64) { return U64{0 - U32(a)}; }},
-      {"add.cc.s64 %x4, %x0, %x1;\naddc.cc.s64 %x3, %x2, 0;", 'x',
-       [](U64 a, U64 b, U64 c) { return c + (a + b < a ? 1 : 0); }},
-  });
+TEST_CASE("PTX: whole numbers") {
+  each_whole([](auto zero, const std::string& type) { check_whole<decltype(zero)>(type); });
+  const auto of_halves = [](auto f) {
+    return [f](U32 a, U32 b) {
+      return U32{f(static_cast<U16>(a >> 16), static_cast<U16>(b >> 16))} << 16 |
+             f(static_cast<U16>(a), static_cast<U16>(b));
+    };
+  };
+  check("min.u16x2", of_halves([](U16 a, U16 b) { return std::min(a, b); }));
+  check("max.u16x2", of_halves([](U16 a, U16 b) { return std::max(a, b); }));
+  check("add.s32 %w3, %w0, -7;", [](U32 a) { return a - 7; });
+  // Sums of two and three words.
+  for (const std::string type : {"u32", "s32", "u64", "s64"}) {
+    const std::string x = type.ends_with("64") ? "%x" : "%w";
+    const std::string first = "add.cc." + type + " " + x + "4, " + x + "0, " + x + "1;\n";
+    const std::string second = "addc.cc." + type + " " + x + "3, " + x + "2, " + x + "0;\n";
+    const std::string last = "addc." + type + " " + x + "3, " + x + "1, " + x + "2;\n";
+    const auto sums = [&](auto zero) {
+      using T = decltype(zero);
+      const auto carry = [](T a, T b, U64 in) {
+        return static_cast<U64>((static_cast<unsigned __int128>(a) + b + in) >> kBits<T>);
+      };
+      check(first + second, [=](T a, T b, T c) { return static_cast<T>(c + a + carry(a, b, 0)); });
+      check(first + last, [=](T a, T b, T c) { return static_cast<T>(b + c + carry(a, b, 0)); });
+      check(first + second + last, [=](T a, T b, T c) { return static_cast<T>(b + c + carry(c, a, carry(a, b, 0))); });
+    };
+    type.ends_with("64") ? sums(U64{}) : sums(U32{});
+  }
 }
 
 TEST_CASE("PTX: bits") {
-  check_all({
-      {"and.b32 %w3, %w0, %w1;", 'w', [](U64 a, U64 b, U64) { return U64{U32(a & b)}; }},
-      {"and.b16 %h3, %h0, %h1;", 'h', [](U64 a, U64 b, U64) { return U64{U16(a & b)}; }},
-      {"or.b64 %x3, %x0, %x1;", 'x', [](U64 a, U64 b, U64) { return a | b; }},
-      {"xor.b64 %x3, %x0, %x1;", 'x', [](U64 a, U64 b, U64) { return a ^ b; }},
-      {"not.b32 %w3, %w0;", 'w', [](U64 a, U64, U64) { return U64{~U32(a)}; }},
-      {"not.b64 %x3, %x0;", 'x', [](U64 a, U64, U64) { return ~a; }},
-      {"shl.b32 %w3, %w0, %w1;", 'w', [](U64 a, U64 b, U64) { return U32(b) > 31 ? 0 : U64{U32(a) << U32(b)}; }},
-      {"shl.b64 %x3, %x0, %w1;", 'x', [](U64 a, U64 b, U64) { return U32(b) > 63 ? 0 : a << U32(b); }},
-      {"shr.u32 %w3, %w0, %w1;", 'w', [](U64 a, U64 b, U64) { return U32(b) > 31 ? 0 : U64{U32(a) >> U32(b)}; }},
-      {"shr.s32 %w3, %w0, %w1;", 'w', [](U64 a, U64 b, U64) { return U64{U32(S32(a) >> std::min<U32>(U32(b), 31))}; }},
-      {"shr.u64 %x3, %x0, %w1;", 'x', [](U64 a, U64 b, U64) { return U32(b) > 63 ? 0 : a >> U32(b); }},
-      {"shr.s64 %x3, %x0, %w1;", 'x',
-       [](U64 a, U64 b, U64) { return static_cast<U64>(S64(a) >> std::min<U32>(U32(b), 63)); }},
-      {"shr.s16 %h3, %h0, %w1;", 'h', [](U64 a, U64 b, U64) { return U64{U16(S16(a) >> std::min<U32>(U32(b), 15))}; }},
-      {"clz.b32 %w3, %w0;", 'w', [](U64 a, U64, U64) { return static_cast<U64>(std::countl_zero(U32(a))); }},
-      {"clz.b64 %w3, %x0;", 'w', [](U64 a, U64, U64) { return static_cast<U64>(std::countl_zero(a)); }},
-      {"popc.b32 %w3, %w0;", 'w', [](U64 a, U64, U64) { return static_cast<U64>(std::popcount(U32(a))); }},
-      {"popc.b64 %w3, %x0;", 'w', [](U64 a, U64, U64) { return static_cast<U64>(std::popcount(a)); }},
-      {"brev.b32 %w3, %w0;", 'w',
-       [](U64 a, U64, U64) {
-         U64 reversed = 0;
-         for (int i = 0; i < 32; ++i) reversed |= (a >> i & 1) << (31 - i);
-         return reversed;
-       }},
-      {"bfind.u32 %w3, %w0;", 'w', [](U64 a, U64, U64) { return U64{U32(31 - std::countl_zero(U32(a)))}; }},
-      {"bfind.shiftamt.u32 %w3, %w0;", 'w',
-       [](U64 a, U64, U64) { return U32(a) == 0 ? U64{~U32{0}} : U64(std::countl_zero(U32(a))); }},
-      {"bfind.s32 %w3, %w0;", 'w',
-       [](U64 a, U64, U64) {
-         const U32 value = S32(a) < 0 ? ~U32(a) : U32(a);
-         return U64{U32(31 - std::countl_zero(value))};
-       }},
-      {"bmsk.clamp.b32 %w3, %w0, %w1;", 'w',
-       [](U64 a, U64 b, U64) {
-         U64 mask = 0;
-         for (U64 i = U32(a); i < 32 && i < U64{U32(a)} + U32(b); ++i) mask |= U64{1} << i;
-         return mask;
-       }},
-      {"bfe.u32 %w3, %w0, %w1, %w2;", 'w',
-       [](U64 a, U64 b, U64 c) {
-         U64 value = 0;
-         for (U32 i = 0; i < (c & 255) && i < 32; ++i) {
-           const U32 from = U32(b & 255) + i;
-           if (from < 32) value |= (a >> from & 1) << i;
-         }
-         return value;
-       }},
-      {"bfi.b32 %w3, %w0, %w1, 4, 9;", 'w',
-       [](U64 a, U64 b, U64) { return U64{(U32(b) & ~U32{0x1ff0}) | (U32(a) & 0x1ff) << 4}; }},
-      {"prmt.b32 %w3, %w0, %w1, 0x5410;", 'w', [](U64 a, U64 b, U64) { return (b & 0xffff) << 16 | (a & 0xffff); }},
-      {"prmt.b32 %w3, %w0, %w1, 0x9b76;", 'w',
-       [](U64 a, U64 b, U64) {
-         const U64 sign1 = (a & 0x8000) != 0 ? 0xff : 0, sign3 = (a & 0x80000000) != 0 ? 0xff : 0;
-         return sign1 << 24 | sign3 << 16 | (b >> 24 & 255) << 8 | (b >> 16 & 255);
-       }},
-      {"shf.l.wrap.b32 %w3, %w0, %w1, %w2;", 'w',
-       [](U64 a, U64 b, U64 c) { return U64{U32(((b & 0xffffffff) << 32 | (a & 0xffffffff)) << (c & 31) >> 32)}; }},
-      {"shf.r.clamp.b32 %w3, %w0, %w1, %w2;", 'w',
-       [](U64 a, U64 b, U64 c) {
-         return U64{U32(((b & 0xffffffff) << 32 | (a & 0xffffffff)) >> std::min<U32>(U32(c), 32))};
-       }},
-      {"lop3.b32 %w3, %w0, %w1, %w2, 0xd8;", 'w',
-       [](U64 a, U64 b, U64 c) {
-         U64 value = 0;
-         for (int i = 0; i < 32; ++i)
-           value |= (U64{0xd8} >> ((a >> i & 1) * 4 + (b >> i & 1) * 2 + (c >> i & 1)) & 1) << i;
-         return value;
-       }},
+  each_bits([](auto zero, const std::string& type) {
+    using T = decltype(zero);
+    check("and." + type, [](T a, T b) { return static_cast<T>(a & b); });
+    check("or." + type, [](T a, T b) { return static_cast<T>(a | b); });
+    check("xor." + type, [](T a, T b) { return static_cast<T>(a ^ b); });
+    check("not." + type, [](T a) { return static_cast<T>(-1 - Exact<S64>{a}); });
+    check("shl." + type, [](T a, U32 by) { return static_cast<T>(by >= kBits<T> ? 0 : U64{a} << by); });
+    check("shr." + type, [](T a, U32 by) { return static_cast<T>(by >= kBits<T> ? 0 : U64{a} >> by); });
+    check("setp.eq." + type, [](T a, T b) { return a == b; });
+    check("setp.ne." + type, [](T a, T b) { return a != b; });
+    if constexpr (sizeof(T) >= 4) {
+      check("popc." + type, [](T a) { return static_cast<U32>(std::popcount(a)); });
+      check("clz." + type, [](T a) { return static_cast<U32>(std::countl_zero(a)); });
+      check("brev." + type, [](T a) {
+        T reversed = 0;
+        for (int i = 0; i < kBits<T>; ++i) reversed |= static_cast<T>(T{bit(a, i)} << (kBits<T> - 1 - i));
+        return reversed;
+      });
+      const std::string x{letter<T>()};
+      check("shr.u32 %w5, %w2, 8;\nbfi." + type + " %" + x + "3, %" + x + "0, %" + x + "1, %w2, %w5;",
+            [](T a, T b, U32 c) {
+              const U32 from = c & 255, width = c >> 8 & 255;
+              if (from >= kBits<T>) return b;
+              const T ones = width >= kBits<T> ? static_cast<T>(-1) : static_cast<T>((T{1} << width) - 1);
+              return static_cast<T>((b & ~(ones << from)) | (a & ones) << from);
+            });
+    }
+  });
+  check_fields<U32>("u32");
+  check_fields<S32>("s32");
+  check_fields<U64>("u64");
+  check_fields<S64>("s64");
+  check("bmsk.clamp.b32", [](U32 a, U32 b) {
+    U64 mask = 0;
+    for (U64 i = a; i < 32 && i < U64{a} + b; ++i) mask |= U64{1} << i;
+    return static_cast<U32>(mask);
+  });
+  check("prmt.b32 %w3, %w0, %w1, 0x5410;", [](U32 a, U32 b) { return b << 16 | (a & 0xffff); });
+  check("prmt.b32", [](U32 a, U32 b, U32 c) {
+    const auto byte = [&](U32 choice) {
+      const U32 chosen = (choice & 4) != 0 ? b : a, found = chosen >> 8 * (choice & 3) & 255;
+      return (choice & 8) == 0 ? found : found < 128 ? 0U : 255U;
+    };
+    return byte(c >> 12 & 15) << 24 | byte(c >> 8 & 15) << 16 | byte(c >> 4 & 15) << 8 | byte(c & 15);
+  });
+  const auto both = [](U32 low, U32 high) { return U64{high} << 32 | low; };
+  check("shf.l.wrap.b32", [=](U32 a, U32 b, U32 c) { return static_cast<U32>(both(a, b) << c % 32 >> 32); });
+  check("shf.r.wrap.b32", [=](U32 a, U32 b, U32 c) { return static_cast<U32>(both(a, b) >> c % 32); });
+  check("shf.l.clamp.b32", [=](U32 a, U32 b, U32 c) { return c >= 32 ? a : static_cast<U32>(both(a, b) << c >> 32); });
+  check("shf.r.clamp.b32", [=](U32 a, U32 b, U32 c) { return c >= 32 ? b : static_cast<U32>(both(a, b) >> c); });
+  for (const U32 table : {0U, 0x80U, 0xfeU, 0x96U, 0xd8U, 0xe8U, 0x1bU, 0xffU}) {
+    check("lop3.b32 %w3, %w0, %w1, %w2, " + std::to_string(table) + ";", [table](U32 a, U32 b, U32 c) {
+      U32 value = 0;
+      for (int i = 0; i < 32; ++i) value |= U32{bit(table, bit(a, i) * 4 + bit(b, i) * 2 + bit(c, i))} << i;
+      return value;
+    });
+  }
+}
+
+TEST_CASE("PTX: copies and choices") {
+  const auto copies = [](auto zero, const std::string& type) {
+    using T = decltype(zero);
+    check("mov." + type, [](T a) { return a; });
+    check("selp." + type, [](T a, T b, bool c) { return c ? a : b; });
+  };
+  each_bits(copies);
+  each_whole(copies);
+  copies(U32{}, "f32");
+  copies(U64{}, "f64");
+  check("mov.pred %p3, -1;\n@%p2 mov.pred %p3, 0;", [](U64, U64, bool c) { return !c; });
+  check("mov.pred %p3, !%p2;", [](U64, U64, bool c) { return !c; });
+  check("mov.b64 {%w4, %w5}, %x0;\nmov.b64 %x3, {%w5, %w4};", [](U64 a) { return a << 32 | a >> 32; });
+  check("mov.b32 {%h4, %h5}, %w0;\nmov.b32 %w3, {%h5, %h4};", [](U32 a) { return a << 16 | a >> 16; });
+  check("mov.b64 {_, %w3}, %x0;", [](U64 a) { return static_cast<U32>(a >> 32); });
+  const std::string less = "setp.lt.u64 %p4, %x0, %x1;\n";
+  check(less + "and.pred %p3, %p4, %p2;", [](U64 a, U64 b, bool c) { return a < b && c; });
+  check(less + "or.pred %p3, %p4, %p2;", [](U64 a, U64 b, bool c) { return a < b || c; });
+  check(less + "xor.pred %p3, %p4, %p2;", [](U64 a, U64 b, bool c) { return (a < b) != c; });
+  check(less + "and.pred %p3, !%p4, %p2;", [](U64 a, U64 b, bool c) { return a >= b && c; });
+  check(less + "or.pred %p3, %p4, !%p2;", [](U64 a, U64 b, bool c) { return a < b || !c; });
+  check("not.pred %p3, %p2;", [](U64, U64, bool c) { return !c; });
+  check("setp.lt.and.s32 %p3, %w0, %w1, %p2;", [](S32 a, S32 b, bool c) { return a < b && c; });
+  check("setp.lt.or.s32 %p3, %w0, %w1, !%p2;", [](S32 a, S32 b, bool c) { return a < b || !c; });
+  check("setp.lt.xor.u64 %p3, %x0, %x1, %p2;", [](U64 a, U64 b, bool c) { return (a < b) != c; });
+  check("setp.eq.s32 %p4|%p3, %w0, %w1;", [](U32 a, U32 b) { return a != b; });
+  check("setp.eq.and.s32 %p4|%p3, %w0, %w1, %p2;", [](U32 a, U32 b, bool c) { return a != b && c; });
+}
+
+TEST_CASE("PTX: comparisons of real numbers") {
+  each_real([](auto zero, const std::string& type) {
+    using T = decltype(zero);
+    check("setp.eq." + type, [](T a, T b) { return a == b; });
+    check("setp.ne." + type, [](T a, T b) { return a < b || a > b; });
+    check("setp.lt." + type, [](T a, T b) { return a < b; });
+    check("setp.le." + type, [](T a, T b) { return a <= b; });
+    check("setp.gt." + type, [](T a, T b) { return a > b; });
+    check("setp.ge." + type, [](T a, T b) { return a >= b; });
+    check("setp.equ." + type, [](T a, T b) { return !(a < b || a > b); });
+    check("setp.neu." + type, [](T a, T b) { return !(a == b); });
+    check("setp.ltu." + type, [](T a, T b) { return !(a >= b); });
+    check("setp.leu." + type, [](T a, T b) { return !(a > b); });
+    check("setp.gtu." + type, [](T a, T b) { return !(a <= b); });
+    check("setp.geu." + type, [](T a, T b) { return !(a < b); });
+    check("setp.num." + type, [](T a, T b) { return a == a && b == b; });
+    check("setp.nan." + type, [](T a, T b) { return a != a || b != b; });
   });
 }
 
-TEST_CASE("PTX: comparisons and choices") {
-  check_all({
-      {"setp.lt.s32 %p1, %w0, %w1;", 'p', [](U64 a, U64 b, U64) { return U64{S32(a) < S32(b)}; }},
-      {"setp.lt.u32 %p1, %w0, %w1;", 'p', [](U64 a, U64 b, U64) { return U64{U32(a) < U32(b)}; }},
-      {"setp.lo.u32 %p1, %w0, %w1;", 'p', [](U64 a, U64 b, U64) { return U64{U32(a) < U32(b)}; }},
-      {"setp.ge.s64 %p1, %x0, %x1;", 'p', [](U64 a, U64 b, U64) { return U64{S64(a) >= S64(b)}; }},
-      {"setp.le.u64 %p1, %x0, %x1;", 'p', [](U64 a, U64 b, U64) { return U64{a <= b}; }},
-      {"setp.ne.s16 %p1, %h0, %h1;", 'p', [](U64 a, U64 b, U64) { return U64{U16(a) != U16(b)}; }},
-      {"setp.gt.s16 %p1, %h0, %h1;", 'p', [](U64 a, U64 b, U64) { return U64{S16(a) > S16(b)}; }},
-      {"setp.eq.b32 %p1, %w0, %w1;", 'p', [](U64 a, U64 b, U64) { return U64{U32(a) == U32(b)}; }},
-      {"setp.lt.f32 %p1, %w0, %w1;", 'p', [](U64 a, U64 b, U64) { return U64{real(a) < real(b)}; }},
-      {"setp.neu.f32 %p1, %w0, %w1;", 'p', [](U64 a, U64 b, U64) { return U64{!(real(a) == real(b))}; }},
-      {"setp.ne.f32 %p1, %w0, %w1;", 'p',
-       [](U64 a, U64 b, U64) { return U64{real(a) != real(b) && !std::isnan(real(a)) && !std::isnan(real(b))}; }},
-      {"setp.gtu.f64 %p1, %x0, %x1;", 'p', [](U64 a, U64 b, U64) { return U64{!(big(a) <= big(b))}; }},
-      {"setp.num.f32 %p1, %w0, %w1;", 'p',
-       [](U64 a, U64 b, U64) { return U64{!std::isnan(real(a)) && !std::isnan(real(b))}; }},
-      {"setp.lt.and.s32 %p1, %w0, %w1, %p2;", 'p', [](U64 a, U64 b, U64 c) { return U64{S32(a) < S32(b) && c != 0}; }},
-      {"setp.lt.or.s32 %p1, %w0, %w1, !%p2;", 'p', [](U64 a, U64 b, U64 c) { return U64{S32(a) < S32(b) || c == 0}; }},
-      {"setp.eq.s32 %p3|%p1, %w0, %w1;", 'p', [](U64 a, U64 b, U64) { return U64{U32(a) != U32(b)}; }},
-      {"selp.b64 %x3, %x0, %x1, %p2;", 'x', [](U64 a, U64 b, U64 c) { return c != 0 ? a : b; }},
-      {"selp.u16 %h3, %h0, %h1, %p2;", 'h', [](U64 a, U64 b, U64 c) { return U64{U16(c != 0 ? a : b)}; }},
-      {"setp.lt.u64 %p3, %x0, %x1;\nand.pred %p1, %p3, %p2;", 'p',
-       [](U64 a, U64 b, U64 c) { return U64{a < b && c != 0}; }},
-      {"setp.lt.u64 %p3, %x0, %x1;\nxor.pred %p1, %p3, %p2;", 'p',
-       [](U64 a, U64 b, U64 c) { return U64{(a < b) != (c != 0)}; }},
-      {"not.pred %p1, %p2;", 'p', [](U64, U64, U64 c) { return U64{c == 0}; }},
-      {"mov.pred %p1, -1;\n@%p2 mov.pred %p1, 0;", 'p', [](U64, U64, U64 c) { return U64{c == 0}; }},
-      {"mov.b64 {%w4, %w5}, %x0;\nmov.b64 %x3, {%w5, %w4};", 'x', [](U64 a, U64, U64) { return a << 32 | a >> 32; }},
-      {"mov.b32 {%h4, %h5}, %w0;\nmov.b32 %w3, {%h5, %h4};", 'w',
-       [](U64 a, U64, U64) { return (a & 0xffff) << 16 | (a >> 16 & 0xffff); }},
-      {"mov.b64 {_, %w5}, %x0;\nmov.u32 %w3, %w5;", 'w', [](U64 a, U64, U64) { return a >> 32; }},
-  });
+TEST_CASE("PTX: arithmetic on real numbers") {
+  const auto one = [](const std::string& opcode, auto f) {
+    check(opcode + ".f32", [f](float a) { return f(a); });
+    check(opcode + ".ftz.f32", [f](float a) { return near(f(near(a))); });
+    check(opcode + ".f64", [f](double a) { return f(a); });
+  };
+  const auto two = [](const std::string& opcode, auto f) {
+    check(opcode + ".f32", [f](float a, float b) { return f(a, b); });
+    check(opcode + ".ftz.f32", [f](float a, float b) { return near(f(near(a), near(b))); });
+    check(opcode + ".f64", [f](double a, double b) { return f(a, b); });
+  };
+  for (const std::string nearest : {"", ".rn"}) {
+    two("add" + nearest, [](auto a, auto b) { return a + b; });
+    two("sub" + nearest, [](auto a, auto b) { return a - b; });
+    two("mul" + nearest, [](auto a, auto b) { return a * b; });
+  }
+  two("div.rn", [](auto a, auto b) { return a / b; });
+  // The smaller of 0 and -0 is -0. If one operand is NaN, the result is the other one.
+  two("min", [](auto a, auto b) { return std::isnan(a) || b < a || (a == b && std::signbit(b)) ? b : a; });
+  two("max", [](auto a, auto b) { return std::isnan(a) || b > a || (a == b && std::signbit(a)) ? b : a; });
+  one("abs", [](auto a) { return std::signbit(a) ? -a : a; });
+  one("neg", [](auto a) { return -a; });
+  one("sqrt.rn", [](auto a) { return std::sqrt(a); });
+  one("rcp.rn", [](auto a) { return 1 / a; });
+  check("mul.f32 %w3, %w0, 0fBF000000;", [](float a) { return a * -0.5F; });
+  check("copysign.f32", [](float a, float b) { return std::copysign(b, a); });
+  check("copysign.f64", [](double a, double b) { return std::copysign(b, a); });
+  check("fma.rn.f32", [](float a, float b, float c) { return std::fma(a, b, c); });
+  check("fma.rn.ftz.f32", [](float a, float b, float c) { return near(std::fma(near(a), near(b), near(c))); });
+  check("fma.rn.f64", [](double a, double b, double c) { return std::fma(a, b, c); });
+  // PTX permits errors of a few units in the last place. The interpreter rounds the exact value.
+  using Exactly = long double (*)(long double);
+  const std::pair<std::string, Exactly> approximations[] = {
+      {"ex2", [](long double a) { return std::exp2(a); }},  {"lg2", [](long double a) { return std::log2(a); }},
+      {"sin", [](long double a) { return std::sin(a); }},   {"cos", [](long double a) { return std::cos(a); }},
+      {"tanh", [](long double a) { return std::tanh(a); }}, {"sqrt", [](long double a) { return std::sqrt(a); }},
+      {"rcp", [](long double a) { return 1 / a; }},         {"rsqrt", [](long double a) { return 1 / std::sqrt(a); }}};
+  for (const auto& [opcode, exact] : approximations) {
+    check(opcode + ".approx.f32", [f = exact](float a) { return static_cast<float>(f(a)); });
+    if (opcode == "tanh") continue;
+    check(opcode + ".approx.ftz.f32", [f = exact](float a) { return near(static_cast<float>(f(near(a)))); });
+  }
 }
 
-TEST_CASE("PTX: conversions") {
-  const auto to_s32 = [](float value) {
-    if (std::isnan(value)) return U64{0};
-    const double whole = std::trunc(static_cast<double>(value));
-    return U64{U32(static_cast<S32>(std::fmin(std::fmax(whole, -2147483648.0), 2147483647.0)))};
-  };
-  check_all({
-      {"cvt.u32.u16 %w3, %h0;", 'w', [](U64 a, U64, U64) { return U64{U16(a)}; }},
-      {"cvt.s32.s16 %w3, %h0;", 'w', [](U64 a, U64, U64) { return U64{U32(S32{S16(a)})}; }},
-      {"cvt.s64.s32 %x3, %w0;", 'x', [](U64 a, U64, U64) { return static_cast<U64>(S64{S32(a)}); }},
-      {"cvt.s64.s32 %x3, %x0;", 'x', [](U64 a, U64, U64) { return static_cast<U64>(S64{S32(a)}); }},
-      {"cvt.u64.u32 %x3, %w0;", 'x', [](U64 a, U64, U64) { return U64{U32(a)}; }},
-      {"cvt.s64.s8 %x3, %w0;", 'x', [](U64 a, U64, U64) { return static_cast<U64>(S64{S8(a)}); }},
-      {"cvt.u16.u32 %h3, %w0;", 'h', [](U64 a, U64, U64) { return U64{U16(a)}; }},
-      {"cvt.u16.u8 %h3, %h0;", 'h', [](U64 a, U64, U64) { return U64{U8(a)}; }},
-      {"cvt.rn.f32.s32 %w3, %w0;", 'w', [](U64 a, U64, U64) { return bits_of_real(static_cast<float>(S32(a))); }},
-      {"cvt.rn.f32.u64 %w3, %x0;", 'w', [](U64 a, U64, U64) { return bits_of_real(static_cast<float>(a)); }},
-      {"cvt.rn.f64.s64 %x3, %x0;", 'x', [](U64 a, U64, U64) { return bits_of_big(static_cast<double>(S64(a))); }},
-      {"cvt.rzi.s32.f32 %w3, %w0;", 'w', [&](U64 a, U64, U64) { return to_s32(real(a)); }},
-      {"cvt.f64.f32 %x3, %w0;\nsetp.num.f64 %p3, %x3, %x3;\nselp.b64 %x3, %x3, 0, %p3;", 'x',
-       [](U64 a, U64, U64) { return std::isnan(real(a)) ? 0 : bits_of_big(static_cast<double>(real(a))); }},
-      {"setp.num.f64 %p3, %x0, %x0;\ncvt.rn.f32.f64 %w3, %x0;\nselp.b32 %w3, %w3, 0, %p3;", 'w',
-       [](U64 a, U64, U64) { return std::isnan(big(a)) ? 0 : bits_of_real(static_cast<float>(big(a))); }},
-      {"setp.num.f32 %p3, %w0, %w0;\ncvt.rmi.f32.f32 %w3, %w0;\nselp.b32 %w3, %w3, 0, %p3;", 'w',
-       [](U64 a, U64, U64) { return std::isnan(real(a)) ? 0 : bits_of_real(std::floor(real(a))); }},
-      {"cvt.rn.bf16.f32 %h3, %w0;", 'h', [](U64 a, U64, U64) { return U64{to_bf16(real(a))}; }},
-      {"cvt.rn.bf16x2.f32 %w3, %w0, %w1;", 'w',
-       [](U64 a, U64 b, U64) { return U64{U32{to_bf16(real(a))} << 16 | to_bf16(real(b))}; }},
-      {"cvt.sat.u8.s32 %w3, %w0;", 'w', [](U64 a, U64, U64) { return U64{U32(std::clamp(S32(a), 0, 255))}; }},
+TEST_CASE("PTX: conversions between whole numbers") {
+  each_narrow_or_whole([](auto to, const std::string& to_type) {
+    each_narrow_or_whole([&](auto from, const std::string& from_type) {
+      using R = decltype(to);
+      using A = decltype(from);
+      check("cvt." + to_type + "." + from_type, [](A a) { return static_cast<R>(a); });
+      check("cvt.sat." + to_type + "." + from_type, [](A a) {
+        return static_cast<R>(std::clamp<__int128>(a, std::numeric_limits<R>::min(), std::numeric_limits<R>::max()));
+      });
+    });
   });
+  check("cvt.s64.s32 %x3, %x0;", [](S32 a) { return S64{a}; });
+  check("cvt.u32.u8 %w3, %h0;", [](U8 a) { return U32{a}; });
 }
 
-TEST_CASE("PTX: real numbers") {
-  // NaN has many bit patterns. All of them are replaced by the same one before the comparison.
-  const auto same = [](const std::string& text, const std::function<float(float, float, float)>& f) {
-    return Case{text + "\nsetp.num.f32 %p3, %w3, %w3;\nselp.b32 %w3, %w3, 0x7fc00000, %p3;", 'w',
-                [f](U64 a, U64 b, U64 c) {
-                  const float value = f(real(a), real(b), real(c));
-                  return std::isnan(value) ? 0x7fc00000 : bits_of_real(value);
-                }};
-  };
-  const auto near = [](float x) {
-    return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0F, x) : x;
-  };
-  check_all({
-      same("add.f32 %w3, %w0, %w1;", [](float a, float b, float) { return a + b; }),
-      same("add.rn.ftz.f32 %w3, %w0, %w1;", [=](float a, float b, float) { return near(near(a) + near(b)); }),
-      same("sub.f32 %w3, %w0, %w1;", [](float a, float b, float) { return a - b; }),
-      same("mul.f32 %w3, %w0, %w1;", [](float a, float b, float) { return a * b; }),
-      same("mul.f32 %w3, %w0, 0fBF000000;", [](float a, float, float) { return a * -0.5F; }),
-      same("fma.rn.f32 %w3, %w0, %w1, %w2;", [](float a, float b, float c) { return std::fma(a, b, c); }),
-      same("div.rn.f32 %w3, %w0, %w1;", [](float a, float b, float) { return a / b; }),
-      // The smaller of 0 and -0 is -0. If one operand is NaN, the result is the other one.
-      same("min.f32 %w3, %w0, %w1;",
-           [](float a, float b, float) { return std::isnan(a) || b < a || (a == b && std::signbit(b)) ? b : a; }),
-      same("max.f32 %w3, %w0, %w1;",
-           [](float a, float b, float) { return std::isnan(a) || b > a || (a == b && std::signbit(a)) ? b : a; }),
-      same("copysign.f32 %w3, %w0, %w1;", [](float a, float b, float) { return std::copysign(b, a); }),
-      same("abs.f32 %w3, %w0;", [](float a, float, float) { return std::fabs(a); }),
-      same("neg.f32 %w3, %w0;", [](float a, float, float) { return -a; }),
-      same("sqrt.rn.f32 %w3, %w0;", [](float a, float, float) { return std::sqrt(a); }),
-      same("rcp.rn.f32 %w3, %w0;", [](float a, float, float) { return 1.0F / a; }),
-      same("ex2.approx.f32 %w3, %w0;", [](float a, float, float) { return static_cast<float>(std::exp2(double{a})); }),
-      same("lg2.approx.f32 %w3, %w0;", [](float a, float, float) { return static_cast<float>(std::log2(double{a})); }),
+TEST_CASE("PTX: conversions of real numbers") {
+  each_real([](auto real, const std::string& type) {
+    using T = decltype(real);
+    for (const auto& [way, mode] : kWays) {
+      each_narrow_or_whole([&, mode = mode, way = way](auto zero, const std::string& other) {
+        using W = decltype(zero);
+        check("cvt." + way + "i." + other + "." + type, [=](T a) { return clamped<W>(whole(mode, a)); });
+        check("cvt." + way + "." + type + "." + other, [=](W a) { return cast<T>(mode, a); });
+      });
+      check("cvt." + way + "i." + type + "." + type, [=, mode = mode](T a) { return whole(mode, a); });
+    }
+    check("cvt.sat." + type + "." + type, [](T a) { return a > 0 ? std::min(a, T{1}) : T{0}; });
   });
-  check({"add.f64 %x3, %x0, %x1;\nsetp.num.f64 %p3, %x3, %x3;\nselp.b64 %x3, %x3, 0, %p3;", 'x', [](U64 a, U64 b, U64) {
-           const double sum = big(a) + big(b);
-           return std::isnan(sum) ? 0 : bits_of_big(sum);
-         }});
+  for (const auto& [way, mode] : kWays) {
+    check("cvt." + way + ".f32.f64", [mode = mode](double a) { return cast<float>(mode, a); });
+    check("cvt." + way + ".ftz.f32.f64", [mode = mode](double a) { return near(cast<float>(mode, a)); });
+    check("cvt." + way + "i.ftz.s32.f32", [mode = mode](float a) { return clamped<S32>(whole(mode, near(a))); });
+  }
+  check("cvt.rn.sat.f32.f64", [](double a) { return a > 0 ? static_cast<float>(std::min(a, 1.0)) : 0.0F; });
+  check("cvt.f64.f32", [](float a) { return double{a}; });
+  check("cvt.ftz.f64.f32", [](float a) { return double{near(a)}; });
+  check("cvt.rn.bf16.f32 %h3, %w0;", [](float a) { return nearest_bf16(a); });
+  check("cvt.rn.bf16x2.f32 %w3, %w0, %w1;",
+        [](float a, float b) { return U32{nearest_bf16(a)} << 16 | nearest_bf16(b); });
+  check("cvt.f32.bf16", [](U16 a) { return value_of<float>(U64{a} << 16); });
 }
 
 TEST_CASE("PTX: what is not known is refused with its line") {
