@@ -168,7 +168,7 @@ Triples votes() {
 
 }  // namespace
 
-TEST_CASE("PTX: loads and stores") {
+TEST_CASE("PTX: loads and stores", "[opcodes]") {
   const std::pair<std::string, std::string> opcodes[] = {{"ld", "st"},
                                                          {"ld.volatile", "st.volatile"},
                                                          {"ld.relaxed.gpu", "st.relaxed.gpu"},
@@ -184,7 +184,7 @@ TEST_CASE("PTX: loads and stores") {
   }
 }
 
-TEST_CASE("PTX: loads of parameters") {
+TEST_CASE("PTX: loads of parameters", "[opcodes]") {
   // The parameters p1 and p2 are 16 bytes.
   Memory memory;
   const U64 low = 0xfedcba9876543280, high = 0x8091a2b3c4d5e6f7;
@@ -205,11 +205,12 @@ TEST_CASE("PTX: loads of parameters") {
         INFO(load << " element " << k);
         CHECK(out[k] == static_cast<U64>(element<T>(bytes_of(low, high), k)));
       }
+      note_opcodes(load);
     }
   });
 }
 
-TEST_CASE("PTX: atomics") {
+TEST_CASE("PTX: atomics", "[opcodes]") {
   const auto of_type = [](auto zero, const std::string& suffix) {
     using U = decltype(zero);
     using S = std::make_signed_t<U>;
@@ -234,7 +235,7 @@ TEST_CASE("PTX: atomics") {
   check_atomic<double>("add", "f64", [](double a, double b, double) { return a + b; });
 }
 
-TEST_CASE("PTX: shuffles") {
+TEST_CASE("PTX: shuffles", "[opcodes]") {
   const Triples& values = some_values();
   for (const std::string kind : {"up", "down", "bfly", "idx"}) {
     for (const int width : {1, 2, 4, 8, 16, 32}) {
@@ -259,7 +260,7 @@ TEST_CASE("PTX: shuffles") {
   }
 }
 
-TEST_CASE("PTX: votes") {
+TEST_CASE("PTX: votes", "[opcodes]") {
   const Triples values = votes();
   const auto of_block = [&](std::size_t i) {
     const auto first = values.begin() + static_cast<std::ptrdiff_t>(i / kThreads * kThreads);

@@ -168,7 +168,7 @@ void check_fields(const std::string& type) {
 
 }  // namespace
 
-TEST_CASE("PTX: whole numbers") {
+TEST_CASE("PTX: whole numbers", "[opcodes]") {
   each_whole([](auto zero, const std::string& type) { check_whole<decltype(zero)>(type); });
   const auto of_halves = [](auto f) {
     return [f](U32 a, U32 b) {
@@ -198,7 +198,7 @@ TEST_CASE("PTX: whole numbers") {
   }
 }
 
-TEST_CASE("PTX: bits") {
+TEST_CASE("PTX: bits", "[opcodes]") {
   each_bits([](auto zero, const std::string& type) {
     using T = decltype(zero);
     check("and." + type, [](T a, T b) { return static_cast<T>(a & b); });
@@ -258,7 +258,7 @@ TEST_CASE("PTX: bits") {
   }
 }
 
-TEST_CASE("PTX: copies and choices") {
+TEST_CASE("PTX: copies and choices", "[opcodes]") {
   const auto copies = [](auto zero, const std::string& type) {
     using T = decltype(zero);
     check("mov." + type, [](T a) { return a; });
@@ -287,7 +287,7 @@ TEST_CASE("PTX: copies and choices") {
   check("setp.eq.and.s32 %p4|%p3, %w0, %w1, %p2;", [](U32 a, U32 b, bool c) { return a != b && c; });
 }
 
-TEST_CASE("PTX: comparisons of real numbers") {
+TEST_CASE("PTX: comparisons of real numbers", "[opcodes]") {
   each_real([](auto zero, const std::string& type) {
     using T = decltype(zero);
     check("setp.eq." + type, [](T a, T b) { return a == b; });
@@ -307,7 +307,7 @@ TEST_CASE("PTX: comparisons of real numbers") {
   });
 }
 
-TEST_CASE("PTX: arithmetic on real numbers") {
+TEST_CASE("PTX: arithmetic on real numbers", "[opcodes]") {
   const auto one = [](const std::string& opcode, auto f) {
     check(opcode + ".f32", [f](float a) { return f(a); });
     check(opcode + ".ftz.f32", [f](float a) { return near(f(near(a))); });
@@ -351,7 +351,7 @@ TEST_CASE("PTX: arithmetic on real numbers") {
   }
 }
 
-TEST_CASE("PTX: conversions between whole numbers") {
+TEST_CASE("PTX: conversions between whole numbers", "[opcodes]") {
   each_narrow_or_whole([](auto to, const std::string& to_type) {
     each_narrow_or_whole([&](auto from, const std::string& from_type) {
       using R = decltype(to);
@@ -366,7 +366,7 @@ TEST_CASE("PTX: conversions between whole numbers") {
   check("cvt.u32.u8 %w3, %h0;", [](U8 a) { return U32{a}; });
 }
 
-TEST_CASE("PTX: conversions of real numbers") {
+TEST_CASE("PTX: conversions of real numbers", "[opcodes]") {
   each_real([](auto real, const std::string& type) {
     using T = decltype(real);
     for (const auto& [way, mode] : kWays) {

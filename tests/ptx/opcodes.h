@@ -3,7 +3,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <string>
@@ -65,6 +67,16 @@ inline const Triples& edge_values() {
     return all;
   }();
   return values;
+}
+
+/// Appends the opcodes of a tested text to the file that CAIRN_PTX_OPCODES in the environment names. The script
+/// scripts/check_opcodes.py reads this file.
+inline void note_opcodes(const std::string& text) {
+  const char* const path = std::getenv("CAIRN_PTX_OPCODES");
+  if (path == nullptr) return;
+  std::ofstream file(path, std::ios::app);
+  const Module module = parse(".entry test()\n{\n" + text + "\n}\n");
+  for (const Statement& statement : module.functions.front().statements) file << statement.text() << '\n';
 }
 
 /// Returns the letter of the registers for values of type T. The letters f and d stand for the registers %w and %x with
@@ -166,6 +178,7 @@ inline void check_threads(const Triples& values, const std::string& text, char r
               << ", expected " << wanted);
   }
   CHECK(!found.empty());
+  note_opcodes(text);
 }
 
 template <class R, class... A>
