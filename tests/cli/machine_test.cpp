@@ -87,7 +87,7 @@ TEST_CASE("no command opens BLAS that multiplies nothing, however little may be 
 TEST_CASE("a limit on addresses that leaves BLAS no buffers is an error, and no search without an end") {
   for (const char* words :
        {"run resnet18 --batch 1 --image 32 -b 80% -t 3s", "measure resnet18 --batch 1 --image 32 -o m"}) {
-    for (const int kibibytes : {200'000, 250'000}) {
+    for (const int kibibytes : {200'000, 230'000}) {
       const Outcome outcome =
           in_shell(fmt::format("ulimit -v {}; timeout -k 1 60 $cairn {} --threads 1", kibibytes, words));
       INFO(words << ", " << kibibytes << " KiB: " << outcome.err);
