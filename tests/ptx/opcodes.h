@@ -14,19 +14,11 @@
 #include <vector>
 
 #include "cairn/tests/catch.h"
+#include "cairn/tests/ptx/code/integers.h"
 #include "cairn/tests/ptx/kernel.h"
 
 /// Compares an instruction with an expression in C++, on values at the edges of the types and on random values.
 namespace cairn::tests::ptx {
-
-using U8 = std::uint8_t;
-using U16 = std::uint16_t;
-using U32 = std::uint32_t;
-using U64 = std::uint64_t;
-using S8 = std::int8_t;
-using S16 = std::int16_t;
-using S32 = std::int32_t;
-using S64 = std::int64_t;
 
 /// The operands of a thread.
 struct Triple {

@@ -9,14 +9,12 @@
 #include <string>
 
 #include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/integers.h"
 #include "cairn/tests/ptx/code/lanes.h"
 
 // Accesses to memory: ld, st, atom, red, membar and fence. Every access is checked for faults.
 namespace cairn::tests::ptx {
 namespace {
-
-using U32 = std::uint32_t;
-using U64 = std::uint64_t;
 
 /// The position of an address: a space, a region in this space, and the offset in the region.
 struct Spot {

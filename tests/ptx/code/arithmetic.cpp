@@ -5,19 +5,13 @@
 #include <type_traits>
 
 #include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/integers.h"
 #include "cairn/tests/ptx/code/lanes.h"
 #include "cairn/tests/ptx/code/reals.h"
 
 // Arithmetic: add, addc, sub, mul, mad, fma, div, rem, min, max, abs, neg, copysign, and approximations such as sin.
 namespace cairn::tests::ptx {
 namespace {
-
-using U16 = std::uint16_t;
-using U32 = std::uint32_t;
-using U64 = std::uint64_t;
-using S16 = std::int16_t;
-using S32 = std::int32_t;
-using S64 = std::int64_t;
 
 /// The integer type with the sign of T and twice its bits.
 template <class T>

@@ -3,13 +3,12 @@
 #include <stdexcept>
 
 #include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/integers.h"
 #include "cairn/tests/ptx/code/lanes.h"
 
 // Control flow, barriers and exchanges between lanes: bra, ret, exit, trap, bar, shfl, vote, activemask and nanosleep.
 namespace cairn::tests::ptx {
 namespace {
-
-using U32 = std::uint32_t;
 
 enum class Exchange : std::uint8_t { up, down, butterfly, index };
 

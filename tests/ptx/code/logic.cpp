@@ -3,15 +3,12 @@
 #include <functional>
 
 #include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/integers.h"
 #include "cairn/tests/ptx/code/lanes.h"
 
 // Operations on bits: and, or, xor, not, shl, shr, clz, popc, brev, bfind, bfe, bfi, bmsk, prmt, shf and lop3.
 namespace cairn::tests::ptx {
 namespace {
-
-using U16 = std::uint16_t;
-using U32 = std::uint32_t;
-using U64 = std::uint64_t;
 
 /// Shifts to the left. A shift by at least the width of the type gives 0.
 struct ShiftLeft {

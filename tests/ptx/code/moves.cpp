@@ -4,14 +4,12 @@
 #include <stdexcept>
 
 #include "cairn/tests/ptx/code/decoder.h"
+#include "cairn/tests/ptx/code/integers.h"
 #include "cairn/tests/ptx/code/lanes.h"
 
 // Copies, selections and comparisons: mov, selp, setp and cvta.
 namespace cairn::tests::ptx {
 namespace {
-
-using U32 = std::uint32_t;
-using U64 = std::uint64_t;
 
 template <class T>
 void copy(Warp& warp, const Instruction& i, Mask lanes) {
