@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "cairn/core/error.h"
@@ -18,10 +20,30 @@ void find(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
 }
 
+/// Keeps OpenBLAS from starting threads if it is loaded while this object lives, whatever the user's environment says.
+/// The callers divide products among threads, so BLAS needs none. By default, OpenBLAS starts a thread per core when it
+/// is loaded. If there is no memory for the threads' stacks or buffers, it retries for ever, even when the process
+/// exits.
+class NoThreadsOfBlas {
+ public:
+  NoThreadsOfBlas() {
+    if (const char* const text = std::getenv(kVariable)) before_ = text;
+    setenv(kVariable, "1", 1);
+  }
+  ~NoThreadsOfBlas() {
+    if (before_) setenv(kVariable, before_->c_str(), 1);
+    // Otherwise the variable stays, as libraries that are loaded later should start no threads, either.
+  }
+  NoThreadsOfBlas(const NoThreadsOfBlas&) = delete;
+  NoThreadsOfBlas& operator=(const NoThreadsOfBlas&) = delete;
+
+ private:
+  static constexpr const char* kVariable = "OPENBLAS_NUM_THREADS";
+  std::optional<std::string> before_;
+};
+
 Blas open_blas() {
-  // The callers divide products among threads, so BLAS must not start threads. By default, OpenBLAS starts a thread per
-  // core when it is loaded. If there is no memory for the threads' stacks, it retries for ever.
-  setenv("OPENBLAS_NUM_THREADS", "1", 0);
+  const NoThreadsOfBlas no_threads;
   std::string why;
   for (const char* name : {"libopenblas.so.0", CAIRN_BLAS_LIBRARY, "libblas.so.3", "libcblas.so.3"}) {
     void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
