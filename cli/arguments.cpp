@@ -284,9 +284,11 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
   }
   app.add_option("--weight-grads", weight_grads, "where weight gradients live: arena or resident (default)")
       ->group(group);
-  app.add_option("--optimizer", optimizer,
-                 "its state is counted as resident: none, momentum or adam (default; of --granularity op, where the "
-                 "update itself is part of the graph, the one of the model's paper)")
+  app.add_option(
+         "--optimizer", optimizer,
+         "sgd or adamw: the graph updates the weights, each as soon as its gradient is there; none, momentum or "
+         "adam (default): only the bytes of the optimizer's state are counted as resident. With --granularity "
+         "op, these three are parts of the graph, and the default is the one of the model's paper")
       ->group(group);
   app.add_option("--granularity", granularity,
                  "what a node is: layer (default), or op: the elementary operations of a framework without fusion, the "

@@ -77,7 +77,9 @@ class OpChecker {
       }
     }
     for (std::size_t r = 0; r < residents_.size(); ++r) {
-      if (writer_[r] != kNoNode && reader_[r] != kNoNode) {
+      // Readers of a weight run before the node that updates it, so they read the value of before.
+      const bool updated = writer_[r] != kNoNode && is_update(nodes_[writer_[r]].op->kind);
+      if (writer_[r] != kNoNode && reader_[r] != kNoNode && !updated) {
         throw InputError(fmt::format("resident '{}' is written by node {}, so node {} must read that node instead",
                                      residents_[r].name, quoted(nodes_, writer_[r]), quoted(nodes_, reader_[r])));
       }
@@ -100,6 +102,7 @@ class OpChecker {
     for (std::size_t i = 0; i < op.args.size(); ++i) shapes.push_back(arg_shape(v, op, i));
     check_op(op, shapes);
     check_types(op);
+    if (is_update(op.kind)) check_update(v, op);
     const std::int64_t bytes = output_bytes(op, 0);
     if (op.writes < 0) {
       if (outputs.front().size != bytes) {
@@ -119,11 +122,31 @@ class OpChecker {
                                    to_string(op.type), bytes));
     }
     if (outputs.front().size != 0) throw InputError("it writes a resident, so its size must be 0");
-    if (writer_[op.writes] != kNoNode) {
+    add_writer(v, op.writes);
+  }
+
+  void add_writer(NodeId v, std::int32_t index) {
+    NodeId& writer = writer_[index];
+    if (writer != kNoNode && writer != v) {
       throw InputError(
-          fmt::format("it writes resident '{}', as does node {}", target.name, quoted(nodes_, writer_[op.writes])));
+          fmt::format("it writes resident '{}', as does node {}", residents_[index].name, quoted(nodes_, writer)));
     }
-    writer_[op.writes] = v;
+    writer = v;
+  }
+
+  void check_update(NodeId v, const Op& op) {
+    if (!nodes_[v].pinned) throw InputError("it updates a weight, so the node must be pinned");
+    if (op.writes < 0) throw InputError("it updates a weight, so it must write a resident");
+    const std::int32_t weight = op.args[1].index;
+    if (op.type == ElementType::f32 && op.writes != weight)
+      throw InputError(fmt::format("it must write the weight that it updates, which is resident {}", weight));
+    for (const std::size_t i : updated_args(op.kind)) {
+      for (std::size_t j = 0; j < op.args.size(); ++j) {
+        if (j != i && op.args[j] == op.args[i])
+          throw InputError(fmt::format("arguments {} and {} are the same tensor, which the op overwrites", i, j));
+      }
+      add_writer(v, op.args[i].index);
+    }
   }
 
   /// Checks that every tensor of an op that check_op() has accepted is stored in the required type.

@@ -72,8 +72,11 @@ constexpr std::array<KindInfo, kOpKindCount> kKinds = {{
     {"mse", 2, 2},
     {"mse_grad", 2, 2},
     {"dropout", 1, 1},
+    {"sum_of_squares", 1, 2},
+    {"sgd", 4, 5},
+    {"adamw", 6, 7},
 }};
-static_assert(kKinds.back().name == "dropout");
+static_assert(kKinds.back().name == "adamw");
 
 const KindInfo& info(OpKind kind) {
   const auto index = static_cast<std::size_t>(kind);
@@ -131,6 +134,10 @@ class Checker {
     if (!std::isfinite(a.alpha)) fail("alpha is {}; it must be finite", a.alpha);
     if (!std::isfinite(a.eps) || a.eps <= 0) fail("eps is {}; it must be positive", a.eps);
     if (!(a.p >= 0 && a.p < 1)) fail("p is {}; it must be at least 0 and below 1", a.p);
+    if (!(a.beta1 >= 0 && a.beta1 < 1)) fail("beta1 is {}; it must be at least 0 and below 1", a.beta1);
+    if (!(a.beta2 >= 0 && a.beta2 < 1)) fail("beta2 is {}; it must be at least 0 and below 1", a.beta2);
+    if (!std::isfinite(a.decay) || a.decay < 0) fail("decay is {}; it must be at least 0", a.decay);
+    if (!std::isfinite(a.limit) || a.limit <= 0) fail("limit is {}; it must be above 0", a.limit);
   }
 
   void check_kind() const {
@@ -208,6 +215,28 @@ class Checker {
       case OpKind::mse:
         elements(1, count(0), "as argument 0");
         return output_elements(1, "one loss");
+      case OpKind::sum_of_squares:
+        if (args_.size() > 1) elements(1, 1, "one sum");
+        return output_elements(1, "one sum");
+      case OpKind::sgd:
+        return check_update(3);
+      case OpKind::adamw:
+        return check_update(4);
+    }
+  }
+
+  /// Checks an update of a weight. Its first `tensors` arguments have the weight's elements; the others have one each.
+  void check_update(std::size_t tensors) const {
+    for (std::size_t i = 0; i < args_.size(); ++i) {
+      if (i < tensors) {
+        arg_is(i, op_.shape);
+      } else {
+        elements(i, 1, "one number");
+      }
+    }
+    for (const std::size_t i : updated_args(op_.kind)) {
+      if (i < op_.args.size() && op_.args[i].kind != Operand::Kind::resident)
+        fail("argument {} must be a resident tensor, because the op overwrites it", i);
     }
   }
 
@@ -458,7 +487,12 @@ std::int64_t flops_per_element(OpKind kind) {
     case OpKind::mse_grad:
       return 3;
     case OpKind::dropout:
+    case OpKind::sum_of_squares:
       return 2;
+    case OpKind::sgd:
+      return 6;
+    case OpKind::adamw:
+      return 16;
     case OpKind::concat:
     case OpKind::slice:
     case OpKind::permute:
@@ -509,6 +543,9 @@ std::int64_t elements_moved(const Op& op, std::span<const Shape> args) {
     const bool gathered = op.kind == OpKind::embedding && i == 1;  // only the rows that the ids name are read
     total = saturating_add(total, gathered ? out : element_count(args[i]));
   }
+  for (const std::size_t i : updated_args(op.kind)) {
+    if (i > 1) total = saturating_add(total, element_count(args[i]));  // argument 1 is written as the op's output
+  }
   return total;
 }
 
@@ -555,6 +592,18 @@ std::string_view to_string(ElementType type) {
   return kNames[static_cast<std::size_t>(type)];
 }
 
+std::span<const std::size_t> updated_args(OpKind kind) {
+  static constexpr std::array<std::size_t, 3> kUpdated{1, 2, 3};
+  switch (kind) {
+    case OpKind::sgd:
+      return std::span(kUpdated).first(2);
+    case OpKind::adamw:
+      return kUpdated;
+    default:
+      return {};
+  }
+}
+
 std::int32_t output_count(OpKind kind) { return info(kind).outputs; }
 
 ElementType output_type(OpKind kind, ElementType storage, std::int32_t output) {
@@ -566,6 +615,7 @@ ElementType output_type(OpKind kind, ElementType storage, std::int32_t output) {
     case OpKind::layernorm_grad_params:
     case OpKind::cross_entropy:
     case OpKind::mse:
+    case OpKind::sum_of_squares:
       return ElementType::f32;
     default:
       return storage;
@@ -585,6 +635,9 @@ ElementType arg_type(OpKind kind, std::size_t arg, ElementType storage) {
     case OpKind::layernorm:
     case OpKind::batchnorm_with_stats:
     case OpKind::layernorm_with_stats:
+    case OpKind::sum_of_squares:
+    case OpKind::sgd:
+    case OpKind::adamw:
       return arg >= 1 ? ElementType::f32 : storage;
     case OpKind::batchnorm_grad_params:
     case OpKind::layernorm_grad_params:

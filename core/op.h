@@ -95,9 +95,21 @@ enum class OpKind : std::uint8_t {
   // element) chooses the elements that are kept. The gradient is the same op with the same seed and stream, applied to
   // dy. A recomputation draws the same mask again.
   dropout,  // args x; attrs p, seed, stream
+
+  // Updates of weights. The args w, m and v are resident fp32 tensors, which the op overwrites with their next values
+  // (updated_args). The op writes the new w to a resident (Op::writes), which is w itself or a bf16 copy of w for other
+  // ops to read. rate and step are resident tensors of one element: the learning rate, and the number of the step,
+  // which counts from 1. With `norm`, which is the sum of squares of all gradients, the gradient dw is multiplied by
+  // min(1, limit / (sqrt(norm) + 1e-6)). Below, g is the gradient after that.
+  sum_of_squares,  // args x [, sum [1]] -> [1]: the sum of squares of x, plus `sum`
+  sgd,             // args dw, w, m, rate [, norm]; attrs beta1, decay, limit; m = beta1 m + g + decay w; w -= rate m
+  // Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2): w -= rate decay w; m = beta1 m + (1 -
+  // beta1) g; v = beta2 v + (1 - beta2) g^2; w -= rate m' / (sqrt(v') + eps), where m' = m / (1 - beta1^step) and v' =
+  // v / (1 - beta2^step).
+  adamw,  // args dw, w, m, v, rate, step [, norm]; attrs beta1, beta2, eps, decay, limit
 };
 
-inline constexpr int kOpKindCount = static_cast<int>(OpKind::dropout) + 1;
+inline constexpr int kOpKindCount = static_cast<int>(OpKind::adamw) + 1;
 
 std::string_view to_string(OpKind kind);
 /// Returns the kind named `name`. Throws InputError if there is none; the message suggests the nearest name.
@@ -113,6 +125,7 @@ struct OpAttrs {
   bool causal = false;
   double alpha = 1.0, eps = 1e-5, p = 0.0;
   std::uint64_t seed = 0, stream = 0;
+  double beta1 = 0.9, beta2 = 0.999, decay = 0.0, limit = 1.0;
   std::vector<std::int64_t> perm = {};
 
   bool operator==(const OpAttrs&) const = default;
@@ -130,7 +143,9 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-/// The operation of one node. Every op is a pure function of its arguments and attributes.
+/// The operation of one node. Every op is a pure function of its arguments and attributes, except that updates of
+/// weights (is_update) also overwrite some of their arguments. A node with such an op is pinned, because it must run
+/// exactly once.
 struct Op {
   OpKind kind = OpKind::add;
   Shape shape;                ///< shape of the first output; output_shape() returns the shape of any output
@@ -156,6 +171,7 @@ struct Resident {
     uniform,      ///< i32: integers in [0, scale); f32: numbers in [0, scale)
     norm_params,  ///< gamma = 1 and beta = 0, for a tensor [2, C]
     sinusoid,     ///< the transformer's position encoding, for a tensor [S, C]
+    constant,     ///< f32: the number `scale`
   };
   std::string name;
   Shape shape;
@@ -165,10 +181,18 @@ struct Resident {
   double scale = 1.0;
   /// For the role weight_grad, index of the resident weight whose gradient the tensor is; else -1.
   std::int32_t gradient_of = -1;
+  /// For the fp32 copy that an update keeps of a bf16 weight, index of this weight; else -1. Both have the same initial
+  /// values, up to rounding.
+  std::int32_t master_of = -1;
 
   std::int64_t bytes() const { return element_bytes(type) * element_count(shape); }
   bool operator==(const Resident&) const = default;
 };
+
+/// Returns the positions of the arguments that an op of this kind overwrites. All of them are resident tensors.
+std::span<const std::size_t> updated_args(OpKind kind);
+/// Returns whether an op of this kind updates a weight.
+inline bool is_update(OpKind kind) { return !updated_args(kind).empty(); }
 
 /// Returns the number of outputs of a node whose op is of this kind.
 std::int32_t output_count(OpKind kind);

@@ -33,6 +33,23 @@ OpWork stored_work(const Graph& graph, NodeId v) {
   return work;
 }
 
+/// Adapts an update of a weight to a graph of bf16 tensors. If the weight becomes bf16, the update gets an fp32 copy of
+/// it, because small changes of a bf16 number are lost by rounding.
+void store_update(const Graph& graph, GraphBuilder& builder, NodeId v) {
+  Op& op = *builder.node(v).op;
+  const Operand gradient = op.args[0];
+  op.type = gradient.kind == Operand::Kind::resident
+                ? builder.resident(gradient.index).type
+                : output_type(graph.op(gradient.index)->kind, ElementType::bf16, gradient.output);
+  if (op.type != ElementType::bf16) return;
+  Resident master = graph.residents()[static_cast<std::size_t>(op.writes)];
+  builder.resident(op.writes).type = ElementType::bf16;
+  master.name += ".master";
+  master.role = Resident::Role::optimizer;
+  master.master_of = op.writes;
+  op.args[1] = Operand::resident(builder.add_resident(std::move(master)));
+}
+
 }  // namespace
 
 std::string_view to_string(Precision precision) { return kNames[static_cast<std::size_t>(precision)]; }
@@ -67,6 +84,10 @@ Graph with_precision(const Graph& graph, Precision precision) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     Node& node = builder.node(v);
     if (!node.op) continue;
+    if (is_update(node.op->kind)) {
+      store_update(graph, builder, v);
+      continue;
+    }
     node.op->type = output_type(node.op->kind, kStorage);
     if (node.op->writes < 0) {
       const std::int64_t fp32_size = graph.value_size(graph.value(v));

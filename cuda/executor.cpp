@@ -4,9 +4,13 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "cairn/core/error.h"
@@ -15,6 +19,7 @@
 #include "cairn/cuda/internal/machine.h"
 #include "cairn/cuda/internal/step.h"
 #include "cairn/runtime/support/arena.h"
+#include "cairn/runtime/support/element.h"
 #include "cairn/runtime/support/execution.h"
 #include "cairn/runtime/support/residents.h"
 
@@ -41,6 +46,7 @@ struct Control {
       : parts(runtime::device::touched_parts(program.arena_bytes)) {
     const auto guards = std::ssize(lives.all_checked());
     hash = scratch.take<runtime::device::HashMemory>(1);
+    dropout_key = scratch.take<std::uint64_t>(1);
     sinks = scratch.take<std::uint64_t>(std::ssize(runtime::sinks_of(program.graph)));
     guard_offsets = scratch.take<std::int64_t>(guards);
     broken_guards = scratch.take<std::uint8_t>(guards);
@@ -49,6 +55,7 @@ struct Control {
   }
   std::int64_t parts, bytes;
   runtime::device::HashMemory* hash;
+  std::uint64_t* dropout_key;
   std::uint64_t* sinks;
   std::int64_t* guard_offsets;
   std::uint8_t* broken_guards;
@@ -123,6 +130,60 @@ class WaitAtEnd {
   const cudaStream_t& stream_;
 };
 
+/// Values for the next step, which are on their way to the device while earlier steps run. The copy from the host's
+/// page-locked memory to the device's is on a stream of its own; the copy to the tensor is part of the next step.
+class Staging {
+ public:
+  Staging(std::byte* target, std::int64_t bytes)
+      : target_(target),
+        bytes_(bytes),
+        pinned_(pinned_memory(bytes)),
+        arrived_(device_memory(bytes)),
+        uploaded_(make_event()),
+        taken_(make_event()) {}
+  ~Staging() {
+    if (cudaEventSynchronize(uploaded_.get()) != cudaSuccess) cudaGetLastError();
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  void upload(const void* values, bool on_device, cudaStream_t stream) {
+    // The copy before this one must have left the page-locked memory, and the step that takes it must have copied it.
+    check(cudaEventSynchronize(uploaded_.get()), "waiting for staged values");
+    check(cudaStreamWaitEvent(stream, taken_.get(), 0), "waiting for staged values");
+    const auto bytes = static_cast<std::size_t>(bytes_);
+    if (on_device) {
+      check(cudaMemcpyAsync(arrived_.get(), values, bytes, cudaMemcpyDeviceToDevice, stream), "staging values");
+      check(cudaStreamSynchronize(stream), "staging values");
+    } else {
+      std::memcpy(pinned_.get(), values, bytes);
+      check(cudaMemcpyAsync(arrived_.get(), pinned_.get(), bytes, cudaMemcpyHostToDevice, stream), "staging values");
+    }
+    check(cudaEventRecord(uploaded_.get(), stream), "staging values");
+    pending_ = true;
+  }
+
+  /// Enqueues the copy to the tensor on the step's stream, if values have been uploaded since the last call.
+  void take(cudaStream_t stream) {
+    if (!pending_) return;
+    check(cudaStreamWaitEvent(stream, uploaded_.get(), 0), "waiting for staged values");
+    check(cudaMemcpyAsync(target_, arrived_.get(), static_cast<std::size_t>(bytes_), cudaMemcpyDeviceToDevice, stream),
+          "taking staged values");
+    check(cudaEventRecord(taken_.get(), stream), "taking staged values");
+    pending_ = false;
+  }
+
+  void drop() { pending_ = false; }
+
+ private:
+  std::byte* target_;
+  std::int64_t bytes_;
+  PinnedMemory pinned_;
+  DeviceMemory arrived_;
+  Event uploaded_, taken_;
+  bool pending_ = false;
+};
+
 /// A step that records an event before and after every instruction, so that the time of each can be computed.
 struct TimedStep {
   std::vector<Event> events;  ///< an event before every instruction, and one at the end
@@ -146,10 +207,11 @@ struct Executor::State {
   State(Device& device, Program program_in, const ExecutorOptions& options_in)
       : ordinal(device.info().ordinal),
         program(checked(device, std::move(program_in), options_in)),
+        updates(runtime::updates_weights(program.graph)),
         options(options_in),
         lives(runtime::liveness(program, options.sentinels)),
         control(program, lives, {}),
-        resident_layout(program.graph.residents()),
+        resident_layout(program.graph),
         own_stream(options.stream == nullptr ? make_stream() : Stream()),
         stream(options.stream == nullptr ? own_stream.get() : static_cast<cudaStream_t>(options.stream)),
         machine(stream, options.most_fill_bytes > 0 ? options.most_fill_bytes : kMostFillBytes),
@@ -172,6 +234,7 @@ struct Executor::State {
     end = make_event(cudaEventDefault);
     for (const Instruction& instruction : program.instructions) labels.push_back(describe(instruction));
     run_checking_every_node();
+    if (updates) upload_residents();  // this first step has changed them
     if (options.launch == Launch::graph) replay = capture(nullptr);
   }
 
@@ -183,6 +246,7 @@ struct Executor::State {
       memory.residents.push_back(offset < 0 ? nullptr : residents.get() + offset);
     }
     memory.hash = control.hash;
+    memory.dropout_key = control.dropout_key;
     memory.sink_digests = control.sinks;
     memory.guard_offsets = control.guard_offsets;
     memory.broken_guards = control.broken_guards;
@@ -284,11 +348,41 @@ struct Executor::State {
   }
 
   void enqueue() {
+    begin_step();
     if (options.launch == Launch::graph) {
       check(cudaGraphLaunch(replay.get(), stream), "the replay of a step");
     } else {
       issue_all(nullptr);
     }
+  }
+
+  void begin_step() {
+    if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed))
+      throw core::InterruptedError("interrupted between two executions");
+    for (auto& [index, staging] : staged) staging.take(stream);
+  }
+
+  /// Stages bytes for a resident tensor, or for the key of dropouts if `index` is kDropoutKey.
+  void stage(std::int32_t index, const void* values, bool on_device) {
+    if (upload_stream == nullptr) upload_stream = make_stream();
+    auto it = staged.find(index);
+    if (it == staged.end()) {
+      const bool is_key = index == kDropoutKey;
+      std::byte* target = is_key ? reinterpret_cast<std::byte*>(control.dropout_key) : resident(index);
+      const auto bytes = is_key ? std::int64_t{sizeof(std::uint64_t)} : resident_bytes(index);
+      it = staged.emplace(std::piecewise_construct, std::tuple(index), std::tuple(target, bytes)).first;
+    }
+    it->second.upload(values, on_device, upload_stream.get());
+  }
+
+  std::byte* resident(std::int32_t index) const { return memory.residents[static_cast<std::size_t>(index)]; }
+  std::int64_t resident_bytes(std::int32_t index) const {
+    return program.graph.residents()[static_cast<std::size_t>(index)].bytes();
+  }
+
+  void copy_on_device(const void* from, void* to, std::int64_t bytes) const {
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream), "a copy");
+    wait();
   }
 
   double run_timed() {
@@ -307,6 +401,7 @@ struct Executor::State {
 
   std::vector<double> time_every_op() {
     if (!timed) timed = timed_step();
+    begin_step();
     if (options.launch == Launch::graph) {
       check(cudaGraphLaunch(timed->replay.get(), stream), "the replay of a timed step");
     } else {
@@ -355,8 +450,12 @@ struct Executor::State {
     return ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end());
   }
 
+  static constexpr std::int32_t kDropoutKey =
+      -1;  ///< stands for the key of dropouts where an index of a resident would
+
   int ordinal;
   Program program;
+  bool updates;  ///< whether a step changes weights
   ExecutorOptions options;
   runtime::Liveness lives;
   Control control;
@@ -372,6 +471,8 @@ struct Executor::State {
   std::vector<std::string> labels;  ///< name of every instruction, for profilers
   GraphExec replay;
   std::optional<TimedStep> timed;
+  Stream upload_stream;
+  std::map<std::int32_t, Staging> staged;
   std::vector<std::vector<std::byte>> output_bytes;  ///< the bytes to which the result of outputs() refers
   WaitAtEnd wait_at_end{stream};  // declared last, so that it is destroyed first, even if the constructor fails
 };
@@ -396,8 +497,11 @@ const Program& Executor::program() const { return state_->program; }
 runtime::StepReport Executor::run(bool time_ops) {
   const OnDevice on(state_->ordinal);
   runtime::StepReport report;
-  report.seconds = state_->run_timed();
+  // A step that updates weights must not be executed twice.
+  if (!time_ops || !state_->updates) report.seconds = state_->run_timed();
   if (time_ops) report.op_seconds = state_->time_every_op();
+  if (time_ops && state_->updates)
+    report.seconds = std::accumulate(report.op_seconds.begin(), report.op_seconds.end(), 0.0);
   state_->require_whole_guards();
   report.live_peak_bytes = state_->lives.live_peak_bytes;
   return report;
@@ -412,6 +516,46 @@ std::int64_t Executor::measured_peak_bytes() {
 void Executor::enqueue() {
   const OnDevice on(state_->ordinal);
   state_->enqueue();
+}
+
+void Executor::wait() {
+  const OnDevice on(state_->ordinal);
+  state_->wait();
+  state_->require_whole_guards();
+}
+
+void Executor::reset() {
+  const OnDevice on(state_->ordinal);
+  state_->wait();
+  for (auto& [index, staging] : state_->staged) staging.drop();
+  state_->upload_residents();
+}
+
+void Executor::set_dropout_seed(std::uint64_t seed) {
+  const OnDevice on(state_->ordinal);
+  const std::uint64_t key = runtime::dropout_key(seed);
+  state_->stage(State::kDropoutKey, &key, false);
+}
+
+void Executor::write_resident(std::int32_t index, const void* bytes, bool on_device) {
+  const OnDevice on(state_->ordinal);
+  state_->wait();
+  const std::int64_t count = state_->resident_bytes(index);
+  if (on_device) return state_->copy_on_device(bytes, state_->resident(index), count);
+  state_->machine.upload(static_cast<const std::byte*>(bytes), count, state_->resident(index));
+}
+
+void Executor::read_resident(std::int32_t index, void* bytes, bool on_device) {
+  const OnDevice on(state_->ordinal);
+  state_->wait();
+  const std::int64_t count = state_->resident_bytes(index);
+  if (on_device) return state_->copy_on_device(state_->resident(index), bytes, count);
+  state_->machine.download(state_->resident(index), count, static_cast<std::byte*>(bytes));
+}
+
+void Executor::stage_resident(std::int32_t index, const void* bytes, bool on_device) {
+  const OnDevice on(state_->ordinal);
+  state_->stage(index, bytes, on_device);
 }
 
 std::vector<runtime::Output> Executor::outputs() {
@@ -439,7 +583,7 @@ std::vector<runtime::SinkDigest> Executor::sink_digests() {
 
 std::int64_t Executor::bytes_beside_arena(const Program& program, bool sentinels) {
   const Control control(program, runtime::liveness(program, sentinels), {});
-  return runtime::ResidentLayout(program.graph.residents()).bytes + control.bytes;
+  return runtime::ResidentLayout(program.graph).bytes + control.bytes;
 }
 
 }  // namespace cairn::cuda

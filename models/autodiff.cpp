@@ -10,6 +10,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/models/internal/options.h"
+#include "cairn/models/internal/updates.h"
 
 namespace cairn::models {
 
@@ -27,6 +28,7 @@ class Backward {
  public:
   Backward(ModelBuilder& model, NodeId loss)
       : model_(model), loss_(loss), wanted_(loss + 1), nodes_(loss + 1), weights_(model.resident_count()) {
+    if (has_updates(model.options())) updates_.emplace(model, loss);
     find_wanted();
     count_weight_uses();
   }
@@ -34,7 +36,11 @@ class Backward {
   void run() {
     for (NodeId v = loss_; v >= 0; --v) {
       if (v == loss_ || nodes_[v].sum) differentiate(v);
+      // The updates follow all nodes that belong to v, because some of these read the weights, too.
+      for (const std::int32_t weight : complete_) updates_->add(weight, *weights_[weight].sum, v);
+      complete_.clear();
     }
+    if (updates_) updates_->finish();
   }
 
  private:
@@ -123,13 +129,14 @@ class Backward {
   }
 
   Operand append_weight_gradient(NodeId v, std::int32_t weight, std::string name, Op op) {
-    if (!model_.options().weight_grads_in_arena) {
+    if (!updates_ && !model_.options().weight_grads_in_arena) {
       const Resident& of = model_.resident(weight);
       op.writes = model_.add_resident(
           {.name = of.name + ".grad", .shape = of.shape, .role = Resident::Role::weight_grad, .gradient_of = weight});
     }
     const Operand gradient = model_.append(std::move(name), std::move(op), v).operand;
-    model_.keep(gradient.index);
+    if (!updates_ || model_.options().weight_grads_in_arena) model_.keep(gradient.index);
+    if (updates_) complete_.push_back(weight);
     return gradient;
   }
 
@@ -284,15 +291,17 @@ class Backward {
 
   ModelBuilder& model_;
   NodeId loss_;
-  std::vector<bool> wanted_;       ///< for each forward node, whether it depends on a weight
-  std::vector<Gradient> nodes_;    ///< gradient with respect to each forward node
-  std::vector<Gradient> weights_;  ///< gradient with respect to each resident; used only for weights
+  std::vector<bool> wanted_;            ///< for each forward node, whether it depends on a weight
+  std::vector<Gradient> nodes_;         ///< gradient with respect to each forward node
+  std::vector<Gradient> weights_;       ///< gradient with respect to each resident; used only for weights
+  std::optional<Updates> updates_;      ///< none: the graph does not update weights
+  std::vector<std::int32_t> complete_;  ///< weights whose gradients are complete, and whose updates are to be added
 };
 
 void add_optimizer_state(ModelBuilder& model) {
   const std::string optimizer = model.options().optimizer.empty() ? "adam" : model.options().optimizer;
   check_optimizer(optimizer);
-  if (optimizer == "none") return;
+  if (optimizer == "none" || has_updates(model.options())) return;
   const std::int64_t copies = optimizer == "adam" ? 2 : 1;
   const std::int32_t count = model.resident_count();
   for (std::int32_t i = 0; i < count; ++i) {

@@ -89,6 +89,9 @@ class ModelBuilder {
     core::Node& node = graph_.node(v);
     (node.outputs.empty() ? node.keep : node.outputs.front().keep) = true;
   }
+  void pin(core::NodeId v) { graph_.node(v).pinned = true; }
+  /// Makes `node` run after `predecessor` without reading data from it (GraphBuilder::add_control_input).
+  void add_control_input(core::NodeId node, core::NodeId predecessor) { graph_.add_control_input(node, predecessor); }
   std::int32_t add_resident(core::Resident resident);
   core::NodeId node_count() const { return graph_.node_count(); }
   std::int32_t resident_count() const { return resident_count_; }

@@ -175,6 +175,10 @@ class Lowering {
         return bias_gradient();
       case OpKind::add:
         return map("add", {arg(0), arg(1)});
+      case OpKind::sum_of_squares:
+      case OpKind::sgd:
+      case OpKind::adamw:
+        throw core::InputError("updates of weights have no elementary operations here; build the model without them");
       case OpKind::scale:
         return map("multiply", {arg(0)});
       case OpKind::relu:

@@ -73,9 +73,9 @@ void OptionValues::require_multiple(std::string_view name, std::int64_t divisor,
 }
 
 void check_optimizer(std::string_view optimizer) {
-  static constexpr std::array<std::string_view, 3> kOptimizers{"none", "momentum", "adam"};
+  static constexpr std::array<std::string_view, 5> kOptimizers{"none", "momentum", "adam", "sgd", "adamw"};
   if (std::ranges::find(kOptimizers, optimizer) == kOptimizers.end())
-    throw core::InputError(fmt::format("unknown optimizer '{}': use none, momentum or adam{}", optimizer,
+    throw core::InputError(fmt::format("unknown optimizer '{}': use none, momentum, adam, sgd or adamw{}", optimizer,
                                        core::did_you_mean(optimizer, kOptimizers)));
 }
 

@@ -27,6 +27,16 @@ enum class Granularity : std::uint8_t { layer, op };
 /// Returns the granularity named `name`. Throws InputError if there is none; the message suggests the nearest name.
 Granularity granularity_from_string(std::string_view name);
 
+/// Numbers of the optimizers sgd and adamw, with the meaning that they have in core::OpKind.
+struct UpdateOptions {
+  double rate = 1e-3;  ///< initial value of the resident tensor `learning_rate`
+  double beta1 = 0.9;  ///< for sgd, the momentum
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double decay = 0;  ///< weight decay
+  double clip = 0;   ///< largest norm of all gradients together; 0: gradients are not clipped
+};
+
 /// Options for building a model: the values of the model's own options, and options that all models share.
 struct BuildOptions {
   /// Values of options, by name. Options that are not in the map have their default value.
@@ -35,11 +45,13 @@ struct BuildOptions {
   /// nodes instead of resident tensors. With granularity `op`, they are kept instead of being freed once the
   /// optimizer's update has read them.
   bool weight_grads_in_arena = false;
-  /// The optimizer whose state counts as resident: `none`, `momentum` (as many bytes as the weights) or `adam` (twice
-  /// as many). With granularity `op`, it also decides how weights are updated; `none` is then plain gradient descent.
-  /// If the text is empty, the optimizer is adam for granularity `layer`, and the one in ModelInfo for granularity
-  /// `op`.
+  /// The optimizer. With `sgd` and `adamw`, the graph updates the weights: each update is a node, and gradients are in
+  /// the arena until their updates have run. With the others, only the bytes of the optimizer's state count as
+  /// resident: `none`, `momentum` (as many bytes as the weights) or `adam` (twice as many). With granularity `op`, one
+  /// of these three decides how weights are updated; `none` is then plain gradient descent. If the text is empty, the
+  /// optimizer is adam for granularity `layer`, and the one in ModelInfo for granularity `op`.
   std::string optimizer;
+  UpdateOptions update = {};
   Granularity granularity = Granularity::layer;
   core::Roofline roofline;
 };

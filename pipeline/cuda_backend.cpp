@@ -16,24 +16,6 @@ namespace {
 
 bool is_tf32(core::Precision precision) { return precision == core::Precision::tf32; }
 
-/// An executor whose run() throws InterruptedError if the stop flag is raised.
-class Interruptible final : public runtime::Executor {
- public:
-  Interruptible(const std::atomic<bool>* stop, cuda::Executor executor) : stop_(stop), executor_(std::move(executor)) {}
-  const runtime::Program& program() const override { return executor_.program(); }
-  runtime::StepReport run(bool time_ops) override {
-    if (is_raised(stop_)) throw core::InterruptedError("interrupted between two executions");
-    return executor_.run(time_ops);
-  }
-  std::int64_t measured_peak_bytes() override { return executor_.measured_peak_bytes(); }
-  std::vector<runtime::Output> outputs() override { return executor_.outputs(); }
-  std::vector<runtime::SinkDigest> sink_digests() override { return executor_.sink_digests(); }
-
- private:
-  const std::atomic<bool>* stop_;
-  cuda::Executor executor_;
-};
-
 class CudaBackend : public Backend {
  public:
   explicit CudaBackend(int ordinal) : device_({.ordinal = ordinal}) {}
@@ -61,12 +43,12 @@ class CudaBackend : public Backend {
     options.seed = request.seed;
     options.poison = request.poison;
     options.sentinels = request.guard_bytes > 0;
-    return std::make_unique<Interruptible>(
-        request.stop, cuda::Executor(device_,
-                                     runtime::compile(request.graph, request.schedule, request.plan,
-                                                      cuda::compile_options(device_, is_tf32(request.precision),
-                                                                            request.guard_bytes)),
-                                     options));
+    options.stop = request.stop;
+    return std::make_unique<cuda::Executor>(
+        device_,
+        runtime::compile(request.graph, request.schedule, request.plan,
+                         cuda::compile_options(device_, is_tf32(request.precision), request.guard_bytes)),
+        options);
   }
   bool times_ops_for_free() const override { return false; }
 

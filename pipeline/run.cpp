@@ -10,6 +10,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/support/memory.h"
 #include "cairn/pipeline/internal/backends.h"
+#include "cairn/runtime/support/residents.h"
 
 namespace cairn::pipeline {
 
@@ -57,12 +58,14 @@ class SideBySide::Turns {
       if (progress_) progress_({baseline_, instruction.step, steps, execution_});
     };
     executor_ = backend.load(told);
+    updates_ = runtime::updates_weights(told.graph);
   }
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
   void execute() {
     if (progress_) progress_({baseline_, 0, steps(), execution_});
+    begin_again();
     reports_.push_back(executor_->run(backend_.times_ops_for_free()));
     latest_ = reports_.back().seconds;
     seconds_ += latest_;
@@ -95,7 +98,10 @@ class SideBySide::Turns {
     std::ranges::nth_element(reports_, middle, {}, &runtime::StepReport::seconds);
     execution.report = std::move(*middle);
     // If timing single ops slows down the step, they are timed in an additional execution.
-    if (!backend_.times_ops_for_free()) execution.report.op_seconds = executor_->run(true).op_seconds;
+    if (!backend_.times_ops_for_free()) {
+      begin_again();
+      execution.report.op_seconds = executor_->run(true).op_seconds;
+    }
     execution.measured_peak_bytes = executor_->measured_peak_bytes();
     execution.outputs = keep_bytes(executor_->outputs());
     execution.sinks = executor_->sink_digests();
@@ -105,12 +111,20 @@ class SideBySide::Turns {
  private:
   struct TooLong {};
 
+  /// Restores the weights that the last execution has updated, so that all executions give the same results.
+  void begin_again() {
+    if (updates_ && used_) executor_->reset();
+    used_ = true;
+  }
+
   std::int64_t steps() const { return static_cast<std::int64_t>(executor_->program().instructions.size()); }
 
   Backend& backend_;
   bool baseline_;
   std::function<void(const RunProgress&)> progress_;
   std::unique_ptr<runtime::Executor> executor_;
+  bool updates_ = false;  ///< whether an execution changes weights
+  bool used_ = false;     ///< whether an execution was begun
   std::vector<runtime::StepReport> reports_;
   std::optional<core::Stopwatch> watch_;  ///< clock of try_execute() with its limit; empty at other times
   std::int64_t execution_ = 0, done_ = 0;

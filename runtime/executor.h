@@ -1,10 +1,14 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <span>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "cairn/runtime/program.h"
@@ -62,18 +66,80 @@ struct SinkDigest {
   bool operator==(const SinkDigest&) const = default;
 };
 
+/// Elements in memory of the caller, for Executor::set(), stage() and get(). T is `const void` or `void`.
+template <class T>
+struct BasicTensorView {
+  T* data = nullptr;
+  core::ElementType type = core::ElementType::f32;
+  std::int64_t elements = 0;
+  bool on_device = false;  ///< whether `data` points to memory of the executor's GPU, not of the host
+
+  BasicTensorView() = default;
+  BasicTensorView(T* data_in, core::ElementType type_in, std::int64_t elements_in, bool on_device_in = false)
+      : data(data_in), type(type_in), elements(elements_in), on_device(on_device_in) {}
+  /// Views a contiguous range of float or std::int32_t, such as a std::vector.
+  template <class Range>
+  requires std::convertible_to < Range&&, std::span < std::conditional_t < std::is_const_v<T>,
+  const float,
+      float >>> BasicTensorView(Range&& range)  // NOLINT(google-explicit-constructor): a view, as std::span is
+      : data(std::data(range)),
+  type(core::ElementType::f32), elements(std::ssize(range)) {}
+  template <class Range>
+  requires std::convertible_to < Range&&, std::span < std::conditional_t < std::is_const_v<T>,
+  const std::int32_t,
+      std::int32_t >>> BasicTensorView(Range&& range)  // NOLINT(google-explicit-constructor)
+      : data(std::data(range)),
+  type(core::ElementType::i32), elements(std::ssize(range)) {}
+};
+using TensorView = BasicTensorView<const void>;
+using MutableTensorView = BasicTensorView<void>;
+
 /// Runs one program on the CPU or a GPU and owns its memory there. Allocates nothing within a step. Only one thread may
 /// use an Executor at a time.
+///
+/// Resident tensors (inputs, labels, weights, optimizer state) begin with values that a seed determines. set() and
+/// get() replace and read them, by the name in the graph. Values go in and come out as fp32 or int32, also where the
+/// step stores bf16. A weight of which an update keeps an fp32 copy (core::Resident::master_of) is read from this copy,
+/// and both are set.
 class Executor {
  public:
   virtual ~Executor() = default;
 
   virtual const Program& program() const = 0;
 
-  /// Runs one training step and waits for its end. Every run gives the same bits. Throws DeviceError if the step fails.
-  /// Throws core::Error, which names the node, if a step has written into a gap behind a buffer
-  /// (ExecuteOptions::sentinels).
+  /// Runs one training step and waits for its end. Every run gives the same bits, unless the step updates weights, or
+  /// inputs or the dropout seed were changed. Throws DeviceError if the step fails. Throws core::Error, which names the
+  /// node, if a step has written into a gap behind a buffer (ExecuteOptions::sentinels).
   virtual StepReport run(bool time_ops = false) = 0;
+
+  /// Starts one training step. A GPU executes it while the caller goes on. The host executes it before this call
+  /// returns.
+  virtual void enqueue() = 0;
+  /// Waits for the end of all steps that were enqueued. Throws what run() throws.
+  virtual void wait() = 0;
+
+  /// Copies values into a resident tensor, after all steps that were enqueued. Throws InputError, which names the
+  /// tensor, for an unknown name, for another number of elements or type, for an element that is NaN, and for an id or
+  /// label that is out of range for an op that reads it. Values in memory of a GPU must have the tensor's own type, and
+  /// their elements are not checked.
+  void set(std::string_view name, const TensorView& values);
+  /// Copies the elements of a resident tensor to `values`. Throws InputError as set() does.
+  void get(std::string_view name, const MutableTensorView& values);
+  /// Copies the elements of a kept output of the node named `node` to `values`, after all steps that were enqueued.
+  /// Throws InputError as set() does.
+  void get_output(std::string_view node, const MutableTensorView& values, std::int32_t output = 0);
+
+  /// Sets values for the next step: they are copied into the resident tensor when this step begins. A GPU copies them
+  /// to its memory while earlier steps run. The caller's memory may be reused once the call returns. Throws InputError
+  /// as set() does.
+  void stage(std::string_view name, const TensorView& values);
+
+  /// Gives all resident tensors the values that they began with.
+  virtual void reset() = 0;
+
+  /// Makes the dropouts of the following steps draw other elements for every other seed. With 0, which is the default,
+  /// the graph's own seeds alone decide.
+  virtual void set_dropout_seed(std::uint64_t seed) = 0;
 
   /// Returns the number of bytes of the arena up to the highest byte that the steps so far have written, rounded up to
   /// the plan's alignment. With ExecuteOptions::poison, all bytes are overwritten, so written bytes say nothing. In
@@ -92,7 +158,19 @@ class Executor {
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
+
+ private:
+  /// Copies the bytes of a whole resident tensor, from or to memory of the host, or of the device if `on_device`.
+  virtual void write_resident(std::int32_t index, const void* bytes, bool on_device) = 0;
+  virtual void read_resident(std::int32_t index, void* bytes, bool on_device) = 0;
+  virtual void stage_resident(std::int32_t index, const void* bytes, bool on_device) = 0;
+
+  void give(std::string_view name, const TensorView& values, bool staged);
 };
+
+/// Returns the index of the resident tensor named `name`. Throws InputError if there is none, with a similar name if
+/// there is one, or if several tensors have this name.
+std::int32_t find_resident(const core::Graph& graph, std::string_view name);
 
 /// Returns the total size in bytes of all kept outputs of a graph, including those in resident tensors. A copy of what
 /// Executor::outputs() returns takes as many bytes.

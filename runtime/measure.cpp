@@ -32,6 +32,18 @@ std::int64_t bytes_of(const core::Graph& graph, core::NodeId v) {
   return bytes;
 }
 
+/// Gives a copy of an update a tensor to write to: the weight that it updates or, if this is the fp32 copy of a bf16
+/// weight, another one.
+void add_target(core::GraphBuilder& builder, core::Node& node, std::int64_t copy) {
+  node.pinned = true;
+  for (core::Output& output : node.outputs) output.size = 0;
+  node.size = 0;
+  node.op->writes = node.op->args[1].index;
+  if (node.op->type == core::ElementType::f32) return;
+  core::Resident target{.name = fmt::format("target of {}", copy), .shape = node.op->shape, .type = node.op->type};
+  node.op->writes = builder.add_resident(std::move(target));
+}
+
 }  // namespace
 
 std::string op_signature(const core::Graph& graph, core::NodeId v) {
@@ -64,6 +76,7 @@ core::Graph sample_graph(const core::Graph& graph, core::NodeId v, std::int64_t 
       argument.name = fmt::format("argument {} of {}", i, copy);
       node.op->args[i] = core::Operand::resident(builder.add_resident(std::move(argument)));
     }
+    if (core::is_update(node.op->kind)) add_target(builder, node, copy);
     builder.add(std::move(node));
   }
   return builder.build();

@@ -65,7 +65,9 @@ class Compiler {
         plan_(plan),
         buffers_(graph, schedule, plan),
         latest_(graph.value_count(), nullptr),
-        seen_(graph.node_count(), false) {}
+        seen_(graph.node_count(), false),
+        executed_(executed_residents(graph)),
+        updated_by_(graph.residents().size(), core::kNoNode) {}
 
   void compile_into(Program& program) {
     const std::vector<std::vector<Location>> dying = dying_buffers();
@@ -86,6 +88,7 @@ class Compiler {
   Instruction instruction(std::int64_t step, Program& program) {
     const NodeId v = schedule_.steps[step];
     if (!seen_[v]) check_scratch(v);
+    check_updates(v, step);
     Instruction out;
     out.node = v;
     out.step = step;
@@ -133,9 +136,9 @@ class Compiler {
 
   Location resident_location(std::int32_t index) const {
     const core::Resident& resident = graph_.residents()[index];
-    if (!is_executed(resident)) {
+    if (!executed_[index]) {
       throw core::InputError(
-          fmt::format("resident '{}' is optimizer state, which no op of a training step can use", resident.name));
+          fmt::format("resident '{}' is optimizer state, which only an update of a weight can use", resident.name));
     }
     return {Location::Kind::resident, 0, index, resident.bytes(), resident.bytes()};
   }
@@ -156,6 +159,23 @@ class Compiler {
       if (!taken) dying[buffer.last].push_back(location(buffer, buffer.size));
     }
     return dying;
+  }
+
+  /// Checks that v reads no resident tensor that an earlier step has updated, because v would read the new values.
+  void check_updates(NodeId v, std::int64_t step) {
+    const core::Op* op = graph_.op(v);
+    if (op == nullptr) return;
+    for (const core::Operand& arg : op->args) {
+      if (arg.kind != core::Operand::Kind::resident || updated_by_[arg.index] == core::kNoNode) continue;
+      throw core::InputError(
+          fmt::format("step {} runs node '{}', which reads '{}', after node '{}' has updated it; add control edges to "
+                      "the graph, so "
+                      "that the update runs last",
+                      step, graph_.name(v), graph_.residents()[arg.index].name, graph_.name(updated_by_[arg.index])));
+    }
+    if (!core::is_update(op->kind)) return;
+    for (const std::size_t i : core::updated_args(op->kind)) updated_by_[op->args[i].index] = v;
+    updated_by_[op->writes] = v;
   }
 
   void check_scratch(NodeId v) const {
@@ -188,6 +208,8 @@ class Compiler {
   BuffersByStep buffers_;
   std::vector<const Buffer*> latest_;  ///< for each value, its buffer at the current step
   std::vector<bool> seen_;
+  std::vector<bool> executed_;      ///< for each resident
+  std::vector<NodeId> updated_by_;  ///< for each resident, the node that has updated it so far
 };
 
 }  // namespace

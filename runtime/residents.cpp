@@ -41,7 +41,7 @@ double position_encoding(std::int64_t element, std::int64_t channels) {
 class Filler {
  public:
   Filler(const Resident& resident, std::int32_t index, std::uint64_t seed)
-      : resident_(resident), index_(index), seed_(seed) {}
+      : resident_(resident), index_(resident.master_of < 0 ? index : resident.master_of), seed_(seed) {}
 
   template <class T>
   void fill_numbers(T* values) const {
@@ -60,6 +60,8 @@ class Filler {
         return set(values, count, [=](std::int64_t i) { return i < channels ? 1.0 : 0.0; });
       case Resident::Init::sinusoid:
         return set(values, count, [=](std::int64_t i) { return position_encoding(i, channels); });
+      case Resident::Init::constant:
+        return set(values, count, [this](std::int64_t) { return resident_.scale; });
     }
   }
 
@@ -162,25 +164,52 @@ void check_indices(const core::Graph& graph, std::int32_t index, std::span<const
   }
 }
 
-ResidentLayout::ResidentLayout(std::span<const Resident> residents) {
-  for (const Resident& resident : residents) {
-    const bool executed = is_executed(resident);
-    offsets.push_back(executed ? bytes : -1);
-    if (executed) bytes += core::align_up(resident.bytes(), kAlignment);
+std::vector<bool> executed_residents(const core::Graph& graph) {
+  std::vector<bool> executed;
+  for (const Resident& resident : graph.residents()) executed.push_back(resident.role != Resident::Role::optimizer);
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    const core::Op* op = graph.op(v);
+    if (op == nullptr) continue;
+    for (const std::size_t i : core::updated_args(op->kind))
+      executed[static_cast<std::size_t>(op->args[i].index)] = true;
+  }
+  return executed;
+}
+
+bool updates_weights(const core::Graph& graph) {
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.op(v) != nullptr && core::is_update(graph.op(v)->kind)) return true;
+  }
+  return false;
+}
+
+ResidentLayout::ResidentLayout(const core::Graph& graph) {
+  const std::vector<bool> executed = executed_residents(graph);
+  const auto residents = graph.residents();
+  for (std::size_t i = 0; i < residents.size(); ++i) {
+    offsets.push_back(executed[i] ? bytes : -1);
+    if (executed[i]) bytes += core::align_up(residents[i].bytes(), kAlignment);
   }
 }
 
-std::int64_t Residents::bytes_needed(std::span<const Resident> residents) { return ResidentLayout(residents).bytes; }
+std::int64_t Residents::bytes_needed(const core::Graph& graph) { return ResidentLayout(graph).bytes; }
 
-Residents::Residents(std::span<const Resident> residents, std::uint64_t seed)
-    : arena_(bytes_needed(residents), kAlignment) {
-  const ResidentLayout layout(residents);
+Residents::Residents(const core::Graph& graph, std::uint64_t seed) : arena_(bytes_needed(graph), kAlignment) {
+  const ResidentLayout layout(graph);
+  const auto residents = graph.residents();
   tensors_.resize(residents.size());
   for (std::size_t i = 0; i < residents.size(); ++i) {
-    if (!is_executed(residents[i])) continue;
+    if (layout.offsets[i] < 0) continue;
     const std::int64_t bytes = residents[i].bytes();
     tensors_[i] = {arena_.at(layout.offsets[i], bytes), static_cast<std::size_t>(bytes)};
-    fill_resident(residents[i], static_cast<std::int32_t>(i), seed, tensors_[i]);
+  }
+  fill(graph, seed);
+}
+
+void Residents::fill(const core::Graph& graph, std::uint64_t seed) {
+  const auto residents = graph.residents();
+  for (std::size_t i = 0; i < residents.size(); ++i) {
+    if (!tensors_[i].empty()) fill_resident(residents[i], static_cast<std::int32_t>(i), seed, tensors_[i]);
   }
 }
 

@@ -1,5 +1,5 @@
 // Reads and writes Cairn's own graph format (docs/graph_format.md). Besides sizes, costs and edges, a file can hold
-//   "residents": [{"name", "role", "type", "shape", "init", "scale", "gradient_of": index of a resident}]
+//   "residents": [{"name", "role", "type", "shape", "init", "scale", "gradient_of", "master_of": index of a resident}]
 //   a node's "op": {"kind", "shape", "type", "args": ["n3", "n3.1", "r0"], "writes": index of a resident, attributes by
 //   their names}
 // In "args", n3 is the first output of node 3, n3.1 is its second output, and r0 is resident 0. Keys at their default
@@ -28,11 +28,13 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kRoles{"weight", "weight_grad", "optimizer", "data", "constant"};
 constexpr std::array<std::string_view, 3> kTypes{"f32", "i32", "bf16"};
-constexpr std::array<std::string_view, 6> kInits{"zeros", "ones", "normal", "uniform", "norm_params", "sinusoid"};
+constexpr std::array<std::string_view, 7> kInits{"zeros",       "ones",     "normal",  "uniform",
+                                                 "norm_params", "sinusoid", "constant"};
 
 constexpr auto kFileKeys = sorted_keys(
     {"cost_source", "cost_unit", "format", "name", "nodes", "order", "resident_bytes", "residents", "version"});
-constexpr auto kResidentKeys = sorted_keys({"gradient_of", "init", "name", "role", "scale", "shape", "type"});
+constexpr auto kResidentKeys =
+    sorted_keys({"gradient_of", "init", "master_of", "name", "role", "scale", "shape", "type"});
 constexpr auto kNodeKeys = sorted_keys(
     {"backward", "cost", "forward", "inplace", "inputs", "keep", "name", "op", "outputs", "pin", "scratch", "size"});
 constexpr auto kOutputKeys = sorted_keys({"inplace", "keep", "name", "size"});
@@ -58,6 +60,10 @@ void for_each_attr(Attrs& attrs, const Visit& visit) {
   visit("p", attrs.p);
   visit("seed", attrs.seed);
   visit("stream", attrs.stream);
+  visit("beta1", attrs.beta1);
+  visit("beta2", attrs.beta2);
+  visit("decay", attrs.decay);
+  visit("limit", attrs.limit);
   visit("perm", attrs.perm);
 }
 
@@ -163,6 +169,9 @@ Resident read_resident(const Json& json, std::int64_t index, std::int64_t count,
   resident.shape = read_ints(json, "shape", place);
   if (const Json* weight = find(json, "gradient_of")) {
     resident.gradient_of = to_index(*weight, count, "gradient_of", place);
+  }
+  if (const Json* weight = find(json, "master_of")) {
+    resident.master_of = to_index(*weight, count, "master_of", place);
   }
   try {
     resident.bytes();
@@ -278,6 +287,7 @@ OrderedJson resident_to_json(const Resident& resident) {
                    {"init", kInits[static_cast<std::size_t>(resident.init)]},
                    {"scale", resident.scale}};
   if (resident.gradient_of >= 0) json["gradient_of"] = resident.gradient_of;
+  if (resident.master_of >= 0) json["master_of"] = resident.master_of;
   return json;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,6 +29,8 @@ struct ExecutorOptions {
   /// Device memory of the caller, aligned to 256 bytes. If it is nullptr, the executor allocates memory by cudaMalloc.
   std::byte* arena = nullptr;
   std::int64_t arena_bytes = 0;
+  /// If it is not nullptr and is raised, run() and enqueue() throw InterruptedError instead of starting a step.
+  const std::atomic<bool>* stop = nullptr;
   /// Largest number of bytes that one fill of device memory sets. Larger ranges are filled in several pieces. 0 stands
   /// for 2 GiB; only tests choose less.
   std::int64_t most_fill_bytes = 0;
@@ -58,16 +61,21 @@ class Executor final : public runtime::Executor {
   const runtime::Program& program() const override;
 
   /// Runs one training step and waits for its end. The device measures the seconds, from the first kernel to the end of
-  /// the last. If `time_ops` is set, every instruction is timed, too, even in a replayed graph. Every run gives the
-  /// same bits. Throws DeviceError if the step fails. Throws core::Error, which names the node, if a sentinel was
-  /// overwritten.
+  /// the last. If `time_ops` is set, every instruction is timed, too, even in a replayed graph; the step is executed
+  /// once more for that, unless it updates weights. Every run gives the same bits, with the exceptions of
+  /// runtime::Executor::run(). Throws DeviceError if the step fails. Throws core::Error, which names the node, if a
+  /// sentinel was overwritten.
   runtime::StepReport run(bool time_ops = false) override;
   /// Returns what runtime::Executor::measured_peak_bytes() defines. Takes 13 ms for an arena of 40 GB, because the
   /// whole arena is read. Waits for the stream.
   std::int64_t measured_peak_bytes() override;
 
   /// Enqueues one step on the stream and returns without waiting.
-  void enqueue();
+  void enqueue() override;
+  void wait() override;
+  void reset() override;
+  /// Takes effect with the next step that is enqueued. Waits for nothing.
+  void set_dropout_seed(std::uint64_t seed) override;
 
   /// Copies the outputs to the host and returns them as runtime::Executor::outputs() does. Waits for the stream. The
   /// spans are valid until the next call.
@@ -79,6 +87,12 @@ class Executor final : public runtime::Executor {
   static std::int64_t bytes_beside_arena(const runtime::Program& program, bool sentinels);
 
  private:
+  void write_resident(std::int32_t index, const void* bytes, bool on_device) override;
+  void read_resident(std::int32_t index, void* bytes, bool on_device) override;
+  /// Copies the values to page-locked memory, and from there, on a stream of its own, to memory of the device that is
+  /// not the tensor's. The first call for a tensor allocates both, as many bytes as the tensor has.
+  void stage_resident(std::int32_t index, const void* bytes, bool on_device) override;
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -30,7 +30,7 @@ class OptionValues {
   const BuildOptions& given_;
 };
 
-/// Throws InputError unless the optimizer is "none", "momentum" or "adam".
+/// Throws InputError unless the optimizer is "none", "momentum", "adam", "sgd" or "adamw".
 void check_optimizer(std::string_view optimizer);
 
 }  // namespace cairn::models

@@ -67,7 +67,8 @@ struct Call {
   Library& library;
   bool tf32 = false;  ///< whether products may round fp32 factors to TF32
   Scratch scratch;
-  std::span<void* const> more = {};  ///< outputs beyond the first; empty while only counting
+  std::span<void* const> more = {};            ///< outputs beyond the first; empty while only counting
+  const std::uint64_t* dropout_key = nullptr;  ///< a dropout_key() in the machine's memory; nullptr: 0
 
   const core::OpAttrs& attrs() const { return op.attrs; }
   Extents shape(std::size_t i) const { return args[i].shape; }
@@ -76,6 +77,8 @@ struct Call {
   const T* arg(std::size_t i) const {
     return static_cast<const T*>(args[i].data);
   }
+  /// Returns the elements of an argument that the op overwrites (core::updated_args).
+  float* updated(std::size_t i) const { return const_cast<float*>(arg<float>(i)); }
   template <class T>
   T* output(std::size_t k = 0) const {
     if (k > 0) return more.empty() ? nullptr : static_cast<T*>(more[k - 1]);

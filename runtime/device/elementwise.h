@@ -35,6 +35,12 @@ struct GeluGrad {
 struct Dropout {
   DropoutMask mask;
   float factor;
+  const std::uint64_t* step_key;  ///< a dropout_key() in the machine's memory; nullptr: 0
+  CAIRN_HD Dropout of_thread() const {
+    Dropout dropout = *this;
+    if (step_key != nullptr) dropout.mask.key ^= *step_key;
+    return dropout;
+  }
   CAIRN_HD float operator()(std::int64_t i, const float (&x)[1]) const {
     return mask.keeps(static_cast<std::uint64_t>(i)) ? x[0] * factor : 0.0F;
   }
@@ -45,6 +51,16 @@ struct MseGrad {
 };
 
 }  // namespace formulas
+
+/// Returns the formula as a thread uses it, after it has read what all elements need.
+template <class Formula>
+CAIRN_HD Formula of_thread(const Formula& formula) {
+  if constexpr (requires { formula.of_thread(); }) {
+    return formula.of_thread();
+  } else {
+    return formula;
+  }
+}
 
 /// Sets out[i] = formula(i, element i of each of the N arguments). `out` may be any of the arguments.
 template <class T, int N, class Formula>
@@ -60,10 +76,11 @@ struct Map {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    const Formula ready = of_thread(formula);
     visit_elements<kUnroll>(team, in, count, kPacks, index, [&]<int W>(std::int64_t at, const float(&values)[W][N]) {
       float results[W];
       CAIRN_UNROLL
-      for (int i = 0; i < W; ++i) results[i] = formula(at * W + i, values[i]);
+      for (int i = 0; i < W; ++i) results[i] = ready(at * W + i, values[i]);
       store_floats(out, at, results);
     });
   }
@@ -97,8 +114,9 @@ void elementwise(Launcher<Machine>& launcher, Call& call) {
     case OpKind::gelu_grad:
       return map_elements<2>(launcher, call, formulas::GeluGrad{});
     case OpKind::dropout:
-      return map_elements<1>(launcher, call,
-                             formulas::Dropout{DropoutMask(a.seed, a.stream, a.p), static_cast<float>(1 / (1 - a.p))});
+      return map_elements<1>(
+          launcher, call,
+          formulas::Dropout{DropoutMask(a.seed, a.stream, a.p), static_cast<float>(1 / (1 - a.p)), call.dropout_key});
     case OpKind::mse_grad:
       return map_elements<2>(launcher, call,
                              formulas::MseGrad{static_cast<float>(2 / static_cast<double>(elements(call.shape(0))))});

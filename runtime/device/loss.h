@@ -58,6 +58,9 @@ struct SquaredDifference {
 struct Itself {
   CAIRN_HD float operator()(const float (&x)[1]) const { return x[0]; }
 };
+struct Square {
+  CAIRN_HD float operator()(const float (&x)[1]) const { return x[0] * x[0]; }
+};
 
 /// Sets out[team] = factor * sum of term(elements of N tensors) over the elements that the team handles.
 template <class T, int N, class Term>
@@ -71,6 +74,7 @@ struct SumElements {
   std::int64_t count;
   std::int64_t packs;  ///< number of packs that a team handles
   float factor;
+  const float* before = nullptr;  ///< a number to add to out[0], or nullptr
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
@@ -82,15 +86,15 @@ struct SumElements {
       sum += sum_values(terms);
     });
     const float total = team.reduce(sum, core::Sum());
-    if (team.rank() == 0) out[index] = total * factor;
+    if (team.rank() == 0) out[index] = total * factor + (before == nullptr ? 0.0F : *before);
   }
 };
 
-/// Sets out = factor * sum of term(elements of N tensors). Every team of a first launch sums up a part of the elements.
-/// A second launch of one team adds these sums.
+/// Sets out = factor * sum of term(elements of N tensors), plus `*before` if `before` is given. Every team of a first
+/// launch sums up a part of the elements. A second launch of one team adds these sums.
 template <class T, int N, class Machine, class Term>
 void sum_elements(Launcher<Machine>& launcher, Scratch& scratch, const Term& term, const T* const (&in)[N], float* out,
-                  std::int64_t count, double factor) {
+                  std::int64_t count, double factor, const float* before = nullptr) {
   constexpr std::int64_t kTeams = 2048;
   constexpr std::int64_t kPacks = SumElements<T, N, Term>::kThreads * SumElements<T, N, Term>::kUnroll;
   const std::int64_t packs = std::max<std::int64_t>(1, count / Pack<T>::kWidth);
@@ -100,7 +104,8 @@ void sum_elements(Launcher<Machine>& launcher, Scratch& scratch, const Term& ter
   SumElements<T, N, Term> parts{term, {}, partials, count, of_team, 1.0F};
   for (int n = 0; n < N; ++n) parts.in[n] = in[n];
   launcher.launch(parts, teams);
-  launcher.launch(SumElements<float, 1, Itself>{{}, {partials}, out, teams, teams, static_cast<float>(factor)}, 1);
+  launcher.launch(SumElements<float, 1, Itself>{{}, {partials}, out, teams, teams, static_cast<float>(factor), before},
+                  1);
 }
 
 template <class Machine>
@@ -127,6 +132,9 @@ void loss(Launcher<Machine>& launcher, Call& call) {
         return sum_elements<T, 2>(launcher, call.scratch, SquaredDifference{}, {first, call.arg<T>(1)},
                                   call.output<float>(), count, 1 / static_cast<double>(count));
       }
+      case OpKind::sum_of_squares:
+        return sum_elements<T, 1>(launcher, call.scratch, Square{}, {first}, call.output<float>(),
+                                  elements(call.shape(0)), 1, call.args.size() > 1 ? call.arg<float>(1) : nullptr);
       default:
         return;
     }

@@ -36,6 +36,8 @@ template <class Machine>
 void embedding(Launcher<Machine>& launcher, Call& call);
 template <class Machine>
 void loss(Launcher<Machine>& launcher, Call& call);
+template <class Machine>
+void update(Launcher<Machine>& launcher, Call& call);
 
 template <class Machine>
 using Family = void (*)(Launcher<Machine>&, Call&);
@@ -61,7 +63,8 @@ constexpr std::array<Family<Machine>, core::kOpKindCount> families() {
   add(shape<Machine>, {OpKind::concat, OpKind::slice, OpKind::permute});
   add(softmax<Machine>, {OpKind::softmax, OpKind::softmax_grad});
   add(embedding<Machine>, {OpKind::embedding, OpKind::embedding_grad});
-  add(loss<Machine>, {OpKind::cross_entropy, OpKind::cross_entropy_grad, OpKind::mse});
+  add(loss<Machine>, {OpKind::cross_entropy, OpKind::cross_entropy_grad, OpKind::mse, OpKind::sum_of_squares});
+  add(update<Machine>, {OpKind::sgd, OpKind::adamw});
   return table;
 }
 

@@ -83,6 +83,7 @@ struct StepMemory {
   std::byte* arena = nullptr;
   std::vector<std::byte*> residents;  ///< nullptr for tensors that are not executed
   HashMemory* hash = nullptr;
+  const std::uint64_t* dropout_key = nullptr;   ///< dropout_key() of the step's seed; nullptr: 0
   std::uint64_t* sink_digests = nullptr;        ///< digests of the outputs of sinks_of(graph), in the same order
   const std::int64_t* guard_offsets = nullptr;  ///< offsets of the guards of lives.all_checked(), in the same order
   /// One byte for each entry of guard_offsets. Step::begin() sets all bytes to 0. Step::issue() sets the byte of a
@@ -161,9 +162,14 @@ class Step {
     const auto outputs = program_.outputs_of(instruction);
     more_outputs_.clear();
     for (const Location& output : outputs.subspan(1)) more_outputs_.push_back(address(output));
-    Call call{op,           tensors_,      address(outputs[0]),
-              library_,     program_.tf32, Scratch(address(instruction.scratch), instruction.scratch.bytes),
-              more_outputs_};
+    Call call{op,
+              tensors_,
+              address(outputs[0]),
+              library_,
+              program_.tf32,
+              Scratch(address(instruction.scratch), instruction.scratch.bytes),
+              more_outputs_,
+              memory_.dropout_key};
     run_op(machine, call);
   }
 

@@ -20,9 +20,12 @@ struct Call {
   T* out;
   T* scratch;
   std::span<void* const> more = {};  ///< outputs beyond the first; their elements are T, or int32 for indices
+  std::uint64_t dropout_key = 0;     ///< see DropoutMask
 
   const core::OpAttrs& attrs() const { return op.attrs; }
   const T* arg(std::size_t i) const { return args[i].values(); }
+  /// Returns the elements of an argument that the op overwrites (core::updated_args).
+  T* updated(std::size_t i) const { return const_cast<T*>(args[i].values()); }
   std::span<const std::int64_t> shape(std::size_t i) const { return args[i].shape; }
 };
 

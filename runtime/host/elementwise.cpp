@@ -57,7 +57,7 @@ void dropout(const Call<T>& call) {
   const T* x = call.arg(0);
   T* out = call.out;
   const auto factor = static_cast<T>(1 / (1 - a.p));
-  const DropoutMask mask(a.seed, a.stream, a.p);
+  const DropoutMask mask(a.seed, a.stream, a.p, call.dropout_key);
   for_elements(elements(call.op.shape),
                [=](std::int64_t i) { out[i] = mask.keeps(static_cast<std::uint64_t>(i)) ? x[i] * factor : T(0); });
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -47,7 +48,7 @@ class HostExecutor final : public Executor {
       : program_(checked(std::move(program), options)),
         options_(options),
         lives_(liveness(program_, options.sentinels)),
-        residents_(program_.graph.residents(), options.seed),
+        residents_(program_.graph, options.seed),
         arena_(program_.arena_bytes) {
     std::uint32_t most_inputs = 0, most_outputs = 0;
     for (const Instruction& instruction : program_.instructions) {
@@ -104,7 +105,42 @@ class HostExecutor final : public Executor {
 
   std::vector<SinkDigest> sink_digests() override { return sinks_; }
 
+  void enqueue() override { run(false); }
+  void wait() override {}
+
+  void reset() override {
+    staged_.clear();
+    residents_.fill(program_.graph, options_.seed);
+    if (options_.rounding_noise > 0) disturb_residents();
+  }
+
+  void set_dropout_seed(std::uint64_t seed) override { dropout_key_ = dropout_key(seed); }
+
  private:
+  void write_resident(std::int32_t index, const void* bytes, bool on_device) override {
+    refuse_device(on_device);
+    const std::span<std::byte> tensor = residents_.at(index);
+    std::memcpy(tensor.data(), bytes, tensor.size());
+  }
+  void read_resident(std::int32_t index, void* bytes, bool on_device) override {
+    refuse_device(on_device);
+    const std::span<std::byte> tensor = residents_.at(index);
+    std::memcpy(bytes, tensor.data(), tensor.size());
+  }
+  void stage_resident(std::int32_t index, const void* bytes, bool on_device) override {
+    refuse_device(on_device);
+    const auto* begin = static_cast<const std::byte*>(bytes);
+    staged_[index].assign(begin, begin + residents_.at(index).size());
+  }
+  static void refuse_device(bool on_device) {
+    if (on_device) throw core::InputError("the host executes this step, so it cannot reach memory of a GPU");
+  }
+
+  void take_staged() {
+    for (const auto& [index, bytes] : staged_) write_resident(index, bytes.data(), false);
+    staged_.clear();
+  }
+
   void add_shapes(const Instruction& instruction) {
     if (program_.graph.op(instruction.node) == nullptr) {
       shapes_.resize(shapes_.size() + instruction.input_count);
@@ -130,6 +166,7 @@ class HostExecutor final : public Executor {
   }
 
   void begin() {
+    take_staged();
     arena_.reset_high_water();
     if (options_.poison && arena_.bytes() > 0) {
       std::memset(arena_.at(0, 0), kPoison, static_cast<std::size_t>(arena_.bytes()));
@@ -161,7 +198,7 @@ class HostExecutor final : public Executor {
     try {
       run_op<float>(op, std::span(tensors_.data(), instruction.input_count),
                     reinterpret_cast<float*>(address(outputs[0])),
-                    reinterpret_cast<float*>(address(instruction.scratch)), more_outputs_);
+                    reinterpret_cast<float*>(address(instruction.scratch)), more_outputs_, dropout_key_);
     } catch (const core::Error& error) {
       throw core::Error(fmt::format("node '{}': {}", program_.graph.name(instruction.node), error.what()));
     }
@@ -203,7 +240,7 @@ class HostExecutor final : public Executor {
     const auto all = program_.graph.residents();
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto index = static_cast<std::int32_t>(i);
-      if (all[i].type != core::ElementType::f32 || !is_executed(all[i])) continue;
+      if (all[i].type != core::ElementType::f32 || residents_.at(index).empty()) continue;
       disturb(residents_.at(index).data(), all[i].bytes(), -1 - index);
     }
   }
@@ -251,6 +288,8 @@ class HostExecutor final : public Executor {
   std::vector<std::span<std::byte>> byte_outputs_;
   std::vector<void*> more_outputs_;  ///< outputs of an op beyond its first one
   std::vector<SinkDigest> sinks_;
+  std::map<std::int32_t, std::vector<std::byte>> staged_;  ///< bytes of residents for the next step
+  std::uint64_t dropout_key_ = 0;
   std::optional<DelayClock> step_delays_, op_delays_;
 };
 
@@ -271,8 +310,7 @@ std::int64_t kept_bytes(const core::Graph& graph) {
 void require_host_memory(const core::Graph& graph, std::int64_t arena_bytes, std::int64_t reserved_bytes,
                          std::int64_t least_bytes) {
   // The need includes copies of the kept outputs, because a caller that compares outputs makes such copies.
-  MemoryNeed need{.arena = arena_bytes,
-                  .beside = Residents::bytes_needed(graph.residents()) + kept_bytes(graph) + reserved_bytes};
+  MemoryNeed need{.arena = arena_bytes, .beside = Residents::bytes_needed(graph) + kept_bytes(graph) + reserved_bytes};
   need.slack = host_slack(need.arena + need.beside);
   need.least = least_bytes;
   require_memory(need, core::available_memory(), "here");

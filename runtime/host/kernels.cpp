@@ -18,7 +18,8 @@
   KERNEL(mean_pool) KERNEL(mean_pool_grad) KERNEL(upsample) KERNEL(upsample_grad) \
   KERNEL(concat) KERNEL(slice) KERNEL(permute) \
   KERNEL(softmax) KERNEL(softmax_grad) KERNEL(embedding) KERNEL(embedding_grad) \
-  KERNEL(cross_entropy) KERNEL(cross_entropy_grad) KERNEL(mse) KERNEL(mse_grad) KERNEL(dropout)
+  KERNEL(cross_entropy) KERNEL(cross_entropy_grad) KERNEL(mse) KERNEL(mse_grad) KERNEL(dropout) \
+  KERNEL(sum_of_squares) KERNEL(sgd) KERNEL(adamw)
 // clang-format on
 
 namespace cairn::runtime {
@@ -54,12 +55,14 @@ static_assert(in_order());
 }  // namespace
 
 template <class T>
-void run_op(const core::Op& op, std::span<const TensorRef<T>> args, T* out, T* scratch, std::span<void* const> more) {
-  kKernels<T>[static_cast<std::size_t>(op.kind)].kernel(kernels::Call<T>{op, args, out, scratch, more});
+void run_op(const core::Op& op, std::span<const TensorRef<T>> args, T* out, T* scratch, std::span<void* const> more,
+            std::uint64_t dropout_key) {
+  kKernels<T>[static_cast<std::size_t>(op.kind)].kernel(kernels::Call<T>{op, args, out, scratch, more, dropout_key});
 }
 
-template void run_op<float>(const core::Op&, std::span<const TensorRef<float>>, float*, float*, std::span<void* const>);
+template void run_op<float>(const core::Op&, std::span<const TensorRef<float>>, float*, float*, std::span<void* const>,
+                            std::uint64_t);
 template void run_op<double>(const core::Op&, std::span<const TensorRef<double>>, double*, double*,
-                             std::span<void* const>);
+                             std::span<void* const>, std::uint64_t);
 
 }  // namespace cairn::runtime

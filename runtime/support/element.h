@@ -55,14 +55,18 @@ CAIRN_HD T gelu_grad(T dy, T x) {
   return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
 }
 
+/// Returns the number by which a step's seed changes the keys of all dropouts. It is 0 for the seed 0.
+CAIRN_HD inline std::uint64_t dropout_key(std::uint64_t step_seed) { return step_seed == 0 ? 0 : mix(step_seed, 0); }
+
 /// Decides which elements a dropout of probability p keeps. An element is kept if its random_bits(seed, stream,
 /// element), as a number in [0, 1), are at least p. Compares integers, which is exact.
 struct DropoutMask {
   std::uint64_t key = 0;        ///< hash of seed and stream
   std::uint64_t threshold = 0;  ///< p * 2^53, rounded up
 
-  DropoutMask(std::uint64_t seed, std::uint64_t stream, double p)
-      : key(mix(mix(seed, 0), stream)), threshold(static_cast<std::uint64_t>(std::ceil(p * 0x1p53))) {}
+  /// `dropout_key` is a dropout_key().
+  DropoutMask(std::uint64_t seed, std::uint64_t stream, double p, std::uint64_t dropout_key = 0)
+      : key(mix(mix(seed, 0), stream) ^ dropout_key), threshold(static_cast<std::uint64_t>(std::ceil(p * 0x1p53))) {}
 
   CAIRN_HD bool keeps(std::uint64_t element) const { return mix(key, element) >> 11 >= threshold; }
 };
@@ -79,6 +83,53 @@ template <class T>
 CAIRN_HD T normalize_grad(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
   return rstd * (g - mean_g - xhat * mean_g_xhat);
 }
+
+/// Returns the factor that gradients are multiplied by so that their norm is at most about `limit`. `squares` is the
+/// sum of their squares.
+template <class T>
+CAIRN_HD T clip_factor(T squares, T limit) {
+  const T factor = limit / (std::sqrt(squares) + T(1e-6));
+  return factor < T(1) ? factor : T(1);  // NaN gives 1, so that NaN gradients show in the weights
+}
+
+/// Stochastic gradient descent with momentum, for one element (core::OpKind::sgd).
+template <class T>
+struct SgdRule {
+  T momentum, decay, rate, clip;
+
+  /// Returns the new weight, and replaces m.
+  CAIRN_HD T operator()(T gradient, T weight, T& m) const {
+    m = momentum * m + (clip * gradient + decay * weight);
+    return weight - rate * m;
+  }
+};
+
+/// AdamW for one element (core::OpKind::adamw).
+template <class T>
+struct AdamwRule {
+  T beta1, beta2, eps, decay, rate, clip;
+  T rate_of_m;  ///< rate / (1 - beta1^step)
+  T root_of_v;  ///< sqrt(1 - beta2^step)
+
+  /// `log1`, `log2`: natural logarithms of beta1 and beta2.
+  CAIRN_HD AdamwRule(T beta1_in, T beta2_in, T log1, T log2, T eps_in, T decay_in, T rate_in, T step, T clip_in)
+      : beta1(beta1_in),
+        beta2(beta2_in),
+        eps(eps_in),
+        decay(decay_in),
+        rate(rate_in),
+        clip(clip_in),
+        rate_of_m(rate_in / -std::expm1(step * log1)),
+        root_of_v(std::sqrt(-std::expm1(step * log2))) {}
+
+  /// Returns the new weight, and replaces m and v.
+  CAIRN_HD T operator()(T gradient, T weight, T& m, T& v) const {
+    const T g = clip * gradient;
+    m = m + (T(1) - beta1) * (g - m);
+    v = beta2 * v + (T(1) - beta2) * (g * g);
+    return (weight - rate * decay * weight) - rate_of_m * (m / (std::sqrt(v) / root_of_v + eps));
+  }
+};
 
 /// Returns the hash with which a node's synthetic kernel starts. This kernel runs if the node has no op
 /// (runtime/host/synthetic.h).

@@ -13,13 +13,17 @@
 namespace cairn::runtime {
 
 /// Fills one resident tensor with its initial values. Every element depends only on the seed, on the resident's index
-/// and on the element's own index. Elements of bf16 tensors are rounded. `bytes` must be as long as the tensor. Throws
-/// InputError if the initialisation does not suit the tensor's type or scale.
+/// (or Resident::master_of, if that is set) and on the element's own index. Elements of bf16 tensors are rounded.
+/// `bytes` must be as long as the tensor. Throws InputError if the initialisation does not suit the tensor's type or
+/// scale.
 void fill_resident(const core::Resident& resident, std::int32_t index, std::uint64_t seed, std::span<std::byte> bytes);
 
-/// Returns whether an execution needs the tensor's values. Optimizer state only counts as memory; its values are not
-/// needed.
-inline bool is_executed(const core::Resident& resident) { return resident.role != core::Resident::Role::optimizer; }
+/// Returns, for each resident tensor, whether an execution needs its values. Optimizer state that no op updates only
+/// counts as memory; its values are not needed. O(residents + nodes).
+std::vector<bool> executed_residents(const core::Graph& graph);
+
+/// Returns whether a step changes weights, so that the next step gives other results.
+bool updates_weights(const core::Graph& graph);
 
 /// Returns the number of valid ids or labels for the op of v: the valid ones are below this number. The op must read
 /// ids or labels.
@@ -34,9 +38,9 @@ void check_range(std::string_view what, const std::int32_t* values, std::int64_t
 void check_indices(const core::Graph& graph, std::int32_t index, std::span<const std::byte> bytes);
 
 /// Offset in bytes of every resident tensor in one allocation, or -1 for tensors that an execution does not need
-/// (is_executed).
+/// (executed_residents).
 struct ResidentLayout {
-  explicit ResidentLayout(std::span<const core::Resident> residents);
+  explicit ResidentLayout(const core::Graph& graph);
   std::vector<std::int64_t> offsets;
   std::int64_t bytes = 0;
 };
@@ -45,13 +49,16 @@ struct ResidentLayout {
 class Residents {
  public:
   /// Returns the bytes that the constructor will allocate.
-  static std::int64_t bytes_needed(std::span<const core::Resident> residents);
+  static std::int64_t bytes_needed(const core::Graph& graph);
 
   /// Allocates and fills the tensors. Throws MemoryError if they do not fit into memory. Throws InputError as
   /// fill_resident() does.
-  Residents(std::span<const core::Resident> residents, std::uint64_t seed);
+  Residents(const core::Graph& graph, std::uint64_t seed);
 
-  /// Returns the bytes of one tensor, or an empty span for optimizer state.
+  /// Gives all tensors the initial values that `seed` determines. Throws InputError as fill_resident() does.
+  void fill(const core::Graph& graph, std::uint64_t seed);
+
+  /// Returns the bytes of one tensor, or an empty span for a tensor that an execution does not need.
   std::span<std::byte> at(std::int32_t index) const { return tensors_[static_cast<std::size_t>(index)]; }
 
  private:

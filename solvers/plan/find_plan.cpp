@@ -47,9 +47,9 @@ std::int64_t granularity(const plan::Instance& instance) {
   return std::max<std::int64_t>(unit, 1);
 }
 
-class Finder {
+class PlanFinder {
  public:
-  Finder(const PlanProblem& problem, const PlanOptions& options)
+  PlanFinder(const PlanProblem& problem, const PlanOptions& options)
       : options_(options),
         instance_(problem, options),
         watch_(options.limit),
@@ -217,7 +217,7 @@ class Finder {
 }  // namespace
 
 PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options) {
-  return Finder(problem, options).find();
+  return PlanFinder(problem, options).find();
 }
 
 }  // namespace cairn::solvers

@@ -22,6 +22,7 @@
 #include "cairn/runtime/device/shape.h"
 #include "cairn/runtime/device/softmax.h"
 #include "cairn/runtime/device/step.h"
+#include "cairn/runtime/device/update.h"
 #include "cairn/runtime/program.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"

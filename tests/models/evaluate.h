@@ -65,7 +65,7 @@ class DoubleEvaluation {
   static Values initial(const core::Resident& resident, std::int32_t index, Noise& noise) {
     const auto count = static_cast<std::size_t>(core::element_count(resident.shape));
     Values tensor;
-    if (!runtime::is_executed(resident)) return tensor;
+    if (resident.role == core::Resident::Role::optimizer) return tensor;
     if (resident.type == core::Resident::Type::i32) {
       tensor.integers.resize(count);
       runtime::fill_resident(resident, index, 1, std::as_writable_bytes(std::span(tensor.integers)));

@@ -172,11 +172,12 @@ TEST_CASE("integers are drawn below their scale, other initialisations of intege
 }
 
 TEST_CASE("optimizer state is counted by the graph, but not allocated") {
-  const std::vector<Resident> residents = {
-      {.shape = {10}, .role = Resident::Role::optimizer},
-      {.shape = {10}, .role = Resident::Role::weight, .init = Resident::Init::ones}};
-  CHECK(runtime::Residents::bytes_needed(residents) == 256);
-  const runtime::Residents tensors(residents, 1);
+  core::GraphBuilder builder;
+  builder.add_resident({.shape = {10}, .role = Resident::Role::optimizer});
+  builder.add_resident({.shape = {10}, .role = Resident::Role::weight, .init = Resident::Init::ones});
+  const core::Graph graph = builder.build();
+  CHECK(runtime::Residents::bytes_needed(graph) == 256);
+  const runtime::Residents tensors(graph, 1);
   CHECK(tensors.at(0).empty());
   CHECK(tensors.at(1).size() == 40);
 }

@@ -25,7 +25,7 @@ class DeviceRun {
         library_(library),
         program_(std::move(program)),
         lives_(runtime::liveness(program_, program_.guard_bytes > 0)),
-        layout_(program_.graph.residents()),
+        layout_(program_.graph),
         arena_(words(program_.arena_bytes)),
         residents_(words(layout_.bytes)),
         sinks_(runtime::sinks_of(program_.graph).size()),

@@ -1,0 +1,180 @@
+#include "cairn/runtime/executor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "cairn/core/error.h"
+#include "cairn/core/support/bf16.h"
+#include "cairn/core/text.h"
+#include "cairn/runtime/support/element.h"
+#include "cairn/runtime/support/residents.h"
+
+namespace cairn::runtime {
+namespace {
+
+using core::Bf16;
+using core::ElementType;
+using core::Resident;
+
+/// Returns how messages name a tensor with its type and shape: "resident 'w' (f32 [3, 4])".
+std::string describe(const Resident& resident) {
+  return fmt::format("resident '{}' ({} [{}])", resident.name, core::to_string(resident.type),
+                     fmt::join(resident.shape, ", "));
+}
+
+/// Checks the number of elements and the type. Elements in memory of the host may be fp32 where the tensor is bf16.
+template <class T>
+void check_view(const std::string& what, ElementType type, std::int64_t elements, const BasicTensorView<T>& values) {
+  if (values.elements != elements)
+    throw core::InputError(fmt::format("{} has {} elements, but {} are given", what, elements, values.elements));
+  const bool converted = type == ElementType::bf16 && values.type == ElementType::f32 && !values.on_device;
+  if (values.type != type && !converted)
+    throw core::InputError(fmt::format("{} does not take elements of type {}{}", what, core::to_string(values.type),
+                                       values.on_device ? " in memory of a GPU" : ""));
+}
+
+template <class T>
+std::int64_t find_nan(const void* data, std::int64_t elements) {
+  const T* begin = static_cast<const T*>(data);
+  const T* end = begin + elements;
+  const T* found = std::find_if(begin, end, [](T x) { return std::isnan(static_cast<float>(x)); });
+  return found == end ? -1 : found - begin;
+}
+
+void check_values(const core::Graph& graph, std::int32_t index, const TensorView& values) {
+  const Resident& resident = graph.residents()[static_cast<std::size_t>(index)];
+  if (values.type == ElementType::i32) {
+    const auto bytes = static_cast<std::size_t>(resident.bytes());
+    try {
+      check_indices(graph, index, {static_cast<const std::byte*>(values.data), bytes});
+    } catch (const core::Error& error) {
+      throw core::InputError(error.what());
+    }
+    return;
+  }
+  const std::int64_t at = values.type == ElementType::bf16 ? find_nan<Bf16>(values.data, values.elements)
+                                                           : find_nan<float>(values.data, values.elements);
+  if (at >= 0) throw core::InputError(fmt::format("element {} for {} is NaN", at, describe(resident)));
+}
+
+/// Copies fp32 elements to a tensor of bf16 elements, or back.
+template <class From, class To>
+void convert(const void* from, void* to, std::int64_t elements) {
+  for (std::int64_t i = 0; i < elements; ++i)
+    static_cast<To*>(to)[i] = To(static_cast<float>(static_cast<const From*>(from)[i]));
+}
+
+std::vector<Bf16> rounded(const TensorView& values) {
+  std::vector<Bf16> result(static_cast<std::size_t>(values.elements));
+  convert<float, Bf16>(values.data, result.data(), values.elements);
+  return result;
+}
+
+/// Returns the index of the fp32 copy that an update keeps of a weight, or -1.
+std::int32_t master_of(const core::Graph& graph, std::int32_t weight) {
+  const auto residents = graph.residents();
+  const auto it = std::ranges::find(residents, weight, &Resident::master_of);
+  return it == residents.end() ? -1 : static_cast<std::int32_t>(it - residents.begin());
+}
+
+void require_executed(const core::Graph& graph, std::int32_t index) {
+  if (executed_residents(graph)[static_cast<std::size_t>(index)]) return;
+  throw core::InputError(fmt::format("resident '{}' only counts as memory; no op of the step uses it",
+                                     graph.residents()[static_cast<std::size_t>(index)].name));
+}
+
+}  // namespace
+
+std::int32_t find_resident(const core::Graph& graph, std::string_view name) {
+  const auto residents = graph.residents();
+  const auto is_it = [&](const Resident& resident) { return resident.name == name; };
+  const auto it = std::ranges::find_if(residents, is_it);
+  if (it == residents.end()) {
+    std::vector<std::string_view> names;
+    for (const Resident& resident : residents) names.push_back(resident.name);
+    throw core::InputError(
+        fmt::format("'{}' has no resident tensor '{}'{}", graph.name(), name, core::did_you_mean(name, names)));
+  }
+  if (std::any_of(it + 1, residents.end(), is_it))
+    throw core::InputError(
+        fmt::format("'{}' has several resident tensors '{}'; give each its own name", graph.name(), name));
+  return static_cast<std::int32_t>(it - residents.begin());
+}
+
+void Executor::give(std::string_view name, const TensorView& values, bool staged) {
+  const core::Graph& graph = program().graph;
+  const std::int32_t index = find_resident(graph, name);
+  require_executed(graph, index);
+  const Resident& resident = graph.residents()[static_cast<std::size_t>(index)];
+  const std::int32_t master = master_of(graph, index);
+  const std::string what = describe(resident);
+  const bool for_both = master >= 0 && values.type == ElementType::f32;  // the weight's own type is bf16
+  check_view(what, for_both ? ElementType::f32 : resident.type, core::element_count(resident.shape), values);
+  if (for_both && values.on_device)
+    throw core::InputError(fmt::format("{} is kept as bf16 and as fp32; set it from memory of the host", what));
+  if (!values.on_device) check_values(graph, index, values);
+  const auto give_one = [&](std::int32_t to, const void* bytes) {
+    staged ? stage_resident(to, bytes, values.on_device) : write_resident(to, bytes, values.on_device);
+  };
+  if (values.type == resident.type) {
+    give_one(index, values.data);
+    if (master < 0) return;
+    std::vector<float> exact(static_cast<std::size_t>(values.elements));
+    convert<Bf16, float>(values.data, exact.data(), values.elements);
+    return give_one(master, exact.data());
+  }
+  give_one(index, rounded(values).data());
+  if (master >= 0) give_one(master, values.data);
+}
+
+void Executor::set(std::string_view name, const TensorView& values) { give(name, values, false); }
+void Executor::stage(std::string_view name, const TensorView& values) { give(name, values, true); }
+
+void Executor::get(std::string_view name, const MutableTensorView& values) {
+  const core::Graph& graph = program().graph;
+  std::int32_t index = find_resident(graph, name);
+  require_executed(graph, index);
+  const std::string what = describe(graph.residents()[static_cast<std::size_t>(index)]);
+  const std::int32_t master = master_of(graph, index);
+  if (master >= 0 && values.type == ElementType::f32) index = master;
+  const Resident& resident = graph.residents()[static_cast<std::size_t>(index)];
+  check_view(what, resident.type, core::element_count(resident.shape), values);
+  if (values.type == resident.type) return read_resident(index, values.data, values.on_device);
+  std::vector<Bf16> stored(static_cast<std::size_t>(values.elements));
+  read_resident(index, stored.data(), false);
+  convert<Bf16, float>(stored.data(), values.data, values.elements);
+}
+
+void Executor::get_output(std::string_view node, const MutableTensorView& values, std::int32_t output) {
+  const core::Graph& graph = program().graph;
+  std::vector<std::string_view> names;
+  for (const KeptOutput& kept : program().kept) {
+    if (graph.name(kept.node) != node || kept.output != output) {
+      names.push_back(graph.name(kept.node));
+      continue;
+    }
+    const core::Op* op = graph.op(kept.node);
+    if (op == nullptr || output >= core::output_count(op->kind) || values.on_device)
+      throw core::InputError(fmt::format("node '{}' has no elements to read here", node));
+    const ElementType type = core::output_type(*op, output);
+    check_view(fmt::format("output {} of node '{}'", output, node), type,
+               core::element_count(core::output_shape(*op, output)), values);
+    for (const Output& bytes : outputs()) {
+      if (bytes.node != kept.node || bytes.output != output) continue;
+      if (type == values.type) {
+        std::copy(bytes.bytes.begin(), bytes.bytes.end(), static_cast<std::byte*>(values.data));
+      } else {
+        convert<Bf16, float>(bytes.bytes.data(), values.data, values.elements);
+      }
+    }
+    return;
+  }
+  throw core::InputError(fmt::format("'{}' keeps no output {} of a node '{}'{}", graph.name(), output, node,
+                                     core::did_you_mean(node, names)));
+}
+
+}  // namespace cairn::runtime
