@@ -39,6 +39,7 @@ Subcommand add_solvers(CLI::App& root);
 Subcommand add_plan(CLI::App& root);
 Subcommand add_measure(CLI::App& root);
 Subcommand add_run(CLI::App& root);
+Subcommand add_train(CLI::App& root);
 Subcommand add_simulate(CLI::App& root);
 Subcommand add_bench(CLI::App& root);
 

@@ -180,9 +180,10 @@ int main_guarded(int argc, char** argv) {
       "cairn"};
   app.set_version_flag("--version", fmt::format("cairn {}", core::kVersion));
   app.allow_extras();
-  const std::vector<Subcommand> subcommands = {add_info(app),    add_solve(app),    add_run(app),      add_pareto(app),
-                                               add_models(app),  add_solvers(app),  add_model(app),    add_plan(app),
-                                               add_measure(app), add_simulate(app), add_generate(app), add_bench(app)};
+  const std::vector<Subcommand> subcommands = {add_info(app),   add_solve(app),   add_run(app),      add_train(app),
+                                               add_pareto(app), add_models(app),  add_solvers(app),  add_model(app),
+                                               add_plan(app),   add_measure(app), add_simulate(app), add_generate(app),
+                                               add_bench(app)};
   // Set after the subcommands were added, so that they keep CLI11's form of help.
   app.formatter_fn([](const CLI::App* root, const std::string&, CLI::AppFormatMode) { return help(*root); });
   const std::string empty_values = describe_empty_values(argc, argv);

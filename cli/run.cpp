@@ -12,6 +12,7 @@
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/batch.h"
+#include "cairn/cli/choice.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
@@ -28,107 +29,11 @@ constexpr double kMostToExecute = 0.5;
 /// If reading the graph took more than this fraction of the time limit, the baseline is not executed before the search.
 constexpr double kMostToRead = 0.2;
 
-struct RunArguments {
-  Console console;
-  GraphArguments graph;
-  SolverArguments search;
-  BackendChoice backend;
-  ObjectiveArguments objective;
-  std::string schedule, report, trace, output, plan;
-  StartArgument start;
-  AlignmentChoice alignment;
+struct RunArguments : ChoiceArguments {
+  std::string report, trace, plan;
   int repeats = 0;  ///< 0: pipeline::run chooses
-  bool poison = false, sentinels = false, check = false, explain = false;
-
-  solvers::PlanOptions plan_options(const core::Graph& executed) const {
-    solvers::PlanOptions options;
-    options.alignment = alignment.of(executed);
-    options.guard_bytes = sentinels ? pipeline::kGuardBytes : 0;
-    return options;
-  }
+  bool poison = false, check = false, explain = false;
 };
-
-/// The schedule to execute. `answer` is that of the search; none if the user gave the schedule.
-struct Choice {
-  fit::Decision decision;
-  std::optional<fit::Answer> answer;
-
-  std::vector<solvers::Tradeoff> tradeoffs() const {
-    return answer ? answer->found.solution.tradeoffs : std::vector<solvers::Tradeoff>();
-  }
-};
-
-/// Writes the schedule to a file, with the fingerprint of the graph as it was given. The fingerprint of the prepared
-/// graph is not used, because it depends on the backend.
-void write_schedule(const core::Graph& given, const RunArguments& arguments, const core::Schedule& schedule,
-                    const std::string& solver, const std::optional<core::Plan>& plan) {
-  write_output(arguments.output, [&] { return core::schedule_to_json(given, schedule, solver, plan); });
-}
-
-std::string over_budget_text(const fit::Problem& problem, const std::string& path, std::int64_t planned) {
-  const bool alike = report::read_alike(planned, *problem.budget);
-  return report::in_lines(
-      {report::verdict_text("", core::input_name(path),
-                            fmt::format(" needs {} as planned, more than the budget of {}",
-                                        baseline_share_text(problem, planned, true, alike),
-                                        baseline_share_text(problem, *problem.budget, false, alike))),
-       bound_text(problem.of_plans()), "raise --budget"});
-}
-
-/// Reads a schedule. It must have been made for the given graph, or for the prepared graph, whose scratch may differ.
-Choice read_choice(const fit::Problem& problem, const core::Graph& given, const RunArguments& arguments) {
-  auto file = core::load_schedule(arguments.schedule, given, problem.graph.fingerprint(), reading(arguments.schedule));
-  Choice choice{fit::decide_on_given(problem, file.solver.empty() ? "unknown" : file.solver, std::move(file.schedule),
-                                     file.offsets, arguments.plan_options(problem.graph)),
-                {}};
-  if (problem.budget && choice.decision.budgeted_bytes > *problem.budget)
-    throw Failure(kNotFound, over_budget_text(problem, arguments.schedule, choice.decision.budgeted_bytes));
-  return choice;
-}
-
-[[noreturn]] void explain_no_answer(const fit::Task& task, const RunArguments& arguments, const fit::Answer& answer) {
-  const fit::Problem failed = report::problem_of_failure(task, answer);
-  solvers::SolveOptions search = arguments.search.options();
-  search.limit = until_answer(search.limit, task.problem.graph);
-  const fit::LeastBudget least =
-      remember(task, arguments.search, fit::least_budget_after(task, answer, arguments.search.find(), search));
-  Json details = describe(failed);
-  details["alignment"] = task.alignment;
-  details["solver"] = arguments.search.solver;
-  add_proof(details, task, answer);
-  const bool planned = answer.found.plan && answer.plan_alone_misses(failed.budget);
-  details["least_planned_bytes"] = planned ? Json(answer.found.plan->bytes) : Json(nullptr);
-  add_limits(details, failed, least);
-  throw failure_of(task, arguments.search, answer, least, "", "", std::move(details));
-}
-
-/// Searches for a schedule. `executing` is the number of seconds to leave for executions.
-Choice search_choice(const fit::Task& task, const core::Graph& given, const RunArguments& arguments, double executing) {
-  const core::Graph& graph = task.problem.graph;
-  solvers::SolveOptions search = arguments.search.options();
-  const auto start = arguments.start.load_into(search, arguments.search.find(), given, graph.fingerprint());
-  search.limit = until_answer(search.limit, task.problem.graph);
-  search.limit.seconds -= std::min(executing, kMostToExecute * search.limit.seconds);
-  fit::Answer answer;
-  {
-    ProgressLine line(arguments.console);
-    search.progress = line.of_search(task.problem, search.limit.seconds);
-    answer = cli::search(task, arguments.search, search);
-  }
-  const core::Schedule& schedule = answer.found.solution.schedule;
-  if (catch_interrupt() && answer.has_schedule()) {
-    write_schedule(given, arguments, schedule, arguments.search.solver, answer.found.plan);
-    throw Failure(kInterrupted,
-                  "interrupted during the search, nothing was executed\n" +
-                      report::best_so_far_text(task, answer, arguments.output),
-                  describe(task.problem));
-  }
-  if (!answer.success) explain_no_answer(task, arguments, answer);
-  remember(task, arguments.search, fit::least_budget_after(task, answer, arguments.search.find(), search));
-  auto decision =
-      fit::decide_on(graph, arguments.search.solver, schedule, arguments.plan_options(graph), answer.found.plan);
-  return {std::move(decision), std::move(answer)};
-}
 
 /// The executions of a run: begin() warms up the baseline before the search, and finish() does the rest after it.
 class Executing {
@@ -199,13 +104,7 @@ class Executing {
 int run(const RunArguments& arguments) {
   if (!arguments.objective.given() && arguments.schedule.empty())
     throw core::InputError("run needs --budget, as 1.5GiB or 50%, or --max-cost or --schedule s.json");
-  if (!arguments.schedule.empty() && arguments.search.names_solver())
-    throw core::InputError("--schedule runs a schedule as it is and --solver searches one; drop either");
-  if (!arguments.schedule.empty() && (!arguments.objective.max_cost.empty() || arguments.objective.budget == "min"))
-    throw core::InputError("--schedule runs a schedule as it is: drop --max-cost and --budget min");
-  if (!arguments.schedule.empty() && (arguments.search.narrows() || !arguments.start.path.empty()))
-    throw core::InputError(
-        "--schedule runs a schedule as it is: drop --start, --order, --max-occurrences and --option");
+  arguments.require_one_choice();
   require_outputs({{"-o", arguments.output},
                    {"--plan", arguments.plan},
                    {"--report", arguments.report},

@@ -13,6 +13,7 @@
 #include "cairn/pipeline/backend.h"
 #include "cairn/pipeline/run.h"
 #include "cairn/pipeline/sweep.h"
+#include "cairn/pipeline/train.h"
 #include "cairn/report/html/report.h"
 #include "cairn/solvers/common/solution.h"
 #include "cairn/solvers/fit/curve.h"
@@ -84,6 +85,9 @@ std::string run_trace(const core::Graph& graph, const fit::Decision& decision, c
 /// Returns the page of a run. `tradeoffs` has the peaks and costs of other schedules that the search found.
 std::string run_page(const fit::Problem& problem, const pipeline::Backend& backend, const fit::Decision& decision,
                      const pipeline::RunResult& result, const std::vector<solvers::Tradeoff>& tradeoffs = {});
+
+/// Returns the page of a training.
+std::string train_page(const pipeline::TrainOutcome& outcome);
 
 /// Returns the page of a sweep, which evaluates many schedules.
 std::string sweep_page(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin);

@@ -11,6 +11,7 @@
 #include "cairn/pipeline/request.h"
 #include "cairn/pipeline/run.h"
 #include "cairn/pipeline/sweep.h"
+#include "cairn/pipeline/train.h"
 #include "cairn/solvers/common/bound.h"
 #include "cairn/solvers/fit/curve.h"
 #include "cairn/solvers/fit/least_budget.h"
@@ -109,6 +110,9 @@ Rows info_rows(const fit::Task& task, const pipeline::Info& info, const pipeline
 
 /// Returns what `cairn run` prints about a run.
 std::string run_table(const pipeline::RunOutcome& outcome);
+
+/// Returns what `cairn train` prints about a training.
+std::string train_table(const pipeline::TrainOutcome& outcome);
 
 /// Returns what `cairn simulate` prints about a sweep.
 std::string sweep_table(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin);

@@ -216,4 +216,32 @@ std::string profiles_svg(const std::vector<ReportProfile>& profiles) {
   return svg + "</svg>\n";
 }
 
+std::string losses_svg(const ReportLosses& losses) {
+  double most = 1e-12;
+  for (const double loss : losses.training) most = std::max(most, loss);
+  for (const auto& [step, loss] : losses.tests) most = std::max(most, loss);
+  const double y_max = 1.04 * most, steps = std::max(1.0, real(losses.steps));
+  const auto y = [&](double loss) { return kBottom - (kBottom - kTop) * loss / y_max; };
+  const auto x = [&](double step) { return kLeft + (kRight - kLeft) * step / steps; };
+  std::string svg = picture_begin("Loss over the steps of a training");
+  for (double value = 0, by = tick_step(y_max, 6, false); value <= y_max; value += by)
+    svg += grid_line(y(value), fmt::format("{:.4g}", value));
+  for (double step = 0, by = tick_step(steps, 9, false); step <= steps; step += by)
+    svg += fmt::format("<text x='{:.1f}' y='{:.1f}' text-anchor='middle'>{:.6g}</text>\n", x(step), kBottom + 18, step);
+  svg += fmt::format("<line class='axis' x1='{0}' x2='{1}' y1='{2}' y2='{2}'/>", kLeft, kRight, kBottom);
+  svg += fmt::format("<text x='{}' y='{}' text-anchor='end'>step</text>\n<text x='8' y='{}'>loss</text>\n", kRight,
+                     kBottom + 38, kTop - 12);
+  std::string curve;
+  for (std::size_t k = 0; k < losses.training.size(); ++k)
+    curve += fmt::format("{}{:.1f} {:.1f}", curve.empty() ? "M" : "L",
+                         x((real(k) + 0.5) * steps / real(losses.training.size())), y(losses.training[k]));
+  svg += fmt::format("<path class='curve' d='{}'/>\n", curve);
+  for (const auto& [step, loss] : losses.tests)
+    svg += fmt::format(
+        "<circle class='point marked' cx='{:.1f}' cy='{:.1f}' r='5.5'><title>test after step {}: "
+        "{:.4f}</title></circle>\n",
+        x(real(step)), y(loss), step, loss);
+  return svg + "</svg>\n";
+}
+
 }  // namespace cairn::report

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/graph.h"
@@ -82,6 +83,13 @@ struct ReportProfile {
   std::vector<std::int64_t> bytes;
 };
 
+/// Losses of a training.
+struct ReportLosses {
+  std::vector<double> training;                        ///< means over successive steps
+  std::vector<std::pair<std::int64_t, double>> tests;  ///< number of steps before a test, and its loss
+  std::int64_t steps = 0;                              ///< number of steps in all
+};
+
 /// A plan of buffers that belong to no graph. plan.buffers[i] has the address of the buffer specs[i], whose last step
 /// is specs[i].upper - 1.
 struct ReportBuffers {
@@ -130,5 +138,7 @@ std::string report_data(const Report& report);
 std::string tradeoff_svg(const ReportTradeoff& tradeoff);
 /// Returns a picture of memory profiles as an SVG file. The first profile is drawn in front of the others.
 std::string profiles_svg(const std::vector<ReportProfile>& profiles);
+/// Returns the loss over the steps as an SVG file.
+std::string losses_svg(const ReportLosses& losses);
 
 }  // namespace cairn::report

@@ -9,6 +9,7 @@
 #include "cairn/pipeline/info.h"
 #include "cairn/pipeline/run.h"
 #include "cairn/pipeline/sweep.h"
+#include "cairn/pipeline/train.h"
 #include "cairn/solvers/fit/curve.h"
 #include "cairn/solvers/fit/least_budget.h"
 #include "cairn/solvers/fit/objective.h"
@@ -56,6 +57,8 @@ Json info_json(const fit::Task& task, const pipeline::Info& info, const pipeline
 Json plan_json(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found);
 /// Returns the keys that are reported for every plan, even if its buffers belong to no graph.
 Json plan_json(const fit::FoundPlan& found);
+/// Returns all that `cairn train` reports.
+Json train_json(const pipeline::TrainOutcome& outcome);
 /// Returns all that `cairn simulate` reports.
 Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin);
 /// Returns all that `cairn run` reports, except Explanation's keys.

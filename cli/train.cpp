@@ -1,0 +1,164 @@
+#include "cairn/pipeline/train.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cairn/cli/arguments.h"
+#include "cairn/cli/batch.h"
+#include "cairn/cli/choice.h"
+#include "cairn/cli/output.h"
+#include "cairn/core/text.h"
+#include "cairn/models/dataset.h"
+#include "cairn/report/pages.h"
+
+namespace cairn::cli {
+namespace {
+
+/// Seconds that the search for a schedule may take if the user names no limit.
+constexpr const char* kSearchLimit = "10s";
+
+struct TrainArguments : ChoiceArguments {
+  std::string data, report, checkpoint, schedule_of_rate = "constant";
+  pipeline::TrainOptions train;
+  models::UpdateOptions update;
+
+  /// Returns the model with what a training needs: an optimizer.
+  pipeline::GraphSource source() const {
+    pipeline::GraphSource source = graph.source();
+    if (!source.is_model()) return source;
+    if (source.options.optimizer.empty()) source.options.optimizer = "adamw";
+    source.options.update = update;
+    source.options.update.rate = train.rate.base;
+    return source;
+  }
+
+  pipeline::TrainOptions options() const {
+    pipeline::TrainOptions options = train;
+    options.seed = search.seed;
+    options.checkpoint = checkpoint;
+    options.stop = &catch_interrupt();
+    if (schedule_of_rate == "cosine") options.rate.cosine = options.steps;
+    return options;
+  }
+};
+
+fit::Decision decide(const fit::Task& task, const core::Graph& given, const TrainArguments& arguments) {
+  const core::Graph& graph = task.problem.graph;
+  if (!arguments.schedule.empty()) return read_choice(task.problem, given, arguments).decision;
+  if (!arguments.objective.given()) return fit::decide_on_baseline(graph, arguments.plan_options(graph));
+  return search_choice(task, given, arguments, 0).decision;
+}
+
+/// Shows the progress of a training: a line that is rewritten on a terminal, and a line for each test.
+class Shown {
+ public:
+  explicit Shown(const Console& console) : line_(console) {}
+
+  void operator()(const pipeline::TrainProgress& progress) {
+    if (progress.test != nullptr) return;
+    constexpr double kEvery = 0.1;
+    const double now = watch_.seconds();
+    if (!line_.active() || (now - shown_at_ < kEvery && progress.step < progress.steps)) return;
+    shown_at_ = now;
+    const double left = progress.seconds_per_step * static_cast<double>(progress.steps - progress.step);
+    line_.show(fmt::format("{}step {} of {}, loss {:.4f}, {:.0f} s left",
+                           ProgressLine::bar(static_cast<double>(progress.step) / static_cast<double>(progress.steps)),
+                           progress.step, progress.steps, progress.loss, left));
+  }
+
+ private:
+  core::Stopwatch watch_{core::Limit{}};
+  double shown_at_ = -1;
+  ProgressLine line_;
+};
+
+int train(const TrainArguments& arguments) {
+  if (arguments.data.empty()) throw core::InputError("train needs --data, as digits or shakespeare");
+  if (arguments.train.resume && arguments.checkpoint.empty())
+    throw core::InputError("--resume continues from a file; name it with --checkpoint");
+  arguments.require_one_choice();
+  require_outputs({{"-o", arguments.output}, {"--report", arguments.report}},
+                  {arguments.graph.input(), {"--schedule", arguments.schedule}, {"--start", arguments.start.path}});
+  const models::Dataset data = models::load_dataset(arguments.data);
+  const auto backend = pipeline::open_backend(arguments.backend.name());
+  arguments.search.find();
+  const pipeline::PreparedGraph graph = pipeline::prepare(*backend, arguments.source(), arguments.backend.given());
+  const models::Batches fits(data, graph.prepared, 0);  // throws if the data does not fit, before a search
+  const fit::Task task =
+      arguments.objective.task(graph.prepared, arguments.graph.name, arguments.alignment, arguments.search);
+  pipeline::require_memory(*backend, graph.prepared, task.rounded);
+  const fit::Decision decision = decide(task, graph.given, arguments);
+  write_schedule(graph.given, arguments, decision.schedule, decision.solver, decision.plan_without_guards());
+
+  pipeline::TrainOptions options = arguments.options();
+  std::optional<Shown> shown(std::in_place, arguments.console);
+  options.progress = [&](const pipeline::TrainProgress& progress) { (*shown)(progress); };
+  const pipeline::TrainResult result = pipeline::train(*backend, graph, decision, data, options);
+  shown.reset();
+  const pipeline::TrainOutcome outcome{task.problem, *backend, graph.precision, decision, data, result};
+  write_output(arguments.report, [&] { return report::train_page(outcome); });
+  arguments.console.print(report::train_json(outcome), arguments.console.json ? "" : report::train_table(outcome));
+  if (!result.interrupted) return kDone;
+  throw Failure(kInterrupted, fmt::format("interrupted after {} of {} steps{}", result.steps, options.steps,
+                                          arguments.checkpoint.empty()
+                                              ? "; with --checkpoint, the next training can continue"
+                                              : "; continue with --resume --checkpoint " + arguments.checkpoint));
+}
+
+}  // namespace
+
+Subcommand add_train(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("train", "train a model on a data set, under a memory budget");
+  auto arguments = std::make_shared<TrainArguments>();
+  arguments->console.add_to(*app);
+  std::vector<std::string> names;
+  for (const models::DatasetInfo& info : models::datasets())
+    names.push_back(fmt::format("{}: {}", info.name, info.summary));
+  app->add_option("--data", arguments->data, fmt::format("data set: {}", fmt::join(names, "; ")));
+  app->add_option("--steps", arguments->train.steps, "training steps in all (default 500)")->check(at_least_one());
+  app->add_option("--lr", arguments->train.rate.base, "learning rate (default 0.001)")->check(CLI::PositiveNumber);
+  app->add_option("--lr-schedule", arguments->schedule_of_rate,
+                  "constant (default), or cosine: falls to 0 at the last step")
+      ->check(CLI::IsMember({"constant", "cosine"}));
+  app->add_option("--warmup", arguments->train.rate.warmup, "first steps, in which the learning rate rises to --lr")
+      ->check(CLI::NonNegativeNumber);
+  app->add_option("--momentum,--beta1", arguments->update.beta1, "momentum of sgd, or beta1 of adamw (default 0.9)")
+      ->check(CLI::Range(0.0, 0.9999));
+  app->add_option("--beta2", arguments->update.beta2, "beta2 of adamw (default 0.999)")
+      ->check(CLI::Range(0.0, 0.999999));
+  app->add_option("--weight-decay", arguments->update.decay, "weight decay (default 0)")->check(CLI::NonNegativeNumber);
+  app->add_option("--clip", arguments->update.clip, "largest norm of all gradients together (default: no limit)")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--test-every", arguments->train.test_every,
+                  "steps between tests (default: only after the last step)")
+      ->check(at_least_one());
+  app->add_option("--checkpoint", arguments->checkpoint,
+                  "file of tensors (safetensors) with all that is needed to continue; also written after Ctrl-C");
+  app->add_option("--checkpoint-every", arguments->train.checkpoint_every, "steps between checkpoints (default 100)")
+      ->check(at_least_one());
+  app->add_flag("--resume", arguments->train.resume, "continue from the checkpoint, if the file exists");
+  app->add_flag("--poison", arguments->train.poison,
+                "fill every buffer with NaN after its last use, so that later reads show");
+  arguments->objective.add_to(*app, "bytes of the arena: 1.5GiB, 200MB, 12345; absent: the graph's own order");
+  arguments->search.add_to(*app, kSearchLimit);
+  arguments->start.add_to(*app);
+  app->add_option("--schedule", arguments->schedule, "execute this schedule file instead of searching one");
+  arguments->backend.add_to(*app);
+  app->add_option("--report", arguments->report, "HTML page to write: the losses, memory over time, the plan");
+  app->add_option("-o,--output", arguments->output, "schedule file to write");
+  arguments->alignment.add_to(*app);
+  arguments->graph.add_to(*app);
+  app->footer(
+      "Examples:\n"
+      "  cairn train resnet18 --batch 64 --image 32 --classes 10 --data digits --budget 50% --steps 200\n"
+      "  cairn train gpt2 --layers 2 --width 64 --heads 4 --seq 64 --vocab 62 --data shakespeare --budget 60%\n"
+      "  cairn train unet.json --data digits --checkpoint u.safetensors --resume");
+  return {app, [arguments] { return train(with_batch(*arguments)); }};
+}
+
+}  // namespace cairn::cli

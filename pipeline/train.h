@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/models/batches.h"
+#include "cairn/models/dataset.h"
+#include "cairn/pipeline/backend.h"
+#include "cairn/solvers/fit/decision.h"
+#include "cairn/solvers/fit/problem.h"
+
+/// Trains a model: executes the schedule of its training step once per batch of a data set. The graph must update its
+/// weights itself (models::BuildOptions::optimizer).
+namespace cairn::pipeline {
+
+/// The learning rate of every step.
+struct LearningRate {
+  double base = 1e-3;
+  std::int64_t warmup = 0;  ///< number of first steps in which the rate rises linearly to `base`
+  /// If above 0, the rate falls along half a cosine after the warm-up, from `base` to 0 at this step. 0: it stays.
+  std::int64_t cosine = 0;
+
+  /// Returns the rate of step `step`, counted from 0.
+  double at(std::int64_t step) const;
+};
+
+/// The result of evaluating the test part of a data set with the weights after a step. Dropouts drop nothing then;
+/// batch norms use the statistics of the test batch.
+struct TestResult {
+  std::int64_t step = 0;           ///< number of training steps before
+  double loss = 0;                 ///< mean over the batches
+  std::optional<double> accuracy;  ///< share of the examples with the right label; none for a text
+};
+
+struct TrainProgress {
+  std::int64_t step = 0, steps = 0;  ///< steps done, and all steps
+  double loss = 0;                   ///< of the last step
+  double seconds_per_step = 0;       ///< mean over the steps of this training
+  const TestResult* test = nullptr;  ///< a result that has just been computed; else nullptr
+};
+
+struct TrainOptions {
+  std::int64_t steps = 500;
+  std::uint64_t seed = 0;  ///< determines the initial weights, the order of the data, and what dropouts drop
+  LearningRate rate = {};
+  std::int64_t test_every = 0;              ///< tests after every so many steps; 0: only after the last step
+  std::string checkpoint;                   ///< path of a file with everything that continues the training; empty: none
+  std::int64_t checkpoint_every = 100;      ///< writes the checkpoint after every so many steps, and at the end
+  bool resume = false;                      ///< whether to continue from the checkpoint, if the file exists
+  bool poison = false;                      ///< whether to fill a buffer with NaN when its lifetime ends
+  const std::atomic<bool>* stop = nullptr;  ///< ends the training after the current step; a checkpoint is then written
+  std::function<void(const TrainProgress&)> progress = {};  ///< called after every step and every test; may be empty
+};
+
+struct TrainResult {
+  std::int64_t first_step = 0;  ///< number of steps that the checkpoint had done
+  std::int64_t steps = 0;       ///< number of steps done in all
+  std::vector<float> losses;    ///< of every step, those before the checkpoint included
+  std::vector<TestResult> tests;
+  double seconds = 0;  ///< time of the steps from first_step on, without tests and checkpoints
+  std::int64_t planned_bytes = 0, measured_peak_bytes = 0;  ///< of the arena
+  bool interrupted = false;
+  /// Hash in 16 hex digits of the bytes of all weights and of the optimizer's state.
+  std::string digest;
+};
+
+/// Everything that a report about a training shows.
+struct TrainOutcome {
+  const fit::Problem& problem;  ///< problem of the executed graph
+  const Backend& backend;
+  core::Precision precision;
+  const fit::Decision& decision;
+  const models::Dataset& data;
+  const TrainResult& result;
+};
+
+/// Returns whether the graph updates weights, so that it can be trained.
+bool is_trainable(const core::Graph& graph);
+
+/// Trains. `decision` must have been made for graph.prepared. With the same seed, data and backend, the losses and
+/// weights have the same bits for every decision, also after an interruption. Throws InputError if the graph updates no
+/// weights, if the data does not fit it, or if the checkpoint is damaged or of another training. Throws core::Error,
+/// which names the step, if a loss is not finite. Throws what Backend::load() and Executor::run() throw.
+TrainResult train(Backend& backend, const PreparedGraph& graph, const fit::Decision& decision,
+                  const models::Dataset& data, const TrainOptions& options = {});
+
+}  // namespace cairn::pipeline
