@@ -62,10 +62,13 @@ std::uint64_t hash_of(std::span<const std::byte> bytes, std::uint64_t hash) {
   return hash;
 }
 
+/// Returns a hash of the tensors' names and bytes that does not depend on their order, because programs that copy such
+/// a file may change the order.
 std::uint64_t hash_of(const core::TensorFile& file) {
-  std::uint64_t hash = 0;
-  for (const core::NamedTensor& tensor : file.tensors) hash = hash_of(tensor.bytes, hash);
-  return hash;
+  std::uint64_t sum = 0;
+  for (const core::NamedTensor& tensor : file.tensors)
+    sum += hash_of(tensor.bytes, hash_of(std::as_bytes(std::span(tensor.name)), 0));
+  return sum;
 }
 
 std::string hex(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
