@@ -95,14 +95,7 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
     throw core::InputError(
         "the legacy default stream cannot be captured; give a stream made with cudaStreamNonBlocking");
   }
-  if (options.arena != nullptr && options.arena_bytes < program.arena_bytes) {
-    throw core::MemoryError(fmt::format("the given arena has {}, but the program needs {}; lower the budget",
-                                        core::format_bytes(options.arena_bytes),
-                                        core::format_bytes(program.arena_bytes)));
-  }
-  if (options.arena != nullptr && reinterpret_cast<std::uintptr_t>(options.arena) % kArenaAlignment != 0) {
-    throw core::InputError(fmt::format("the given arena is not aligned to {} bytes", kArenaAlignment));
-  }
+  if (options.arena.data != nullptr) runtime::require_arena(options.arena, program.arena_bytes);
   return program;
 }
 
@@ -218,12 +211,12 @@ struct Executor::State {
         library(device.libraries(), stream),
         step(machine, library, program, lives, options.poison, memory) {
     const std::int64_t beside = resident_layout.bytes + control.bytes;
-    runtime::require_memory({.arena = options.arena == nullptr ? program.arena_bytes : 0,
+    runtime::require_memory({.arena = options.arena.data == nullptr ? program.arena_bytes : 0,
                              .beside = beside,
                              .slack = slack_bytes(device.info())},
                             device.free_bytes(), "on " + device.info().name);
-    if (options.arena == nullptr) own_arena = device_memory(program.arena_bytes);
-    memory.arena = options.arena == nullptr ? own_arena.get() : options.arena;
+    if (options.arena.data == nullptr) own_arena = device_memory(program.arena_bytes);
+    memory.arena = options.arena.data == nullptr ? own_arena.get() : options.arena.data;
     residents = device_memory(resident_layout.bytes);
     control_memory = device_memory(control.bytes);
     control = Control(program, lives, {control_memory.get(), control.bytes});
@@ -512,6 +505,8 @@ std::int64_t Executor::measured_peak_bytes() {
   return runtime::measured_peak_bytes(state_->program, state_->options.poison, state_->lives.high_water_bytes,
                                       state_->touched());
 }
+
+runtime::ArenaView Executor::arena() { return {state_->memory.arena, state_->program.arena_bytes}; }
 
 void Executor::enqueue() {
   const OnDevice on(state_->ordinal);

@@ -35,6 +35,7 @@ struct ExecuteRequest {
   /// checks that no op overwrites it.
   std::int64_t guard_bytes = 0;
   bool poison = false;
+  runtime::ArenaView arena = {};    ///< memory for the arena; if its `data` is nullptr, it is allocated
   std::int64_t reserved_bytes = 0;  ///< bytes of host memory that the caller needs during the execution
   double rounding_noise = 0;        ///< relative size of the noise added to all values; on the host only
   /// Flag that ends the execution once it is true. The host checks it before every instruction, CUDA before every

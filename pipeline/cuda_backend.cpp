@@ -42,6 +42,7 @@ class CudaBackend : public Backend {
     cuda::ExecutorOptions options;
     options.seed = request.seed;
     options.poison = request.poison;
+    options.arena = request.arena;
     options.sentinels = request.guard_bytes > 0;
     options.stop = request.stop;
     return std::make_unique<cuda::Executor>(

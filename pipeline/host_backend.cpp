@@ -53,6 +53,7 @@ class HostBackend : public Backend {
     runtime::ExecuteOptions options;
     options.seed = request.seed;
     options.poison = request.poison;
+    options.arena = request.arena;
     options.sentinels = request.guard_bytes > 0;
     options.reserved_bytes = request.reserved_bytes;
     options.rounding_noise = request.rounding_noise;

@@ -55,12 +55,18 @@ core::Graph graph_of_tests(const core::Graph& graph) {
 /// Evaluates the test part of a data set with the weights of a training.
 class Tester {
  public:
-  Tester(Backend& backend, const PreparedGraph& graph, const models::Dataset& data, const models::Batches& batches)
+  /// The tests use `arena` if it is large enough.
+  Tester(Backend& backend, const PreparedGraph& graph, const models::Dataset& data, const models::Batches& batches,
+         const runtime::ArenaView& arena)
       : data_(data),
         batches_(batches),
         graph_(backend.prepare(graph_of_tests(graph.prepared), graph.precision)),
         decision_(fit::decide_on_baseline(graph_, {.alignment = 256, .limit = {.work = 0}})),
-        request_{.graph = graph_, .schedule = decision_.schedule, .plan = decision_.plan, .precision = graph.precision},
+        request_{.graph = graph_,
+                 .schedule = decision_.schedule,
+                 .plan = decision_.plan,
+                 .precision = graph.precision,
+                 .arena = arena.bytes >= decision_.plan.bytes ? arena : runtime::ArenaView()},
         executor_(backend.load(request_)) {
     const NodeId loss = loss_node(graph_);
     loss_ = graph_.name(loss);
@@ -181,7 +187,7 @@ class Training {
     result_.steps = state_.step;
     result_.losses = std::move(state_.losses);
     result_.tests = std::move(state_.tests);
-    result_.measured_peak_bytes = executor_->measured_peak_bytes();
+    if (!tester_) measure_peak();
     result_.digest = digest_of_weights(*executor_);
     return std::move(result_);
   }
@@ -226,10 +232,16 @@ class Training {
   }
 
   void test() {
-    if (!tester_) tester_.emplace(backend_, graph_, data_, batches_);
+    if (!tester_) {
+      measure_peak();
+      tester_.emplace(backend_, graph_, data_, batches_, executor_->arena());
+    }
     state_.tests.push_back(tester_->test(state_.step, *executor_));
     report(&state_.tests.back());
   }
+
+  /// Must be called before tests, which use the same arena.
+  void measure_peak() { result_.measured_peak_bytes = executor_->measured_peak_bytes(); }
 
   void write() {
     if (!options_.checkpoint.empty()) write_checkpoint(options_.checkpoint, state_, settings_, *executor_);

@@ -68,13 +68,19 @@ Arena::Arena(std::int64_t bytes, std::int64_t alignment) : bytes_(bytes) {
   std::memset(base_, kArenaPaint, static_cast<std::size_t>(bytes));
 }
 
+Arena::Arena(std::byte* memory, std::int64_t bytes) : base_(memory), bytes_(bytes), owned_(false) {
+  std::memset(base_, kArenaPaint, static_cast<std::size_t>(bytes));
+}
+
 std::int64_t Arena::touched() const {
   std::int64_t end = bytes_;
   while (end > 0 && base_[end - 1] == std::byte{kArenaPaint}) --end;
   return end;
 }
 
-Arena::~Arena() { std::free(base_); }
+Arena::~Arena() {
+  if (owned_) std::free(base_);
+}
 
 Arena::Arena(Arena&& other) noexcept { *this = std::move(other); }
 
@@ -82,6 +88,7 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(base_, other.base_);
   std::swap(bytes_, other.bytes_);
   std::swap(high_water_, other.high_water_);
+  std::swap(owned_, other.owned_);
   return *this;
 }
 

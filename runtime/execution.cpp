@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cairn/core/error.h"
+#include "cairn/core/text.h"
 
 namespace cairn::runtime {
 namespace {
@@ -118,6 +119,16 @@ void check_program(const Program& program, const ExecuteOptions& options) {
   for (const Location& output : program.outputs) check_location(program, output);
   for (const Location& dying : program.frees) check_location(program, dying);
   for (const Instruction& instruction : program.instructions) check_location(program, instruction.scratch);
+}
+
+void require_arena(const ArenaView& arena, std::int64_t bytes) {
+  constexpr std::uintptr_t kAlignment = 256;
+  if (arena.bytes < bytes) {
+    throw core::MemoryError(fmt::format("the given arena has {}, but the program needs {}; lower the budget",
+                                        core::format_bytes(arena.bytes), core::format_bytes(bytes)));
+  }
+  if (reinterpret_cast<std::uintptr_t>(arena.data) % kAlignment != 0)
+    throw core::InputError(fmt::format("the given arena is not aligned to {} bytes", kAlignment));
 }
 
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written) {

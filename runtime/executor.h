@@ -15,6 +15,12 @@
 
 namespace cairn::runtime {
 
+/// Memory in which an executor keeps the tensors of a step. The address is of the host's memory or a GPU's.
+struct ArenaView {
+  std::byte* data = nullptr;  ///< aligned to 256 bytes
+  std::int64_t bytes = 0;
+};
+
 struct ExecuteOptions {
   std::uint64_t seed = 1;  ///< seed of the initial values of resident tensors
   /// Whether to fill each buffer with bytes 0xFF (NaN) once it is freed, so that a read of freed memory shows in the
@@ -28,6 +34,7 @@ struct ExecuteOptions {
   /// Called before every step, for example to record a trace. An empty function costs nothing.
   std::function<void(const Instruction&)> before_step;
   std::int64_t reserved_bytes = 0;  ///< bytes of host memory that the caller itself needs during execution
+  ArenaView arena = {};             ///< memory for the arena; if its `data` is nullptr, the executor allocates memory
   /// Whether to fill StepReport::op_delays if run() is called with time_ops. This takes some microseconds per op, which
   /// are not part of the op's measured time.
   bool op_delays = false;
@@ -146,6 +153,10 @@ class Executor {
   /// that case, returns the number of bytes up to the end of the highest range that a kernel was given. Reads the whole
   /// arena.
   virtual std::int64_t measured_peak_bytes() = 0;
+
+  /// Returns the memory of the arena. Between two steps, it holds only kept outputs. So another executor can use it
+  /// once they have been read, which changes what measured_peak_bytes() returns.
+  virtual ArenaView arena() = 0;
 
   /// Returns every kept output (losses, gradients), ascending by node and output. For a node that writes a resident
   /// tensor, returns the bytes of that tensor. The spans are valid until the next call of a member.

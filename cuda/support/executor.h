@@ -26,9 +26,7 @@ struct ExecutorOptions {
   /// A cudaStream_t that outlives the executor. It must not be the default stream. If it is nullptr, the executor
   /// creates a stream.
   void* stream = nullptr;
-  /// Device memory of the caller, aligned to 256 bytes. If it is nullptr, the executor allocates memory by cudaMalloc.
-  std::byte* arena = nullptr;
-  std::int64_t arena_bytes = 0;
+  runtime::ArenaView arena = {};  ///< device memory of the caller; if its `data` is nullptr, the executor allocates it
   /// If it is not nullptr and is raised, run() and enqueue() throw InterruptedError instead of starting a step.
   const std::atomic<bool>* stop = nullptr;
   /// Largest number of bytes that one fill of device memory sets. Larger ranges are filled in several pieces. 0 stands
@@ -69,6 +67,8 @@ class Executor final : public runtime::Executor {
   /// Returns what runtime::Executor::measured_peak_bytes() defines. Takes 13 ms for an arena of 40 GB, because the
   /// whole arena is read. Waits for the stream.
   std::int64_t measured_peak_bytes() override;
+
+  runtime::ArenaView arena() override;
 
   /// Enqueues one step on the stream and returns without waiting.
   void enqueue() override;

@@ -38,7 +38,9 @@ void check_host_program(const Program& program, const ExecuteOptions& options) {
 
 Program checked(Program program, const ExecuteOptions& options) {
   check_host_program(program, options);
-  require_host_memory(program.graph, program.arena_bytes, options.reserved_bytes);
+  const bool given = options.arena.data != nullptr;
+  if (given) require_arena(options.arena, program.arena_bytes);
+  require_host_memory(program.graph, given ? 0 : program.arena_bytes, options.reserved_bytes);
   return program;
 }
 
@@ -49,7 +51,8 @@ class HostExecutor final : public Executor {
         options_(options),
         lives_(liveness(program_, options.sentinels)),
         residents_(program_.graph, options.seed),
-        arena_(program_.arena_bytes) {
+        arena_(options.arena.data == nullptr ? Arena(program_.arena_bytes)
+                                             : Arena(options.arena.data, program_.arena_bytes)) {
     std::uint32_t most_inputs = 0, most_outputs = 0;
     for (const Instruction& instruction : program_.instructions) {
       most_inputs = std::max(most_inputs, instruction.input_count);
@@ -104,6 +107,8 @@ class HostExecutor final : public Executor {
   }
 
   std::vector<SinkDigest> sink_digests() override { return sinks_; }
+
+  ArenaView arena() override { return {arena_.bytes() > 0 ? arena_.at(0, 0) : nullptr, arena_.bytes()}; }
 
   void enqueue() override { run(false); }
   void wait() override {}

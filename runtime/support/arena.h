@@ -31,6 +31,8 @@ class Arena {
   /// Allocates the memory, which can be 0 bytes. Throws MemoryError if there is too little free memory. The message
   /// says what was asked for and what is available.
   explicit Arena(std::int64_t bytes, std::int64_t alignment = 256);
+  /// Uses memory of the caller, which must outlive the object. Fills it as a new arena.
+  Arena(std::byte* memory, std::int64_t bytes);
   ~Arena();
   Arena(Arena&&) noexcept;
   Arena& operator=(Arena&&) noexcept;
@@ -50,6 +52,7 @@ class Arena {
   std::byte* base_ = nullptr;
   std::int64_t bytes_ = 0;
   std::int64_t high_water_ = 0;
+  bool owned_ = true;
 };
 
 }  // namespace cairn::runtime

@@ -64,6 +64,10 @@ struct Liveness {
 /// for T steps, or O(T * b) with guards and up to b live buffers at a time.
 Liveness liveness(const Program& program, bool guards);
 
+/// Throws MemoryError if an arena that a caller gives has fewer than `bytes` bytes. Throws InputError if it is not
+/// aligned to 256 bytes.
+void require_arena(const ArenaView& arena, std::int64_t bytes);
+
 /// Throws InputError if an instruction reaches outside the arena or refers to a resident that does not exist. Also
 /// throws it if sentinels are requested and the program has no guards. O(steps + operands).
 void check_program(const Program& program, const ExecuteOptions& options);

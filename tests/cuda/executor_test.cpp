@@ -91,8 +91,7 @@ TEST_CASE("the caller's stream and memory serve, and a step allocates nothing") 
   REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
   REQUIRE(cudaMalloc(&arena, static_cast<std::size_t>(program.arena_bytes)) == cudaSuccess);
   {
-    cuda::ExecutorOptions options{
-        .stream = stream, .arena = static_cast<std::byte*>(arena), .arena_bytes = program.arena_bytes};
+    cuda::ExecutorOptions options{.stream = stream, .arena = {static_cast<std::byte*>(arena), program.arena_bytes}};
     cuda::Executor given(device, program, options);
     given.run();
     const std::int64_t before = device.free_bytes();

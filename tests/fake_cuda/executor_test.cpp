@@ -269,7 +269,7 @@ TEST_CASE("the caller's stream and the caller's arena are used, and left to the 
   const std::int64_t before = fake::allocated_bytes();
   for (const Launch launch : kLaunches) {
     cuda::ExecutorOptions options{
-        .launch = launch, .stream = stream.get(), .arena = arena.get() + 256, .arena_bytes = program.arena_bytes};
+        .launch = launch, .stream = stream.get(), .arena = {arena.get() + 256, program.arena_bytes}};
     Executor executor(f.device, program, options);
     CHECK(fake::allocated_bytes() - before == Executor::bytes_beside_arena(program, false));
     executor.run();
@@ -282,11 +282,11 @@ TEST_CASE("the caller's stream and the caller's arena are used, and left to the 
   CHECK(std::all_of(arena.get(), arena.get() + 256, is_garbage));
   CHECK(std::all_of(arena.get() + 256 + program.arena_bytes, arena.get() + 512 + program.arena_bytes, is_garbage));
 
-  const std::string too_small = error_of<core::DeviceError>(
-      [&] { Executor(f.device, program, {.arena = arena.get(), .arena_bytes = program.arena_bytes - 1}); });
+  const std::string too_small = error_of<core::DeviceError>([&] {
+    Executor(f.device, program, {.arena = {arena.get(), program.arena_bytes - 1}});
+  });
   CHECK(contains(too_small, "lower the budget"));
-  CHECK_THROWS_AS(Executor(f.device, program, {.arena = arena.get() + 16, .arena_bytes = program.arena_bytes}),
-                  core::InputError);
+  CHECK_THROWS_AS(Executor(f.device, program, {.arena = {arena.get() + 16, program.arena_bytes}}), core::InputError);
 }
 
 TEST_CASE("a step whose fills are divided into pieces leaves the same bytes in the arena") {
@@ -506,7 +506,7 @@ TEST_CASE("sentinels: a guard that is overwritten in a later step is noticed by 
   const cuda::DeviceMemory arena = cuda::device_memory(program.arena_bytes);
   for (const Launch launch : kLaunches) {
     Executor executor(f.device, program,
-                      {.sentinels = true, .launch = launch, .arena = arena.get(), .arena_bytes = program.arena_bytes});
+                      {.sentinels = true, .launch = launch, .arena = {arena.get(), program.arena_bytes}});
     CHECK_NOTHROW(executor.run());
     const runtime::Location& hidden = output_of(program, 0);
     std::byte* guard = arena.get() + hidden.offset + hidden.reserved;
@@ -540,7 +540,7 @@ TEST_CASE("the measured peak is what was written, not what was planned") {
     CHECK(roomy.measured_peak_bytes() == needed);
   }
   const cuda::DeviceMemory arena = cuda::device_memory(program.arena_bytes);
-  Executor careless(device, program, {.arena = arena.get(), .arena_bytes = program.arena_bytes});
+  Executor careless(device, program, {.arena = {arena.get(), program.arena_bytes}});
   std::byte* last = arena.get() + needed + 1000;
   fake::before_kernel(1, [=] { *last = std::byte{7}; });
   careless.run();
