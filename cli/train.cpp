@@ -134,6 +134,10 @@ Subcommand add_train(CLI::App& root) {
   app->add_option("--weight-decay", arguments->update.decay, "weight decay (default 0)")->check(CLI::NonNegativeNumber);
   app->add_option("--clip", arguments->update.clip, "largest norm of all gradients together (default: no limit)")
       ->check(CLI::PositiveNumber);
+  app->add_option(
+         "--shift", arguments->train.shift,
+         "pixels by which images are moved at random, so that there are more of them to learn from (default 1)")
+      ->check(CLI::Range(0, 8));
   app->add_option("--test-every", arguments->train.test_every,
                   "steps between tests (default: only after the last step)")
       ->check(at_least_one());

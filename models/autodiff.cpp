@@ -1,4 +1,4 @@
-#include "cairn/models/support/autodiff.h"
+#include "cairn/models/autodiff.h"
 
 #include <fmt/format.h>
 

@@ -64,8 +64,15 @@ std::int64_t test_count(const Dataset& set, std::int64_t length) {
 
 }  // namespace
 
-Batches::Batches(const Dataset& set, const core::Graph& graph, std::uint64_t seed) : set_(set), seed_(seed) {
+Batches::Batches(const Dataset& set, const core::Graph& graph, std::uint64_t seed, std::int64_t shift)
+    : set_(set), seed_(seed), shift_(shift), dark_(set.pixels.empty() ? 0 : std::ranges::min(set.pixels)) {
   find_inputs(graph);
+}
+
+float Batches::pixel(const Example& example, std::int64_t x, std::int64_t y) const {
+  const std::int64_t from_x = x - example.right, from_y = y - example.down;
+  if (from_x < 0 || from_x >= set_.width || from_y < 0 || from_y >= set_.height) return dark_;
+  return set_.pixels[static_cast<std::size_t>((example.index * set_.height + from_y) * set_.width + from_x)];
 }
 
 void Batches::find_inputs(const core::Graph& graph) {
@@ -116,11 +123,16 @@ std::int64_t Batches::image_of(std::int64_t position) const {
 }
 
 Batch Batches::training(std::int64_t step) const {
-  std::vector<std::int64_t> examples;
+  std::vector<Example> examples;
   core::Random random = random_of(seed_, step);
+  const auto offset = [&] { return random_below(random, 2 * shift_ + 1) - shift_; };
   for (std::int64_t i = 0; i < batch_size_; ++i) {
-    examples.push_back(set_.kind == Dataset::Kind::text ? random_below(random, set_.training - shape_[1])
-                                                        : image_of(step * batch_size_ + i));
+    if (set_.kind == Dataset::Kind::text) {
+      examples.push_back({random_below(random, set_.training - shape_[1])});
+    } else {
+      const std::int64_t right = offset(), down = offset();
+      examples.push_back({image_of(step * batch_size_ + i), right, down});
+    }
   }
   Batch batch = make(examples);
   batch.examples = batch_size_;
@@ -129,17 +141,17 @@ Batch Batches::training(std::int64_t step) const {
 
 std::int64_t Batches::test_batches() const { return (test_count(set_, shape_[1]) + batch_size_ - 1) / batch_size_; }
 
-std::vector<std::int64_t> Batches::test_examples(std::int64_t index) const {
+std::vector<Batches::Example> Batches::test_examples(std::int64_t index) const {
   const std::int64_t count = test_count(set_, shape_[1]);
-  std::vector<std::int64_t> examples;
+  std::vector<Example> examples;
   for (std::int64_t i = index * batch_size_; i < std::min(count, (index + 1) * batch_size_); ++i) {
-    examples.push_back(set_.training + (set_.kind == Dataset::Kind::text ? i * shape_[1] : i));
+    examples.push_back({set_.training + (set_.kind == Dataset::Kind::text ? i * shape_[1] : i)});
   }
   return examples;
 }
 
 Batch Batches::test(std::int64_t index) const {
-  std::vector<std::int64_t> examples = test_examples(index);
+  std::vector<Example> examples = test_examples(index);
   const auto different = std::ssize(examples);
   for (std::int64_t i = different; i < batch_size_; ++i)
     examples.push_back(examples[static_cast<std::size_t>(i % different)]);
@@ -150,49 +162,50 @@ Batch Batches::test(std::int64_t index) const {
 
 std::vector<std::int32_t> Batches::test_labels(std::int64_t index) const {
   std::vector<std::int32_t> labels;
-  for (const std::int64_t example : test_examples(index))
-    labels.push_back(set_.labels[static_cast<std::size_t>(example)]);
+  for (const Example& example : test_examples(index))
+    labels.push_back(set_.labels[static_cast<std::size_t>(example.index)]);
   return labels;
 }
 
-Batch Batches::make(const std::vector<std::int64_t>& examples) const {
+Batch Batches::make(const std::vector<Example>& examples) const {
   if (set_.kind == Dataset::Kind::text) return passages(examples);
   return shape_.size() == 4 ? images(examples) : vectors(examples);
 }
 
-Batch Batches::images(const std::vector<std::int64_t>& examples) const {
+Batch Batches::images(const std::vector<Example>& examples) const {
   std::vector<float> pixels;
   pixels.reserve(static_cast<std::size_t>(core::element_count(shape_)));
   std::vector<std::int32_t> labels;
-  for (const std::int64_t example : examples) {
-    const float* image = set_.pixels.data() + example * set_.height * set_.width;
+  for (const Example& example : examples) {
     for (std::int64_t y = 0; y < shape_[1]; ++y) {
       for (std::int64_t x = 0; x < shape_[2]; ++x) {
-        const float pixel = image[y * set_.height / shape_[1] * set_.width + x * set_.width / shape_[2]];
-        pixels.insert(pixels.end(), static_cast<std::size_t>(shape_[3]), pixel);
+        const float value = pixel(example, x * set_.width / shape_[2], y * set_.height / shape_[1]);
+        pixels.insert(pixels.end(), static_cast<std::size_t>(shape_[3]), value);
       }
     }
-    labels.push_back(set_.labels[static_cast<std::size_t>(example)]);
+    labels.push_back(set_.labels[static_cast<std::size_t>(example.index)]);
   }
   return {{{input_, std::move(pixels)}, {label_, std::move(labels)}}};
 }
 
-Batch Batches::vectors(const std::vector<std::int64_t>& examples) const {
-  const std::int64_t pixels = set_.height * set_.width;
+Batch Batches::vectors(const std::vector<Example>& examples) const {
   std::vector<float> inputs(static_cast<std::size_t>(core::element_count(shape_)));
   std::vector<float> targets(static_cast<std::size_t>(core::element_count(label_shape_)));
-  for (std::size_t i = 0; i < examples.size(); ++i) {
-    const auto row = static_cast<std::int64_t>(i);
-    std::copy_n(set_.pixels.begin() + examples[i] * pixels, pixels, inputs.begin() + row * shape_[1]);
-    targets[static_cast<std::size_t>(row * label_shape_[1] + set_.labels[static_cast<std::size_t>(examples[i])])] = 1;
+  auto input = inputs.begin(), target = targets.begin();
+  for (const Example& example : examples) {
+    for (std::int64_t i = 0; i < set_.height * set_.width; ++i)
+      input[i] = pixel(example, i % set_.width, i / set_.width);
+    target[set_.labels[static_cast<std::size_t>(example.index)]] = 1;
+    input += shape_[1];
+    target += label_shape_[1];
   }
   return {{{input_, std::move(inputs)}, {label_, std::move(targets)}}};
 }
 
-Batch Batches::passages(const std::vector<std::int64_t>& starts) const {
+Batch Batches::passages(const std::vector<Example>& starts) const {
   std::vector<std::int32_t> tokens, labels;
-  for (const std::int64_t start : starts) {
-    const auto begin = set_.labels.begin() + start;
+  for (const Example& start : starts) {
+    const auto begin = set_.labels.begin() + start.index;
     tokens.insert(tokens.end(), begin, begin + shape_[1]);
     labels.insert(labels.end(), begin + 1, begin + 1 + shape_[1]);
   }

@@ -32,9 +32,10 @@ struct Batch {
 /// A batch depends only on the seed and on its number, so a training can be continued at any step.
 class Batches {
  public:
-  /// Throws InputError, which names the inputs and says what the data set needs, if it does not fit the graph. `set`
-  /// must outlive the object.
-  Batches(const Dataset& set, const core::Graph& graph, std::uint64_t seed);
+  /// `shift` is the largest number of pixels by which training() moves each image, at random in both directions, so
+  /// that the network learns from more images than the data set has. Throws InputError, which names the inputs and says
+  /// what the data set needs, if it does not fit the graph. `set` must outlive the object.
+  Batches(const Dataset& set, const core::Graph& graph, std::uint64_t seed, std::int64_t shift = 0);
 
   std::int64_t batch_size() const { return batch_size_; }
   /// Returns batch `step`, counted from 0. Every image of the training part stands in one batch of each epoch, in an
@@ -48,15 +49,25 @@ class Batches {
 
  private:
   void find_inputs(const core::Graph& graph);
-  Batch make(const std::vector<std::int64_t>& examples) const;
-  Batch images(const std::vector<std::int64_t>& examples) const;
-  Batch vectors(const std::vector<std::int64_t>& examples) const;
-  Batch passages(const std::vector<std::int64_t>& starts) const;
+  /// An image of the data set, moved by `right` and `down` pixels. For a text, the place where a passage begins.
+  struct Example {
+    std::int64_t index = 0;
+    std::int64_t right = 0, down = 0;
+  };
+
+  Batch make(const std::vector<Example>& examples) const;
+  Batch images(const std::vector<Example>& examples) const;
+  Batch vectors(const std::vector<Example>& examples) const;
+  Batch passages(const std::vector<Example>& starts) const;
+  /// Returns a pixel of an example; those that are moved in from outside are as dark as the darkest of all images.
+  float pixel(const Example& example, std::int64_t x, std::int64_t y) const;
   std::int64_t image_of(std::int64_t position) const;
-  std::vector<std::int64_t> test_examples(std::int64_t index) const;
+  std::vector<Example> test_examples(std::int64_t index) const;
 
   const Dataset& set_;
   std::uint64_t seed_;
+  std::int64_t shift_;
+  float dark_ = 0;  ///< the least value of a pixel
   std::int64_t batch_size_ = 0;
   std::string input_, label_;        ///< names of the resident tensors
   core::Shape shape_, label_shape_;  ///< their shapes

@@ -2,10 +2,10 @@
 
 #include <array>
 
+#include "cairn/models/autodiff.h"
 #include "cairn/models/internal/families.h"
 #include "cairn/models/internal/layers.h"
 #include "cairn/models/internal/options.h"
-#include "cairn/models/support/autodiff.h"
 
 namespace cairn::models {
 namespace {

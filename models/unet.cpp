@@ -5,10 +5,10 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/text.h"
+#include "cairn/models/autodiff.h"
 #include "cairn/models/internal/families.h"
 #include "cairn/models/internal/layers.h"
 #include "cairn/models/internal/options.h"
-#include "cairn/models/support/autodiff.h"
 
 namespace cairn::models {
 namespace {

@@ -49,8 +49,9 @@ struct TrainOptions {
   std::int64_t steps = 500;
   std::uint64_t seed = 0;  ///< determines the initial weights, the order of the data, and what dropouts drop
   LearningRate rate = {};
-  std::int64_t test_every = 0;              ///< tests after every so many steps; 0: only after the last step
-  std::string checkpoint;                   ///< path of a file with everything that continues the training; empty: none
+  std::int64_t shift = 1;       ///< largest number of pixels by which images are moved at random (models::Batches)
+  std::int64_t test_every = 0;  ///< tests after every so many steps; 0: only after the last step
+  std::string checkpoint;       ///< path of a file with everything that continues the training; empty: none
   std::int64_t checkpoint_every = 100;      ///< writes the checkpoint after every so many steps, and at the end
   bool resume = false;                      ///< whether to continue from the checkpoint, if the file exists
   bool poison = false;                      ///< whether to fill a buffer with NaN when its lifetime ends

@@ -14,7 +14,7 @@ if [ -z "$tool" ]; then
 fi
 
 sources() {
-  find core models sim solvers runtime cuda pipeline report cli python tests bench fuzz -type f \
+  find core models sim solvers runtime cuda pipeline report cli python tests bench fuzz examples -type f \
     \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 2>/dev/null
 }
 

@@ -63,7 +63,7 @@ RULE = {folder: set(allowed.split()) for folder, allowed in RULE.items()}
 FRONT_ENDS = {"cli", "python"}
 LIBRARY = {folder.split("/")[0] for folder in RULE} - FRONT_ENDS
 # These folders do not belong to the library, and may include all folders.
-OUTSIDE = {"tests", "bench", "fuzz"}
+OUTSIDE = {"tests", "bench", "fuzz", "examples"}
 NOT_PUBLIC = {"internal", "support", "host", "device", "engines", "decomposition"}
 MOST_PARTS = 3  # largest number of parts of a public header's path
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}

@@ -1,6 +1,6 @@
 #include "cairn/core/error.h"
+#include "cairn/models/autodiff.h"
 #include "cairn/models/builder.h"
-#include "cairn/models/support/autodiff.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/gradient_check.h"
 #include "cairn/tests/models/tiny_models.h"
