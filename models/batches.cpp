@@ -27,11 +27,21 @@ std::int64_t random_below(core::Random& random, std::int64_t limit) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(limit));
 }
 
-/// Returns the data inputs of the graph that its ops read, other than numbers of the optimizer.
+/// Returns the resident tensors with the role of data, without those that only updates of weights read, such as the
+/// learning rate.
 std::vector<const Resident*> inputs_of(const core::Graph& graph) {
+  std::vector<bool> read(graph.residents().size());
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    const core::Op* op = graph.op(v);
+    if (op == nullptr || core::is_update(op->kind)) continue;
+    for (const core::Operand& arg : op->args) {
+      if (arg.kind == core::Operand::Kind::resident) read[static_cast<std::size_t>(arg.index)] = true;
+    }
+  }
   std::vector<const Resident*> inputs;
-  for (const Resident& resident : graph.residents()) {
-    if (resident.role == Resident::Role::data && core::element_count(resident.shape) > 1) inputs.push_back(&resident);
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    const Resident& resident = graph.residents()[i];
+    if (read[i] && resident.role == Resident::Role::data) inputs.push_back(&resident);
   }
   return inputs;
 }

@@ -225,8 +225,8 @@ class Training {
     const float loss = loss_of(*executor_, loss_);
     result_.seconds += watch.seconds();
     if (!std::isfinite(loss))
-      throw core::Error(fmt::format("the loss of step {} is {}; lower the learning rate ({}) or clip gradients",
-                                    state_.step + 1, loss, options_.rate.base));
+      throw core::InputError(fmt::format("the loss of step {} is {}; lower the learning rate ({}) or clip gradients",
+                                         state_.step + 1, loss, options_.rate.base));
     state_.losses.push_back(loss);
     ++state_.step;
     report(nullptr);

@@ -86,8 +86,8 @@ bool is_trainable(const core::Graph& graph);
 
 /// Trains. `decision` must have been made for graph.prepared. With the same seed, data and backend, the losses and
 /// weights have the same bits for every decision, also after an interruption. Throws InputError if the graph updates no
-/// weights, if the data does not fit it, or if the checkpoint is damaged or of another training. Throws core::Error,
-/// which names the step, if a loss is not finite. Throws what Backend::load() and Executor::run() throw.
+/// weights, if the data does not fit it, if the checkpoint is damaged or of another training, or, with the number of
+/// the step, if a loss is not finite. Throws what Backend::load() and Executor::run() throw.
 TrainResult train(Backend& backend, const PreparedGraph& graph, const fit::Decision& decision,
                   const models::Dataset& data, const TrainOptions& options = {});
 

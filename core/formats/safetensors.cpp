@@ -59,7 +59,7 @@ class Reader {
     std::uint64_t end = 0;  // of the tensors, counted from the end of the header
     for (const auto& [name, entry] : header.items()) {
       if (name == kTexts) {
-        for (const auto& [key, text] : entry.items()) file.texts[key] = text.get<std::string>();
+        file.texts = read_texts(entry);
       } else {
         file.tensors.push_back(read_entry(name, entry));
         end = std::max(end, ends_.back());
@@ -88,6 +88,18 @@ class Reader {
     return header;
   }
 
+  [[noreturn]] void fail_at(std::string_view name) const {
+    fail(fmt::format("the header's entry for '{}' is not valid", name));
+  }
+
+  std::map<std::string, std::string> read_texts(const Json& entry) const {
+    try {
+      return entry.get<std::map<std::string, std::string>>();
+    } catch (const Json::exception&) {
+      fail_at(kTexts);
+    }
+  }
+
   NamedTensor read_entry(const std::string& name, const Json& entry) {
     NamedTensor tensor;
     tensor.name = name;
@@ -105,7 +117,7 @@ class Reader {
       tensor.bytes.resize(static_cast<std::size_t>(begin_ + end <= size_ ? bytes : 0));
       ends_.push_back(end);
     } catch (const Json::exception&) {
-      fail(fmt::format("the header's entry for '{}' is not valid", name));
+      fail_at(name);
     }
     return tensor;
   }
