@@ -69,10 +69,13 @@ class Backward {
     reached[loss_] = true;
     for (NodeId v = loss_; v >= 0; --v) {
       if (!reached[v]) continue;
+      // The gradient of a norm's input covers the part of the statistics. So a node of statistics contributes nothing.
+      const OpKind kind = model_.op(v).kind;
+      const bool contributes = kind != OpKind::batchnorm_stats && kind != OpKind::layernorm_stats;
       for (const Operand& arg : model_.op(v).args) {
         if (arg.kind == Operand::Kind::node) {
           reached[arg.index] = true;
-        } else if (is_weight(arg)) {
+        } else if (contributes && is_weight(arg)) {
           ++weights_[arg.index].expected;
         }
       }

@@ -64,6 +64,15 @@ TEST_CASE("gradients of what the models do not combine agree with finite differe
       CHECK_FALSE(graph.keep(part));
     }
   }
+  SECTION("norms of weights") {
+    const Tensor w = model.weight("w", {4, 4}, Init::normal), v = model.weight("v", {4, 4}, Init::normal);
+    const Tensor params = model.weight("params", {2, 4}, Init::norm_params);
+    Tensor y = model.project("y", x, model.layernorm("layernorm", w, params));
+    y = model.project("z", model.project("y with w", y, w), model.batchnorm("batchnorm", v, params));
+    const core::Graph graph = training_step(model, model.mse("loss", y, x));
+    CHECK(tests::check_gradients(graph).empty());
+    CHECK(tests::gradient_nodes(graph).size() == 3);
+  }
   SECTION("pooling and upsampling, windows that overlap") {
     const Tensor image = model.data("image", {2, 4, 4, 2});
     const Tensor w = model.weight("w", {3, 3, 3, 2}, Init::normal);
