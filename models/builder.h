@@ -89,6 +89,11 @@ class ModelBuilder {
     core::Node& node = graph_.node(v);
     (node.outputs.empty() ? node.keep : node.outputs.front().keep) = true;
   }
+  /// Returns whether the first output of v is kept.
+  bool kept(core::NodeId v) {
+    const core::Node& node = graph_.node(v);
+    return node.outputs.empty() ? node.keep : node.outputs.front().keep;
+  }
   void pin(core::NodeId v) { graph_.node(v).pinned = true; }
   /// Makes `node` run after `predecessor` without reading data from it (GraphBuilder::add_control_input).
   void add_control_input(core::NodeId node, core::NodeId predecessor) { graph_.add_control_input(node, predecessor); }

@@ -24,9 +24,9 @@ class UpdateOrder {
  public:
   UpdateOrder(ModelBuilder& model, NodeId loss)
       : model_(model),
-        loss_(loss),
         readers_(model.node_count()),
         readers_of_resident_(model.resident_count()),
+        ends_(model.node_count()),
         before_(model.node_count(), false),
         visited_(model.node_count(), false) {
     for (NodeId v = 0; v < model.node_count(); ++v) {
@@ -34,6 +34,7 @@ class UpdateOrder {
         (arg.kind == Operand::Kind::node ? readers_ : readers_of_resident_)[arg.index].push_back(v);
       }
     }
+    for (NodeId v = 0; v < model.node_count(); ++v) ends_[v] = v >= loss || readers_[v].empty();
   }
 
   /// Adds control edges to the next update. Updates must be given in the order of their ids.
@@ -70,8 +71,8 @@ class UpdateOrder {
     }
   }
 
-  /// Returns the nodes that a reader of the weight reaches over forward nodes, and where that ends. Forward nodes that
-  /// an earlier call has visited are left out, because what they reach runs before an earlier update.
+  /// Returns the nodes of ends_ that a reader of the weight reaches over other nodes. Nodes that an earlier call has
+  /// visited are left out, because what they reach runs before an earlier update.
   std::vector<NodeId> needed_before(NodeId update) {
     std::vector<NodeId> needed, stack;
     for (const NodeId reader : readers_of_resident_[model_.op(update).writes]) {
@@ -80,8 +81,8 @@ class UpdateOrder {
     while (!stack.empty()) {
       const NodeId v = stack.back();
       stack.pop_back();
-      if (v >= loss_) needed.push_back(v);
-      if (v >= loss_ || visited_[v]) continue;
+      if (ends_[v]) needed.push_back(v);
+      if (ends_[v] || visited_[v]) continue;
       visited_[v] = true;
       stack.insert(stack.end(), readers_[v].begin(), readers_[v].end());
     }
@@ -89,10 +90,10 @@ class UpdateOrder {
   }
 
   ModelBuilder& model_;
-  NodeId loss_;
   std::vector<std::vector<NodeId>> readers_, readers_of_resident_;
+  std::vector<bool> ends_;     ///< backward nodes, the loss, and nodes that nothing reads
   std::vector<bool> before_;   ///< whether a node runs before the current update, as far as edges say so far
-  std::vector<bool> visited_;  ///< forward nodes that needed_before() has visited
+  std::vector<bool> visited_;  ///< nodes that needed_before() has visited
   NodeId last_ = core::kNoNode;
 };
 
@@ -155,7 +156,9 @@ void Updates::append_update(const Pending& pending) {
 
 void Updates::finish() {
   for (const Pending& pending : pending_) append_update(pending);
-  for (NodeId v = loss_ + 1; v < model_.node_count(); ++v) model_.pin(v);
+  for (NodeId v = 0; v < model_.node_count(); ++v) {
+    if (v >= loss_ || model_.kept(v)) model_.pin(v);
+  }
   UpdateOrder order(model_, loss_);
   for (const NodeId update : updates_) order.add(update);
 }

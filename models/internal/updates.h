@@ -16,11 +16,12 @@ bool has_updates(const BuildOptions& options);
 /// clipped, the sum of squares of all gradients.
 ///
 /// An update overwrites a weight that other nodes read. So it must run after all of them, also where a schedule runs
-/// one of them again. A schedule runs a node again because another node still needs its output. All backward nodes are
-/// pinned, so only forward nodes run again, and only a backward node or the loss can need them. So it suffices that an
-/// update runs after every backward node, and the loss, that a reader of the weight reaches over forward nodes.
-/// finish() adds control edges for that. It first makes every update run after the one before it, because few other
-/// edges are needed then.
+/// one of them again. A schedule runs a node again because another node still needs its output, or because the output
+/// is kept and was freed before the end. All backward nodes, the loss and all other kept nodes are pinned, so only the
+/// other forward nodes run again. Only a backward node, the loss, or a node that nothing reads can need them. So it
+/// suffices that an update runs after every node of these three kinds that a reader of the weight reaches over forward
+/// nodes. finish() adds control edges for that. It first makes every update run after the one before it, because few
+/// other edges are needed then.
 class Updates {
  public:
   /// `loss` is the last forward node.
@@ -31,7 +32,8 @@ class Updates {
   /// to the gradient belongs to.
   void add(std::int32_t weight, const core::Operand& gradient, core::NodeId forward);
 
-  /// Adds what must come after all gradients, pins the backward nodes and adds control edges. O(nodes + args).
+  /// Adds what must come after all gradients, pins the loss, kept nodes and backward nodes, and adds control edges.
+  /// Nodes that are kept later are not covered. O(nodes + args).
   void finish();
 
  private:
