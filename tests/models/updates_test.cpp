@@ -1,17 +1,29 @@
-// Tests the order of the updates of weights (BuildOptions::optimizer).
+// Tests updates of weights (BuildOptions::optimizer): their order, their results under every schedule and
+// their memory.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cairn/core/error.h"
 #include "cairn/core/precision.h"
+#include "cairn/core/profile.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/solvers/plan/planner.h"
+#include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
+#include "cairn/tests/models/evaluate.h"
 #include "cairn/tests/models/random_network.h"
 #include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/solvers/measured.h"
+#include "cairn/tests/support/outputs.h"
 #include "cairn/tests/support/seeds.h"
 
 namespace cairn::updates_test {
@@ -22,6 +34,7 @@ using core::NodeId;
 using core::Op;
 using core::Operand;
 using core::Resident;
+using core::Schedule;
 using models::BuildOptions;
 using tests::Random;
 using tests::RandomNetwork;
@@ -156,6 +169,99 @@ BuildOptions with_optimizer(BuildOptions options, std::uint64_t number) {
   return options;
 }
 
+std::vector<float> random_floats(tests::Noise& noise, const Resident& resident) {
+  std::vector<float> values(static_cast<std::size_t>(core::element_count(resident.shape)));
+  for (float& value : values) value = static_cast<float>(noise());
+  return values;
+}
+
+/// Returns the learning rate of a step. It differs from step to step.
+float rate_of(int step) { return 0.02F / static_cast<float>(step); }
+
+/// Sets what a caller sets before a step that counts from 1: the inputs, the learning rate and the number of the step.
+/// Returns the inputs by index of the resident.
+std::map<std::int32_t, std::vector<float>> set_inputs(runtime::Executor& executor, int step) {
+  tests::Noise noise(static_cast<std::uint64_t>(step));
+  std::map<std::int32_t, std::vector<float>> inputs;
+  const auto residents = executor.program().graph.residents();
+  for (std::size_t i = 0; i < residents.size(); ++i) {
+    const Resident& resident = residents[i];
+    if (resident.role != Resident::Role::data || resident.type != Resident::Type::f32) continue;
+    std::vector<float> values = random_floats(noise, resident);
+    if (resident.name == "learning_rate") values = {rate_of(step)};
+    if (resident.name == "step") values = {static_cast<float>(step)};
+    executor.set(resident.name, values);
+    inputs[static_cast<std::int32_t>(i)] = std::move(values);
+  }
+  return inputs;
+}
+
+std::unique_ptr<runtime::Executor> load(const Graph& graph, const Schedule& schedule,
+                                        const runtime::ExecuteOptions& options) {
+  const auto plan =
+      solvers::find_plan(solvers::plan_problem(graph, schedule), {.alignment = 16, .limit = {.work = 100'000}});
+  return runtime::host_executor(runtime::compile(graph, schedule, plan.plan), options);
+}
+
+std::vector<float> get(runtime::Executor& executor, const Resident& resident) {
+  std::vector<float> values(static_cast<std::size_t>(core::element_count(resident.shape)));
+  executor.get(resident.name, values);
+  return values;
+}
+
+/// Runs three steps. Returns, for each step, the kept outputs (the loss and the weights) and the optimizer's state.
+std::vector<std::pair<tests::Outputs, std::vector<std::vector<float>>>> run_steps(const Graph& graph,
+                                                                                  const Schedule& schedule) {
+  const auto executor = load(graph, schedule, {.seed = 3, .poison = true});
+  std::vector<std::pair<tests::Outputs, std::vector<std::vector<float>>>> steps;
+  for (int step = 1; step <= 3; ++step) {
+    executor->set_dropout_seed(static_cast<std::uint64_t>(step));
+    set_inputs(*executor, step);
+    executor->run();
+    REQUIRE(executor->measured_peak_bytes() == executor->program().arena_bytes);
+    std::vector<std::vector<float>> state;
+    for (const Resident& resident : graph.residents()) {
+      if (resident.role == Resident::Role::weight || resident.role == Resident::Role::optimizer)
+        state.push_back(get(*executor, resident));
+    }
+    steps.emplace_back(tests::outputs_of(*executor), std::move(state));
+  }
+  return steps;
+}
+
+/// Counts answers of solvers.
+struct Answers {
+  std::set<std::string> by;            ///< solvers that accept the graph
+  std::int64_t recomputing = 0;        ///< schedules that run a node again
+  std::set<std::vector<NodeId>> seen;  ///< schedules that were executed
+};
+
+/// Checks that the schedules of all solvers give the results of the input order.
+void check_solvers(const Graph& graph, Answers& answers) {
+  answers.seen.clear();
+  const Schedule baseline = core::baseline_schedule(graph);
+  const auto expected = run_steps(graph, baseline);
+  const std::int64_t least = core::peak_lower_bound(graph), most = tests::baseline_peak(graph);
+  for (const solvers::SolverInfo& solver : solvers::registry()) {
+    if (!solver.why_missing().empty()) continue;
+    for (const int percent : {-1, 60, 20, 0}) {
+      solvers::SolveOptions options{.limit = {.work = 20'000}};
+      if (percent >= 0) options.budget = least + (most - least) * percent / 100;
+      Schedule schedule;
+      try {
+        schedule = solver.solve(graph, options).schedule;
+      } catch (const core::InputError&) {
+        break;  // the solver does not accept the graph
+      }
+      answers.by.insert(std::string(solver.name));
+      if (schedule.steps.empty() || !answers.seen.insert(schedule.steps).second) continue;
+      INFO(solver.name << " at " << percent << " %");
+      answers.recomputing += core::recomputed_steps(graph, schedule) > 0;
+      REQUIRE(run_steps(graph, schedule) == expected);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("no schedule reads a weight of the registry's models after its update") {
@@ -195,6 +301,49 @@ TEST_CASE("no schedule reads a weight of a random network after its update") {
   });
   CHECK(updates > 6'000);
   CHECK(shared > 500);
+}
+
+TEST_CASE("the schedules of all solvers train weights to the same bits as the input order") {
+  Answers answers;
+  std::uint64_t number = 0;
+  for (const tests::TinyModel& model : tests::tiny_models()) {
+    if (model.name.starts_with("resnet")) continue;  // residual networks have many nodes, and unet has the same ops
+    for (const std::uint64_t optimizer : {number % 4, (number + 1) % 4}) {
+      INFO(model.name << ", optimizer " << optimizer);
+      check_solvers(models::build_model(model.name, with_optimizer(model.options, optimizer)), answers);
+    }
+    ++number;
+  }
+  CHECK(answers.recomputing > 20);
+  tests::for_each_seed(15, [&](Random& random, std::uint64_t seed) {
+    const tests::RandomNetworkOptions network{.least_blocks = 6, .dead_ends = seed % 3 == 1, .kept = seed % 3 == 2};
+    check_solvers(RandomNetwork(random, with_optimizer({}, seed), network).build(), answers);
+  });
+  CHECK(answers.recomputing > 50);
+  CHECK(answers.by.size() >= 8);
+}
+
+TEST_CASE("a step with updates takes the memory that its plan says") {
+  tests::for_each_seed(200, [&](Random& random, std::uint64_t seed) {
+    const Graph graph = RandomNetwork(random, with_optimizer({}, seed)).build();
+    const auto executor = load(graph, core::baseline_schedule(graph), {});
+    for (int step = 1; step <= 3; ++step) executor->run();
+    REQUIRE(executor->measured_peak_bytes() == executor->program().arena_bytes);
+  });
+}
+
+TEST_CASE("the gradients of a deep network are freed by its updates, unless they are clipped or kept") {
+  constexpr std::int64_t kLayers = 12, kWidth = 32, kGradient = 4 * kWidth * kWidth;
+  BuildOptions options{
+      .values = {{"batch", 2}, {"layers", kLayers}, {"width", kWidth}, {"inputs", kWidth}, {"outputs", kWidth}},
+      .optimizer = "sgd"};
+  const std::int64_t freed = tests::baseline_peak(models::build_model("ffn", options));
+  CHECK(freed < 3 * kGradient);  // the peak holds one gradient, and activations of 2 rows
+  options.update.clip = 1;
+  CHECK(tests::baseline_peak(models::build_model("ffn", options)) > (kLayers - 2) * kGradient);
+  options.update.clip = 0;
+  options.weight_grads_in_arena = true;
+  CHECK(tests::baseline_peak(models::build_model("ffn", options)) > (kLayers - 2) * kGradient);
 }
 
 }  // namespace cairn::updates_test
