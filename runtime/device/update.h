@@ -29,14 +29,15 @@ struct SgdNumbers {
 };
 
 struct AdamwNumbers {
-  static constexpr int kTensors = 3;  ///< w, m, v
-  float beta1, beta2, log1, log2, eps, decay, limit;
+  static constexpr int kTensors = 3;                         ///< w, m, v
+  float beta2, part1, part2, log1, log2, eps, decay, limit;  ///< see AdamwRule
   const float* rate;
   const float* step;
   const float* norm;  ///< nullptr: gradients are not clipped
 
   CAIRN_HD AdamwRule<float> rule() const {
-    return {beta1, beta2, log1, log2, eps, decay, *rate, *step, norm == nullptr ? 1.0F : clip_factor(*norm, limit)};
+    const float clip = norm == nullptr ? 1.0F : clip_factor(*norm, limit);
+    return {beta2, part1, part2, log1, log2, eps, decay, *rate, *step, clip};
   }
   CAIRN_HD static float apply(const AdamwRule<float>& rule, float gradient, float (&x)[kTensors]) {
     return rule(gradient, x[0], x[1], x[2]);
@@ -121,13 +122,14 @@ template <class Machine>
 void update(Launcher<Machine>& launcher, Call& call) {
   const core::OpAttrs& a = call.attrs();
   const auto number = [&](std::size_t i) { return call.args.size() > i ? call.arg<float>(i) : nullptr; };
-  const auto beta1 = static_cast<float>(a.beta1), beta2 = static_cast<float>(a.beta2);
-  const auto eps = static_cast<float>(a.eps), decay = static_cast<float>(a.decay), limit = static_cast<float>(a.limit);
+  const auto real = [](double x) { return static_cast<float>(x); };
   if (call.op.kind == core::OpKind::sgd)
-    return update_elements(launcher, call, SgdNumbers{beta1, decay, limit, number(3), number(4)});
-  const auto log1 = static_cast<float>(std::log(a.beta1)), log2 = static_cast<float>(std::log(a.beta2));
+    return update_elements(launcher, call,
+                           SgdNumbers{real(a.beta1), real(a.decay), real(a.limit), number(3), number(4)});
   update_elements(launcher, call,
-                  AdamwNumbers{beta1, beta2, log1, log2, eps, decay, limit, number(4), number(5), number(6)});
+                  AdamwNumbers{real(a.beta2), real(1 - a.beta1), real(1 - a.beta2), real(std::log(a.beta1)),
+                               real(std::log(a.beta2)), real(a.eps), real(a.decay), real(a.limit), number(4), number(5),
+                               number(6)});
 }
 
 }  // namespace cairn::runtime::device

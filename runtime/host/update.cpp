@@ -49,9 +49,9 @@ void sgd(const Call<T>& call) {
 template <class T>
 void adamw(const Call<T>& call) {
   const core::OpAttrs& a = call.attrs();
-  const AdamwRule<T> rule(static_cast<T>(a.beta1), static_cast<T>(a.beta2), static_cast<T>(std::log(a.beta1)),
-                          static_cast<T>(std::log(a.beta2)), static_cast<T>(a.eps), static_cast<T>(a.decay),
-                          number(call, 4), number(call, 5), clip_of(call, 6));
+  const AdamwRule<T> rule(static_cast<T>(a.beta2), static_cast<T>(1 - a.beta1), static_cast<T>(1 - a.beta2),
+                          static_cast<T>(std::log(a.beta1)), static_cast<T>(std::log(a.beta2)), static_cast<T>(a.eps),
+                          static_cast<T>(a.decay), number(call, 4), number(call, 5), clip_of(call, 6));
   const T* gradient = call.arg(0);
   T* weight = call.updated(1);
   T* m = call.updated(2);

@@ -107,26 +107,30 @@ struct SgdRule {
 /// AdamW for one element (core::OpKind::adamw).
 template <class T>
 struct AdamwRule {
-  T beta1, beta2, eps, decay, rate, clip;
-  T rate_of_m;  ///< rate / (1 - beta1^step)
-  T root_of_v;  ///< sqrt(1 - beta2^step)
+  T beta2, eps, decay, rate, clip;
+  T part1, part2;  ///< 1 - beta1 and 1 - beta2
+  T rate_of_m;     ///< rate / (1 - beta1^step)
+  T root_of_v;     ///< sqrt(1 - beta2^step)
 
-  /// `log1`, `log2`: natural logarithms of beta1 and beta2.
-  CAIRN_HD AdamwRule(T beta1_in, T beta2_in, T log1, T log2, T eps_in, T decay_in, T rate_in, T step, T clip_in)
-      : beta1(beta1_in),
-        beta2(beta2_in),
+  /// `log1`, `log2`: natural logarithms of beta1 and beta2. `part1`, `part2`: 1 - beta1 and 1 - beta2 as differences of
+  /// doubles, because a difference of floats near 1 has few correct digits.
+  CAIRN_HD AdamwRule(T beta2_in, T part1_in, T part2_in, T log1, T log2, T eps_in, T decay_in, T rate_in, T step,
+                     T clip_in)
+      : beta2(beta2_in),
         eps(eps_in),
         decay(decay_in),
         rate(rate_in),
         clip(clip_in),
+        part1(part1_in),
+        part2(part2_in),
         rate_of_m(rate_in / -std::expm1(step * log1)),
         root_of_v(std::sqrt(-std::expm1(step * log2))) {}
 
   /// Returns the new weight, and replaces m and v.
   CAIRN_HD T operator()(T gradient, T weight, T& m, T& v) const {
     const T g = clip * gradient;
-    m = m + (T(1) - beta1) * (g - m);
-    v = beta2 * v + (T(1) - beta2) * (g * g);
+    m = m + part1 * (g - m);
+    v = beta2 * v + part2 * (g * g);
     return (weight - rate * decay * weight) - rate_of_m * (m / (std::sqrt(v) / root_of_v + eps));
   }
 };

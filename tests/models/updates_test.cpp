@@ -1,8 +1,9 @@
-// Tests updates of weights (BuildOptions::optimizer): their order, their results under every schedule and
-// their memory.
+// Tests updates of weights (BuildOptions::optimizer): their order, their results under every schedule, their
+// arithmetic and their memory.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -16,6 +17,7 @@
 #include "cairn/core/precision.h"
 #include "cairn/core/profile.h"
 #include "cairn/runtime/executor.h"
+#include "cairn/runtime/host/kernels.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/tests/catch.h"
@@ -262,6 +264,163 @@ void check_solvers(const Graph& graph, Answers& answers) {
   }
 }
 
+/// Updates one weight in double precision by the formulas of the papers.
+struct Trained {
+  std::vector<double> weight, m, v;
+
+  /// SGD with momentum, as torch.optim.SGD states it without dampening and Nesterov's rule:
+  ///   g = g + decay w;  b = momentum b + g (and b = g in the first step);  w = w - rate b.
+  void sgd(const models::UpdateOptions& options, double rate, int step, const std::vector<double>& gradient) {
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      const double g = gradient[i] + options.decay * weight[i];
+      m[i] = step == 1 ? g : options.beta1 * m[i] + g;
+      weight[i] -= rate * m[i];
+    }
+  }
+
+  /// AdamW, as torch.optim.AdamW states it. Algorithm 2 of Loshchilov and Hutter (2019) has w = w - eta (alpha m' /
+  /// (sqrt(v') + eps) + lambda w). This is the same with eta alpha = rate and lambda = alpha decay.
+  void adamw(const models::UpdateOptions& options, double rate, int step, const std::vector<double>& gradient) {
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      const double g = gradient[i], old = weight[i];
+      m[i] = options.beta1 * m[i] + (1 - options.beta1) * g;
+      v[i] = options.beta2 * v[i] + (1 - options.beta2) * g * g;
+      const double m_hat = m[i] / (1 - std::pow(options.beta1, step));
+      const double v_hat = v[i] / (1 - std::pow(options.beta2, step));
+      weight[i] = old - rate * options.decay * old - rate * m_hat / (std::sqrt(v_hat) + options.eps);
+    }
+  }
+
+  void step(const BuildOptions& options, double rate, int number, const std::vector<double>& gradient) {
+    options.optimizer == "sgd" ? sgd(options.update, rate, number, gradient)
+                               : adamw(options.update, rate, number, gradient);
+  }
+};
+
+/// Returns the factor of gradients by torch.nn.utils.clip_grad_norm_: min(1, max_norm / (total_norm + 1e-6)).
+double clip_of(const BuildOptions& options, const std::map<std::int32_t, std::vector<double>>& gradients) {
+  double squares = 0;
+  for (const auto& [index, gradient] : gradients) {
+    for (const double g : gradient) squares += g * g;
+  }
+  return options.update.clip > 0 ? std::min(1.0, options.update.clip / (std::sqrt(squares) + 1e-6)) : 1;
+}
+
+/// Trains a graph in double precision. Takes gradients as differences of the loss, so that only forward nodes run.
+class Reference {
+ public:
+  Reference(const Graph& graph, const BuildOptions& options, runtime::Executor& executor)
+      : graph_(graph), options_(options), evaluation_(graph), loss_(loss_of(graph)) {
+    for (const NodeId update : updates_of(graph)) {
+      const std::int32_t weight = graph.op(update)->writes;
+      const std::vector<float> initial = get(executor, graph.residents()[static_cast<std::size_t>(weight)]);
+      Trained& trained = weights_[weight];
+      trained.weight.assign(initial.begin(), initial.end());
+      trained.m.assign(initial.size(), 0.0);
+      trained.v = trained.m;
+      evaluation_.resident(weight) = trained.weight;
+    }
+  }
+
+  /// Runs one step and returns the loss before it.
+  double run(int step, const std::map<std::int32_t, std::vector<float>>& inputs) {
+    for (const auto& [index, values] : inputs) evaluation_.resident(index).assign(values.begin(), values.end());
+    const double loss = loss_now();
+    std::map<std::int32_t, std::vector<double>> gradients;
+    for (const auto& [index, trained] : weights_) gradients[index] = gradient(evaluation_.resident(index));
+    const double clip = clip_of(options_, gradients);
+    clipped_ = clip < 1;
+    for (auto& [index, trained] : weights_) {
+      for (double& g : gradients[index]) g *= clip;
+      trained.step(options_, static_cast<double>(rate_of(step)), step, gradients[index]);
+      evaluation_.resident(index) = trained.weight;
+    }
+    return loss;
+  }
+
+  const std::map<std::int32_t, Trained>& weights() const { return weights_; }
+  bool clipped() const { return clipped_; }  ///< whether the last step has made the gradients smaller
+
+ private:
+  double loss_now() {
+    evaluation_.run_forward();
+    return evaluation_.output(loss_)[0];
+  }
+
+  std::vector<double> gradient(std::vector<double>& weight) {
+    constexpr double kStep = 1e-5;  // the error is about kStep^2, plus 1e-16 / kStep by rounding
+    std::vector<double> result;
+    for (double& w : weight) {
+      const double origin = w;
+      w = origin + kStep;
+      const double up = loss_now();
+      w = origin - kStep;
+      result.push_back((up - loss_now()) / (2 * kStep));
+      w = origin;
+    }
+    return result;
+  }
+
+  const Graph& graph_;
+  const BuildOptions& options_;
+  tests::DoubleEvaluation evaluation_;
+  NodeId loss_;
+  std::map<std::int32_t, Trained> weights_;
+  bool clipped_ = false;
+};
+
+double largest_of(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+/// Checks that no element differs from the reference by more than `tolerance`, relative to the largest element or to
+/// `least`.
+template <class T>
+void check_near(const std::vector<T>& values, const std::vector<double>& expected, double tolerance, double least = 1) {
+  const double largest = std::max(least, largest_of(expected));
+  double difference = 0;
+  REQUIRE(values.size() == expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    difference = std::max(difference, std::abs(static_cast<double>(values[i]) - expected[i]));
+  }
+  CHECK(difference <= tolerance * largest);
+}
+
+/// Returns the residents that an update overwrites, in the order weight, m, v.
+std::vector<Resident> state_of(const Graph& graph, NodeId update) {
+  std::vector<Resident> state;
+  const Op& op = *graph.op(update);
+  for (const std::size_t i : core::updated_args(op.kind))
+    state.push_back(graph.residents()[static_cast<std::size_t>(op.args[i].index)]);
+  return state;
+}
+
+/// Returns what an executor has of a weight and of the state of its update.
+Trained trained_now(runtime::Executor& executor, NodeId update) {
+  std::vector<std::vector<double>> tensors;
+  for (const Resident& resident : state_of(executor.program().graph, update)) {
+    const std::vector<float> values = get(executor, resident);
+    tensors.emplace_back(values.begin(), values.end());
+  }
+  tensors.resize(3);  // sgd has no v
+  return {tensors[0], tensors[1], tensors[2]};
+}
+
+/// Returns the gradients that the updates of the last step have read, by update. They must be kept.
+std::map<NodeId, std::vector<double>> kept_gradients(runtime::Executor& executor) {
+  const Graph& graph = executor.program().graph;
+  std::map<NodeId, std::vector<double>> gradients;
+  for (const NodeId update : updates_of(graph)) {
+    const NodeId node = graph.op(update)->args[0].index;
+    std::vector<float> values(static_cast<std::size_t>(core::element_count(graph.op(node)->shape)));
+    executor.get_output(graph.name(node), values);
+    gradients[update].assign(values.begin(), values.end());
+  }
+  return gradients;
+}
+
 }  // namespace
 
 TEST_CASE("no schedule reads a weight of the registry's models after its update") {
@@ -321,6 +480,105 @@ TEST_CASE("the schedules of all solvers train weights to the same bits as the in
   });
   CHECK(answers.recomputing > 50);
   CHECK(answers.by.size() >= 8);
+}
+
+TEST_CASE("three steps give the weights of the papers' formulas, with gradients by finite differences") {
+  std::int64_t clipped = 0, unclipped = 0;
+  tests::for_each_seed(24, [&](Random& random, std::uint64_t seed) {
+    BuildOptions options = with_optimizer({}, seed);
+    if (seed % 8 >= 6) options.update.clip = 1e3;  // no gradient is that large
+    const Graph graph = RandomNetwork(random, options, {.least_blocks = 4}).build();
+    const auto executor = load(graph, core::baseline_schedule(graph), {});
+    Reference reference(graph, options, *executor);
+    for (int step = 1; step <= 3; ++step) {
+      const auto inputs = set_inputs(*executor, step);
+      executor->run();
+      const double loss = reference.run(step, inputs);
+      std::vector<float> loss_found(1);
+      executor->get_output("loss", loss_found);
+      INFO("step " << step << " with " << options.optimizer);
+      check_near(loss_found, {loss}, 1e-5);
+      if (options.update.clip > 0) ++(reference.clipped() ? clipped : unclipped);
+    }
+    for (const NodeId update : updates_of(graph)) {
+      INFO(graph.name(update) << " of " << options.optimizer << ", clipped to " << options.update.clip);
+      const std::vector<Resident> state = state_of(graph, update);
+      const Trained& trained = reference.weights().at(graph.op(update)->writes);
+      // The gradients have an error of about 1e-6 by the rounding of fp32. sgd multiplies it by the rate. adamw divides
+      // it by eps, which is 1e-2, too. All rates together are 0.04, so the weights have an error of up to 4e-6.
+      check_near(get(*executor, state[0]), trained.weight, 1e-5);
+      check_near(get(*executor, state[1]), trained.m, 1e-5);
+      if (state.size() > 2) check_near(get(*executor, state[2]), trained.v, 1e-5);
+    }
+  });
+  CHECK(clipped > 10);
+  CHECK(unclipped > 10);
+}
+
+TEST_CASE("an update of given gradients has the formulas' digits, with torch's default options") {
+  constexpr int kElements = 40;
+  const models::UpdateOptions options{.decay = 0.01};
+  tests::Noise noise(5);
+  for (const bool adamw : {false, true}) {
+    Op op{adamw ? core::OpKind::adamw : core::OpKind::sgd, {kElements}, {}, {}};
+    op.attrs.beta1 = options.beta1;
+    op.attrs.beta2 = options.beta2;
+    op.attrs.eps = options.eps;
+    op.attrs.decay = options.decay;
+    Trained trained{std::vector<double>(kElements, 1.0), std::vector<double>(kElements),
+                    std::vector<double>(kElements)};
+    std::vector<float> weight(kElements, 1.0F), m(kElements), v(kElements), gradient(kElements);
+    const core::Shape shape{kElements}, one{1};
+    for (int step = 1; step <= 5; ++step) {
+      for (float& g : gradient) g = static_cast<float>(noise());
+      const std::vector<double> exact(gradient.begin(), gradient.end());
+      const float rate = 0.5F, number = static_cast<float>(step);
+      std::vector<runtime::TensorRef<float>> args{{gradient.data(), shape}, {weight.data(), shape}, {m.data(), shape}};
+      if (adamw) args.push_back({v.data(), shape});
+      args.push_back({&rate, one});
+      if (adamw) args.push_back({&number, one});
+      runtime::run_op<float>(op, args, weight.data(), nullptr);
+      adamw ? trained.adamw(options, 0.5, step, exact) : trained.sgd(options, 0.5, step, exact);
+      INFO((adamw ? "adamw" : "sgd") << " after step " << step);
+      // A step has about ten roundings of 6e-8 each.
+      check_near(weight, trained.weight, 1e-6 * step);
+      check_near(m, trained.m, 1e-6 * step);
+      if (adamw) check_near(v, trained.v, 1e-9 * step);  // v is about 1e-3
+    }
+  }
+}
+
+TEST_CASE("updates of random networks follow from the gradients of the same step") {
+  std::int64_t clipped = 0;
+  tests::for_each_seed(300, [&](Random& random, std::uint64_t seed) {
+    BuildOptions options = with_optimizer({}, seed);
+    if (seed / 4 % 2 == 0) options.update = {.decay = 0.01, .clip = options.update.clip};
+    options.weight_grads_in_arena = true;  // the gradients are kept, so that they can be read
+    const Graph graph = RandomNetwork(random, options).build();
+    const auto executor = load(graph, core::baseline_schedule(graph), {.poison = true});
+    for (int step = 1; step <= 3; ++step) {
+      set_inputs(*executor, step);
+      std::map<NodeId, Trained> all;
+      for (const NodeId update : updates_of(graph)) all[update] = trained_now(*executor, update);
+      executor->run();
+      const auto gradients = kept_gradients(*executor);
+      const double clip = clip_of(options, gradients);
+      clipped += clip < 1;
+      for (auto& [update, trained] : all) {
+        INFO(graph.name(update) << " of " << options.optimizer << " in step " << step << ", clipped to " << clip);
+        std::vector<double> gradient = gradients.at(update);
+        for (double& g : gradient) g *= clip;
+        const double m = largest_of(trained.m), v = largest_of(trained.v);
+        trained.step(options, static_cast<double>(rate_of(step)), step, gradient);
+        const Trained found = trained_now(*executor, update);
+        // An update has about ten roundings of 6e-8 each, relative to the terms of its sums.
+        check_near(found.weight, trained.weight, 1e-6);
+        check_near(found.m, trained.m, 1e-6, m);
+        check_near(found.v, trained.v, 1e-6, v);
+      }
+    }
+  });
+  CHECK(clipped > 100);
 }
 
 TEST_CASE("a step with updates takes the memory that its plan says") {
