@@ -51,7 +51,7 @@ std::string loss_picture(const std::vector<float>& losses, std::int64_t steps) {
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text + fmt::format("{:>9} +{}\n{:>9}  step 1{:>{}}\n", "loss", std::string(means.size(), '-'), "",
-                            fmt::format("step {}", steps), means.size() - 6);
+                            fmt::format("step {}", steps), std::max<std::size_t>(means.size(), 18) - 6);
 }
 
 std::string test_text(const TestResult& test) {

@@ -1,4 +1,5 @@
 #include "cairn/runtime/host/call.h"
+#include "cairn/runtime/host/vectors.h"
 #include "cairn/runtime/support/element.h"
 
 namespace cairn::runtime::kernels {
@@ -45,10 +46,22 @@ template <class T>
 void gelu(const Call<T>& call) {
   map(call, [](T x) { return runtime::gelu(x); });
 }
+template <>
+void gelu(const Call<float>& call) {
+  for_blocks(elements(call.op.shape), kElementBlock, [&](std::int64_t begin, std::int64_t end) {
+    vectors::gelu(call.arg(0) + begin, call.out + begin, end - begin);
+  });
+}
 
 template <class T>
 void gelu_grad(const Call<T>& call) {
   map2(call, [](T dy, T x) { return runtime::gelu_grad(dy, x); });
+}
+template <>
+void gelu_grad(const Call<float>& call) {
+  for_blocks(elements(call.op.shape), kElementBlock, [&](std::int64_t begin, std::int64_t end) {
+    vectors::gelu_grad(call.arg(0) + begin, call.arg(1) + begin, call.out + begin, end - begin);
+  });
 }
 
 template <class T>
@@ -90,8 +103,8 @@ CAIRN_INSTANTIATE_KERNEL(add);
 CAIRN_INSTANTIATE_KERNEL(scale);
 CAIRN_INSTANTIATE_KERNEL(relu);
 CAIRN_INSTANTIATE_KERNEL(relu_grad);
-CAIRN_INSTANTIATE_KERNEL(gelu);
-CAIRN_INSTANTIATE_KERNEL(gelu_grad);
+template void gelu(const Call<double>&);
+template void gelu_grad(const Call<double>&);
 CAIRN_INSTANTIATE_KERNEL(dropout);
 CAIRN_INSTANTIATE_KERNEL(mse);
 CAIRN_INSTANTIATE_KERNEL(mse_grad);

@@ -5,6 +5,7 @@
 
 #include "cairn/runtime/host/blas.h"
 #include "cairn/runtime/host/kernels.h"
+#include "cairn/runtime/host/vectors.h"
 #include "cairn/runtime/support/loops.h"
 
 namespace cairn::runtime::kernels {
@@ -33,36 +34,36 @@ bool is_small(const Gemm<T>& g) {
 
 /// Returns the sum of a[i * stride] * b[i] over all i < k, with eight interleaved partial sums that the compiler can
 /// vectorise.
-template <class T>
-T dot(const T* a, std::int64_t stride, const T* b, std::int64_t k) {
+double dot(const double* a, std::int64_t stride, const double* b, std::int64_t k) {
   constexpr std::int64_t kLanes = 8;
-  std::array<T, kLanes> lanes{};
+  std::array<double, kLanes> lanes{};
   std::int64_t i = 0;
   for (; i + kLanes <= k; i += kLanes) {
     for (std::int64_t lane = 0; lane < kLanes; ++lane) {
       lanes[static_cast<std::size_t>(lane)] += a[(i + lane) * stride] * b[i + lane];
     }
   }
-  T total{};
-  for (const T lane : lanes) total += lane;
+  double total = 0;
+  for (const double lane : lanes) total += lane;
   for (; i < k; ++i) total += a[i * stride] * b[i];
   return total;
 }
 
-template <class T>
-void small_product(const Gemm<T>& g) {
+void small_product(const Gemm<float>& g) { vectors::product(g); }
+
+void small_product(const Gemm<double>& g) {
   const std::int64_t stride = g.trans_a ? g.lda : 1;  // distance between the elements of a row of op(A)
   for (std::int64_t i = 0; i < g.m; ++i) {
-    const T* a = g.a + (g.trans_a ? i : i * g.lda);
-    T* __restrict c = g.c + i * g.ldc;
-    for (std::int64_t j = 0; j < g.n; ++j) c[j] = g.beta == T{0} ? T{0} : g.beta * c[j];
+    const double* a = g.a + (g.trans_a ? i : i * g.lda);
+    double* __restrict c = g.c + i * g.ldc;
+    for (std::int64_t j = 0; j < g.n; ++j) c[j] = g.beta == 0.0 ? 0.0 : g.beta * c[j];
     if (g.trans_b) {
       for (std::int64_t j = 0; j < g.n; ++j) c[j] += g.alpha * dot(a, stride, g.b + j * g.ldb, g.k);
       continue;
     }
     for (std::int64_t k = 0; k < g.k; ++k) {
-      const T scaled = g.alpha * a[k * stride];
-      const T* b = g.b + k * g.ldb;
+      const double scaled = g.alpha * a[k * stride];
+      const double* b = g.b + k * g.ldb;
       for (std::int64_t j = 0; j < g.n; ++j) c[j] += scaled * b[j];
     }
   }

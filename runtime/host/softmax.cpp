@@ -3,31 +3,38 @@
 #include <cstdint>
 
 #include "cairn/runtime/host/call.h"
+#include "cairn/runtime/host/vectors.h"
 #include "cairn/runtime/support/residents.h"
 
 /// Softmax and cross entropy, which contains a softmax.
 namespace cairn::runtime::kernels {
 namespace {
 
+/// Sets out = exp(x - shift) for cols elements, unless out is nullptr, and returns the sum. `out` may be x.
+double shifted_exponentials(const float* x, float shift, std::int64_t cols, float* out) {
+  return vectors::exponentials(x, shift, out, cols);
+}
+double shifted_exponentials(const double* x, double shift, std::int64_t cols, double* out) {
+  double sum = 0;
+  for (std::int64_t c = 0; c < cols; ++c) {
+    const double value = std::exp(x[c] - shift);
+    if (out != nullptr) out[c] = value;
+    sum += value;
+  }
+  return sum;
+}
+
 /// Sets out = exp(x - max x) for cols >= 1 elements and returns the sum. `out` may be x.
 template <class T>
 double exponentials(const T* x, std::int64_t cols, T* out) {
-  const T largest = *std::max_element(x, x + cols);
-  double sum = 0;
-  for (std::int64_t c = 0; c < cols; ++c) {
-    out[c] = std::exp(x[c] - largest);
-    sum += static_cast<double>(out[c]);
-  }
-  return sum;
+  return shifted_exponentials(x, *std::max_element(x, x + cols), cols, out);
 }
 
 /// Returns log(sum of exp(x)) over cols >= 1 elements.
 template <class T>
 double log_sum_exp(const T* x, std::int64_t cols) {
   const T largest = *std::max_element(x, x + cols);
-  double sum = 0;
-  for (std::int64_t c = 0; c < cols; ++c) sum += static_cast<double>(std::exp(x[c] - largest));
-  return std::log(sum) + static_cast<double>(largest);
+  return std::log(shifted_exponentials(x, largest, cols, static_cast<T*>(nullptr))) + static_cast<double>(largest);
 }
 
 }  // namespace
