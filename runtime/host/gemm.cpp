@@ -86,7 +86,7 @@ void large_product(const Gemm<double>& g) {
 // most 16 blocks. Each has at least 32 rows, and at least about a million multiplications.
 std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k) {
   constexpr std::int64_t kMaxBlocks = 16;
-  constexpr std::int64_t kMinExtent = 32;
+  constexpr std::int64_t kMinExtent = 256;
   constexpr double kMinWork = 1 << 20;
   const double work_per_line = static_cast<double>(other) * static_cast<double>(k);
   const auto worthwhile = static_cast<std::int64_t>(std::min(kMinWork / work_per_line, 0x1p30)) + 1;
