@@ -11,6 +11,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
+#include "cairn/core/text.h"
 #include "cairn/models/internal/operation_writer.h"
 #include "cairn/models/internal/options.h"
 
@@ -676,6 +677,10 @@ class Lowering {
 
 core::Graph to_operations(const core::Graph& layers, const OperationOptions& options) {
   check_optimizer(options.optimizer);
+  if (options.optimizer == "sgd" || options.optimizer == "adamw")
+    throw core::InputError(fmt::format("{} updates weights in layers only; drop {} or use {}",
+                                       core::option("optimizer", options.optimizer), core::option("granularity", "op"),
+                                       core::option("optimizer", "adam")));
   return Lowering(layers, options).run();
 }
 

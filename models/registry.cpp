@@ -54,10 +54,6 @@ core::Graph build_model(std::string_view name, const BuildOptions& options) {
   if (options.granularity == Granularity::layer) return model.build(options);  // build() checks the options
   BuildOptions of_layers = options;
   if (of_layers.optimizer.empty()) of_layers.optimizer = model.optimizer;
-  if (of_layers.optimizer == "sgd" || of_layers.optimizer == "adamw")
-    throw core::InputError(fmt::format("{} updates weights in layers only; drop {} or use {}",
-                                       core::option("optimizer", of_layers.optimizer),
-                                       core::option("granularity", "op"), core::option("optimizer", "adam")));
   of_layers.weight_grads_in_arena = false;
   return to_operations(model.build(of_layers), {.optimizer = of_layers.optimizer,
                                                 .weight_decay = model.weight_decay,

@@ -28,8 +28,8 @@ struct OperationOptions {
 /// any time. Forward and backward are marked as in `layers`; updates are backward. Nodes are in the order of the
 /// layers. Each update is directly behind its gradient.
 ///
-/// Throws InputError for an unknown optimizer, for a node without an op, and for a kind of op that occurs in no model
-/// of the registry. O(operations + edges).
+/// Throws InputError for an optimizer other than those of OperationOptions, for a node without an op, and for a kind of
+/// op that occurs in no model of the registry. O(operations + edges).
 core::Graph to_operations(const core::Graph& layers, const OperationOptions& options = {});
 
 }  // namespace cairn::models

@@ -257,9 +257,12 @@ TEST_CASE("optimizers, decay and kept gradients") {
 
 TEST_CASE("what cannot be lowered gets one line that says why") {
   BuildOptions options{.optimizer = "adamw", .granularity = Granularity::op};
-  CHECK(contains(error_of([&] { models::build_model("ffn", options); }), "unknown optimizer 'adamw'"));
+  CHECK(contains(error_of([&] { models::build_model("ffn", options); }),
+                 "--optimizer adamw updates weights in layers only; drop --granularity op or use --optimizer adam"));
+  CHECK(contains(error_of([&] { models::to_operations(tests::tiny_model("ffn"), {.optimizer = "sgd"}); }),
+                 "--optimizer sgd updates weights in layers only"));
   CHECK(contains(error_of([&] { models::to_operations(tests::tiny_model("ffn"), {.optimizer = "sdg"}); }),
-                 "unknown optimizer 'sdg': use none, momentum or adam"));
+                 "unknown optimizer 'sdg': use none, momentum, adam, sgd or adamw; did you mean 'sgd'?"));
   CHECK(contains(error_of([] { models::granularity_from_string("ops"); }),
                  "unknown granularity 'ops': use layer or op; did you mean 'op'?"));
   const core::Graph operations = in_operations(tests::tiny_models().front());
