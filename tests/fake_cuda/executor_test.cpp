@@ -301,8 +301,7 @@ TEST_CASE("a step whose fills are divided into pieces leaves the same bytes in t
                       {.poison = poison,
                        .sentinels = true,
                        .launch = launch,
-                       .arena = arena.get(),
-                       .arena_bytes = program.arena_bytes,
+                       .arena = {arena.get(), program.arena_bytes},
                        .most_fill_bytes = most_fill_bytes});
     // A poisoned step begins with a fill of the whole arena, which must overwrite these bytes.
     if (poison) std::fill_n(arena.get(), program.arena_bytes, std::byte{0x3C});
