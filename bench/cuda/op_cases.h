@@ -47,7 +47,15 @@ inline std::vector<NamedCase> elementwise_cases(const OpSizes& sizes) {
           op_case("gelu_grad", OpKind::gelu_grad, wide, {wide, wide}),
           op_case("dropout", OpKind::dropout, image, {image}, {.p = 0.1, .seed = 1, .stream = 2}),
           op_case("mse", OpKind::mse, {1}, {image, image}),
-          op_case("mse_grad", OpKind::mse_grad, image, {image, image})};
+          op_case("mse_grad", OpKind::mse_grad, image, {image, image}),
+          op_case("sum_of_squares", OpKind::sum_of_squares, {1}, {image})};
+}
+
+/// Returns updates of the table of embeddings, with clipped gradients.
+inline std::vector<NamedCase> update_cases(const OpSizes& sizes) {
+  const core::Shape table{sizes.vocabulary, 768}, one{1};
+  return {op_case("sgd", core::OpKind::sgd, table, {table, table, table, one, one}),
+          op_case("adamw", core::OpKind::adamw, table, {table, table, table, table, one, one, one})};
 }
 
 /// Returns the ops of batch norm and layer norm, and the sums over rows.
@@ -106,7 +114,7 @@ inline std::vector<NamedCase> sequence_cases(const OpSizes& sizes) {
 
 inline std::vector<NamedCase> memory_bound_cases(const OpSizes& sizes) {
   std::vector<NamedCase> cases;
-  for (const auto& part : {elementwise_cases, normalization_cases, resampling_cases, sequence_cases})
+  for (const auto& part : {elementwise_cases, update_cases, normalization_cases, resampling_cases, sequence_cases})
     for (NamedCase& one : part(sizes)) cases.push_back(std::move(one));
   return cases;
 }
@@ -126,8 +134,8 @@ inline std::vector<NamedCase> compute_bound_cases() {
                   {{128, 56, 56, 64}, {128, 56, 56, 64}}, {.stride = 1, .pad = 1})};
 }
 
-/// Returns the bytes that the op in a graph's first node reads and writes: those of all inputs and of the output. Of an
-/// embedding's table, only the rows that are read count.
+/// Returns the bytes that the op in a graph's first node reads and writes: those of all inputs and of the output, and
+/// those of the inputs that an update overwrites. Of an embedding's table, only the rows that are read count.
 inline std::int64_t moved_bytes(const core::Graph& graph) {
   const core::Op& op = *graph.op(0);
   const std::int64_t out = graph.size(0);
@@ -137,7 +145,9 @@ inline std::int64_t moved_bytes(const core::Graph& graph) {
     const bool gathered = op.kind == core::OpKind::embedding && i == 1;
     bytes += gathered ? out : graph.residents()[op.args[i].index].bytes();
   }
-  return bytes;
+  for (const std::size_t i : core::updated_args(op.kind)) bytes += graph.residents()[op.args[i].index].bytes();
+  const bool writes_copy = op.writes >= 0 && op.writes != op.args[1].index;  // the bf16 copy of an fp32 weight
+  return writes_copy ? bytes + graph.residents()[op.writes].bytes() : bytes;
 }
 
 }  // namespace cairn::bench

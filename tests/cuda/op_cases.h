@@ -11,6 +11,20 @@
 /// Ops of every kind, with shapes that together reach every path of the ops' kernels.
 namespace cairn::tests {
 
+/// Adds updates of a weight of n elements, and the sum of squares of its gradient. If n is odd, gradients are clipped,
+/// and another sum is added to the sum of squares.
+inline void add_updates(std::vector<OpCase>& cases, std::int64_t n) {
+  const core::Shape of_weight{n}, one{1};
+  const core::OpAttrs attrs{.eps = 1e-8, .beta1 = 0.8, .beta2 = 0.95, .decay = 0.1, .limit = 2};
+  const auto add = [&](core::OpKind kind, const core::Shape& out, std::vector<core::Shape> args) {
+    if (n % 2 == 1) args.push_back(one);
+    cases.push_back({{.kind = kind, .shape = out, .attrs = attrs}, std::move(args)});
+  };
+  add(core::OpKind::sum_of_squares, one, {of_weight});
+  add(core::OpKind::sgd, of_weight, {of_weight, of_weight, of_weight, one});
+  add(core::OpKind::adamw, of_weight, {of_weight, of_weight, of_weight, of_weight, one, one});
+}
+
 /// Returns ops on common shapes. `large` adds shapes that fill a device. The others are fast enough for a memory
 /// checker.
 inline std::vector<OpCase> op_cases(bool large) {
@@ -30,6 +44,7 @@ inline std::vector<OpCase> op_cases(bool large) {
     add(OpKind::scale, {n}, {{n}}, {.alpha = -0.75});
     add(OpKind::dropout, {n}, {{n}}, {.p = 0.4, .seed = 3, .stream = 9});
     add(OpKind::mse, {1}, {{n}, {n}});
+    add_updates(cases, n);
   }
   std::vector<std::pair<std::int64_t, std::int64_t>> tables = {{1, 1}, {3, 5}, {70, 8}, {129, 24}, {17, 33}, {9, 1030}};
   if (large) tables.insert(tables.end(), {{100'000, 64}, {2048, 768}, {64, 50'257}, {300, 4096}});

@@ -141,6 +141,9 @@ void launch_random_ops(LaunchChecker& checker, const Card& card, Sizes& sizes) {
   op.attrs.cols = rows[1];
   run(OpKind::reduce_rows, rows, {rows});
   run(OpKind::concat, rows, {rows, rows});
+  run(OpKind::sum_of_squares, {1}, {rows});
+  run(OpKind::sgd, rows, {rows, rows, rows, {1}});
+  run(OpKind::adamw, rows, {rows, rows, rows, rows, {1}, {1}, {1}});
   op.attrs.offset = sizes.below(rows[1]);
   run(OpKind::slice, {rows[0], rows[1] - op.attrs.offset}, {rows});
   const std::int64_t vocabulary = sizes.up_to(200'000);

@@ -465,6 +465,7 @@ TEST_CASE("the same bits with any number of threads") {
       {make_op(OpKind::reduce_rows, {c.c}, {.rows = rows, .cols = c.c}), {x}},
       {make_op(OpKind::embedding_grad, {50, c.c}), {x, ids}},
       {make_op(OpKind::mse, {1}), {x, x}},
+      {make_op(OpKind::sum_of_squares, {1}), {x}},
       {make_op(OpKind::cross_entropy, {1}), {random_tensor({rows, 50}, generator), ids}},
       {make_op(OpKind::matmul, {300, 200}, {.m = 300, .n = 200, .k = 170}),
        {random_tensor({300, 170}, generator), random_tensor({170, 200}, generator)}},

@@ -1,5 +1,6 @@
 #include "cairn/core/op.h"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -76,6 +77,10 @@ TEST_CASE("check_op refuses what a kernel could not index") {
       {OpKind::cross_entropy, {1}, {{5, 7}, {5}}},
       {OpKind::mse, {1}, {{5, 7}, {35}}},
       {OpKind::dropout, {4}, {{4}}, {.p = 0.5}},
+      {OpKind::sum_of_squares, {1}, {{5, 7}}},
+      {OpKind::sum_of_squares, {1}, {{5, 7}, {1}}},
+      {OpKind::sgd, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {1}, {1}}, {.beta1 = 0, .decay = 0.1, .limit = 2}},
+      {OpKind::adamw, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {2, 3}, {1}, {1}, {1}}, {.beta1 = 0, .beta2 = 0}},
   };
   for (const Case& c : good) {
     INFO(core::to_string(c.kind));
@@ -147,6 +152,25 @@ TEST_CASE("check_op refuses what a kernel could not index") {
       {OpKind::mse, {2}, {{5, 7}, {35}}},
       {OpKind::dropout, {4}, {{4}}, {.p = 1.0}},
       {OpKind::dropout, {4}, {{4}}, {.p = -0.1}},
+      {OpKind::sum_of_squares, {2}, {{5, 7}}},
+      {OpKind::sum_of_squares, {1}, {{5, 7}, {2}}},
+      {OpKind::sum_of_squares, {1}, {{5, 7}, {1}, {1}}},
+      {OpKind::sgd, {2, 3}, {{2, 3}, {2, 3}, {2, 3}}},
+      {OpKind::sgd, {2, 3}, {{3, 2}, {2, 3}, {2, 3}, {1}}},
+      {OpKind::sgd, {2, 3}, {{2, 3}, {2, 3}, {6}, {1}}},
+      {OpKind::sgd, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {2}}},
+      {OpKind::sgd, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {1}, {2}}},
+      {OpKind::sgd, {2, 4}, {{2, 3}, {2, 3}, {2, 3}, {1}}},
+      {OpKind::sgd, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {1}}, {.beta1 = 1}},
+      {OpKind::sgd, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {1}}, {.decay = -0.1}},
+      {OpKind::sgd, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {1}}, {.decay = std::nan("")}},
+      {OpKind::sgd, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {1}, {1}}, {.limit = 0}},
+      {OpKind::adamw, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {2, 3}, {1}}},
+      {OpKind::adamw, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {2, 2}, {1}, {1}}},
+      {OpKind::adamw, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {2, 3}, {1}, {6}}},
+      {OpKind::adamw, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {2, 3}, {1}, {1}}, {.beta2 = 1}},
+      {OpKind::adamw, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {2, 3}, {1}, {1}}, {.beta1 = -0.1}},
+      {OpKind::adamw, {2, 3}, {{2, 3}, {2, 3}, {2, 3}, {2, 3}, {1}, {1}}, {.eps = 0}},
   };
   for (std::size_t i = 0; i < bad.size(); ++i) {
     INFO(core::to_string(bad[i].kind) << ", bad case " << i);
@@ -179,6 +203,31 @@ TEST_CASE("ids and labels must be resident") {
   CHECK_NOTHROW(core::check_op(op, shapes));
   op.args[1] = Operand::node(1);
   CHECK_THROWS_AS(core::check_op(op, shapes), InputError);
+}
+
+TEST_CASE("tensors that an update overwrites must be resident") {
+  const Shape w{4}, one{1};
+  const std::vector<Shape> shapes = {w, w, w, w, one, one};
+  Op op = make_op(OpKind::adamw, w);
+  op.args.push_back(Operand::node(0));  // the gradient
+  for (std::int32_t r = 0; r < 5; ++r) op.args.push_back(Operand::resident(r));
+  CHECK_NOTHROW(core::check_op(op, shapes));
+  CHECK(std::ranges::equal(core::updated_args(op.kind), std::vector<std::size_t>{1, 2, 3}));
+  for (const std::size_t i : core::updated_args(op.kind)) {
+    Op wrong = op;
+    wrong.args[i] = Operand::node(1);
+    CHECK(contains(error_of([&] { core::check_op(wrong, shapes); }), "must be a resident tensor"));
+  }
+  CHECK(std::ranges::equal(core::updated_args(OpKind::sgd), std::vector<std::size_t>{1, 2}));
+  CHECK_FALSE(core::is_update(OpKind::sum_of_squares));
+}
+
+TEST_CASE("work of an update: its arguments are read, and w, m and v are written") {
+  const Shape w{100}, one{1};
+  CHECK(core::op_work(make_op(OpKind::sgd, w), std::vector<Shape>{w, w, w, one}).bytes == 4 * (300 + 1 + 200));
+  CHECK(core::op_work(make_op(OpKind::adamw, w), std::vector<Shape>{w, w, w, w, one, one}).bytes ==
+        4 * (400 + 2 + 300));
+  CHECK(core::op_work(make_op(OpKind::sum_of_squares, one), std::vector<Shape>{w}).flops == 200);
 }
 
 TEST_CASE("work of a matmul and of a convolution") {

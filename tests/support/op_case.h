@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,28 @@ struct OpCase {
   std::vector<core::Shape> args;
   std::int64_t limit = 1;  ///< upper limit of ids and labels
 };
+
+/// Sets the values that argument i of an update begins with. Sums of squares must not be negative. The learning rate,
+/// the number of the step and the sum of squares of all gradients are one number each.
+inline void set_update_argument(core::Resident& argument, core::OpKind kind, std::size_t i) {
+  constexpr std::array<double, 3> kNumbers{0.1, 7, 30};
+  const std::size_t tensors = core::updated_args(kind).size() + 1;
+  if (kind == core::OpKind::adamw && i == 3) argument.init = core::Resident::Init::uniform;
+  if (i < tensors) return;
+  const bool skips_step = kind == core::OpKind::sgd && i > tensors;
+  argument.init = core::Resident::Init::constant;
+  argument.scale = kNumbers[i - tensors + (skips_step ? 1 : 0)];
+}
+
+/// Makes the node, whose op updates a weight, write the weight or, if that is the fp32 copy of a bf16 weight, another
+/// tensor.
+inline void set_update_target(core::GraphBuilder& builder, core::Node& node) {
+  node.pinned = true;
+  node.size = 0;
+  node.op->writes = node.op->args[1].index;
+  if (node.op->type == core::ElementType::f32) return;
+  node.op->writes = builder.add_resident({.name = "target", .shape = node.op->shape, .type = node.op->type});
+}
 
 /// Makes a graph of one node that executes the op on random residents (tensors that stay in memory). The host fills
 /// them, so every machine computes with the same data.
@@ -37,8 +60,10 @@ inline core::Graph graph_of(const OpCase& one, core::ElementType storage) {
     const bool integers = argument.type == core::ElementType::i32;
     argument.init = integers ? core::Resident::Init::uniform : core::Resident::Init::normal;
     argument.scale = integers ? static_cast<double>(one.limit) : 1.0;
+    if (core::is_update(one.op.kind)) set_update_argument(argument, one.op.kind, i);
     node.op->args.push_back(core::Operand::resident(builder.add_resident(std::move(argument))));
   }
+  if (core::is_update(one.op.kind)) set_update_target(builder, node);
   builder.add(std::move(node));
   return builder.build();
 }
