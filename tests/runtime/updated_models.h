@@ -1,0 +1,52 @@
+#pragma once
+
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
+#include "cairn/runtime/executor.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/support/outputs.h"
+#include "cairn/tests/support/random_graph.h"
+
+/// Tiny models whose graphs update their weights.
+namespace cairn::tests {
+
+/// Returns two models for each optimizer, with and without clipped gradients. They have shared weights, norms and
+/// dropouts. Some gradients are 0 up to rounding; `eps` is so large that they do not decide where adamw moves weights.
+inline std::vector<core::Graph> updated_models() {
+  std::vector<core::Graph> graphs;
+  for (const char* optimizer : {"sgd", "adamw"}) {
+    for (const double clip : {0.0, 0.5}) {
+      for (const TinyModel& tiny : tiny_models()) {
+        if (tiny.name != "ffn" && tiny.name != "gpt2") continue;
+        models::BuildOptions options = tiny.options;
+        options.optimizer = optimizer;
+        options.update = {.rate = 0.01, .eps = 1e-3, .decay = 0.1, .clip = clip};
+        graphs.push_back(models::build_model(tiny.name, options));
+      }
+    }
+  }
+  return graphs;
+}
+
+/// Returns a random schedule that recomputes. All that it computes is read, so no node runs after an update of a weight
+/// that it reads.
+inline core::Schedule recomputing_schedule(Random& random, const core::Graph& graph) {
+  const core::Schedule schedule = core::drop_unread(graph, random_schedule(random, graph, 3 * graph.node_count()));
+  REQUIRE(schedule.length() > graph.node_count());
+  return schedule;
+}
+
+/// Returns the outputs after each of `count` steps.
+inline std::vector<Outputs> outputs_of_steps(runtime::Executor& executor, int count) {
+  std::vector<Outputs> steps;
+  for (int i = 0; i < count; ++i) {
+    executor.run();
+    steps.push_back(outputs_of(executor));
+  }
+  return steps;
+}
+
+}  // namespace cairn::tests
