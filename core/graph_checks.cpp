@@ -67,6 +67,7 @@ class OpChecker {
       : nodes_(nodes), residents_(residents), writer_(residents.size(), kNoNode), reader_(residents.size(), kNoNode) {}
 
   void check_all() {
+    for (const Resident& copy : residents_) check_master(copy);
     for (NodeId v = 0; v < static_cast<NodeId>(nodes_.size()); ++v) {
       if (!nodes_[v].op) continue;
       try {
@@ -87,6 +88,15 @@ class OpChecker {
   }
 
  private:
+  void check_master(const Resident& copy) const {
+    if (copy.master_of < 0) return;
+    const Resident& weight = resident(copy.master_of);
+    if (copy.type == ElementType::f32 && weight.type == ElementType::bf16 && copy.shape == weight.shape) return;
+    throw InputError(
+        fmt::format("resident '{}' is the fp32 copy of '{}', so they must be an f32 and a bf16 tensor of one shape",
+                    copy.name, weight.name));
+  }
+
   void check(NodeId v, const Op& op) {
     const std::vector<Output>& outputs = nodes_[v].outputs;
     const std::int32_t count = output_count(op.kind);
