@@ -74,11 +74,14 @@ std::vector<Bf16> rounded(const TensorView& values) {
   return result;
 }
 
-/// Returns the index of the fp32 copy that an update keeps of a weight, or -1.
+/// Returns the index of the fp32 copy that an update keeps of a weight, or -1. A copy that no update changes has no
+/// values.
 std::int32_t master_of(const core::Graph& graph, std::int32_t weight) {
   const auto residents = graph.residents();
   const auto it = std::ranges::find(residents, weight, &Resident::master_of);
-  return it == residents.end() ? -1 : static_cast<std::int32_t>(it - residents.begin());
+  if (it == residents.end()) return -1;
+  const auto index = static_cast<std::int32_t>(it - residents.begin());
+  return executed_residents(graph)[static_cast<std::size_t>(index)] ? index : -1;
 }
 
 void require_executed(const core::Graph& graph, std::int32_t index) {
@@ -114,7 +117,7 @@ void Executor::give(std::string_view name, const TensorView& values, bool staged
   const std::string what = describe(resident);
   const bool for_both = master >= 0 && values.type == ElementType::f32;  // the weight's own type is bf16
   check_view(what, for_both ? ElementType::f32 : resident.type, core::element_count(resident.shape), values);
-  if (for_both && values.on_device)
+  if (master >= 0 && values.on_device)
     throw core::InputError(fmt::format("{} is kept as bf16 and as fp32; set it from memory of the host", what));
   if (!values.on_device) check_values(graph, index, values);
   const auto give_one = [&](std::int32_t to, const void* bytes) {
