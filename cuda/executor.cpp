@@ -522,7 +522,9 @@ void Executor::wait() {
 void Executor::reset() {
   const OnDevice on(state_->ordinal);
   state_->wait();
-  for (auto& [index, staging] : state_->staged) staging.drop();
+  for (auto& [index, staging] : state_->staged) {
+    if (index != State::kDropoutKey) staging.drop();
+  }
   state_->upload_residents();
 }
 
