@@ -124,7 +124,8 @@ class WaitAtEnd {
 };
 
 /// Values for the next step, which are on their way to the device while earlier steps run. The copy from the host's
-/// page-locked memory to the device's is on a stream of its own; the copy to the tensor is part of the next step.
+/// page-locked memory to the device's is on a stream of its own; the copy to the tensor is part of the next step. Both
+/// streams must have ended before a Staging is destroyed.
 class Staging {
  public:
   Staging(std::byte* target, std::int64_t bytes)
@@ -134,11 +135,6 @@ class Staging {
         arrived_(device_memory(bytes)),
         uploaded_(make_event()),
         taken_(make_event()) {}
-  ~Staging() {
-    if (cudaEventSynchronize(uploaded_.get()) != cudaSuccess) cudaGetLastError();
-  }
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
 
   void upload(const void* values, bool on_device, cudaStream_t stream) {
     // The copy before this one must have left the page-locked memory, and the step that takes it must have copied it.
@@ -357,15 +353,25 @@ struct Executor::State {
 
   /// Stages bytes for a resident tensor, or for the key of dropouts if `index` is kDropoutKey.
   void stage(std::int32_t index, const void* values, bool on_device) {
-    if (upload_stream == nullptr) upload_stream = make_stream();
     auto it = staged.find(index);
     if (it == staged.end()) {
+      wait_for_all();  // if this allocation fails, memory is freed
       const bool is_key = index == kDropoutKey;
       std::byte* target = is_key ? reinterpret_cast<std::byte*>(control.dropout_key) : resident(index);
       const auto bytes = is_key ? std::int64_t{sizeof(std::uint64_t)} : resident_bytes(index);
       it = staged.emplace(std::piecewise_construct, std::tuple(index), std::tuple(target, bytes)).first;
     }
-    it->second.upload(values, on_device, upload_stream.get());
+    it->second.upload(values, on_device, upload_stream);
+  }
+
+  /// Waits for the steps and for the uploads of staged values.
+  void wait_for_all() {
+    if (upload_stream == nullptr) {
+      own_upload_stream = make_stream();
+      upload_stream = own_upload_stream.get();
+    }
+    wait();
+    check(cudaStreamSynchronize(upload_stream), "waiting for staged values");
   }
 
   std::byte* resident(std::int32_t index) const { return memory.residents[static_cast<std::size_t>(index)]; }
@@ -464,10 +470,13 @@ struct Executor::State {
   std::vector<std::string> labels;  ///< name of every instruction, for profilers
   GraphExec replay;
   std::optional<TimedStep> timed;
-  Stream upload_stream;
+  Stream own_upload_stream;
+  cudaStream_t upload_stream = nullptr;  ///< made with the first staging
   std::map<std::int32_t, Staging> staged;
   std::vector<std::vector<std::byte>> output_bytes;  ///< the bytes to which the result of outputs() refers
-  WaitAtEnd wait_at_end{stream};  // declared last, so that it is destroyed first, even if the constructor fails
+  // Declared last, so that they are destroyed first, even if the constructor fails.
+  WaitAtEnd wait_at_end{stream};
+  WaitAtEnd wait_for_uploads{upload_stream};
 };
 
 Executor::Executor(Device& device, Program program, const ExecutorOptions& options) {

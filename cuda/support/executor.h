@@ -74,7 +74,7 @@ class Executor final : public runtime::Executor {
   void enqueue() override;
   void wait() override;
   void reset() override;
-  /// Takes effect with the next step that is enqueued. Waits for nothing.
+  /// Takes effect with the next step that is enqueued. Only the first call waits for the stream.
   void set_dropout_seed(std::uint64_t seed) override;
 
   /// Copies the outputs to the host and returns them as runtime::Executor::outputs() does. Waits for the stream. The
@@ -90,7 +90,8 @@ class Executor final : public runtime::Executor {
   void write_resident(std::int32_t index, const void* bytes, bool on_device) override;
   void read_resident(std::int32_t index, void* bytes, bool on_device) override;
   /// Copies the values to page-locked memory, and from there, on a stream of its own, to memory of the device that is
-  /// not the tensor's. The first call for a tensor allocates both, as many bytes as the tensor has.
+  /// not the tensor's. The first call for a tensor waits for the stream and allocates both, as many bytes as the tensor
+  /// has.
   void stage_resident(std::int32_t index, const void* bytes, bool on_device) override;
 
   struct State;
