@@ -379,15 +379,18 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
   if (const cudaError_t status = runtime().enter("cudaMemcpyAsync")) return status;
   return runtime().enqueue(stream, {.run = [=] {
-                             const bool up = kind == cudaMemcpyHostToDevice;
-                             runtime().require_on_device(up ? dst : src, count, "a copy's device side");
-                             if (runtime().on_device(up ? src : dst, count, "a copy's host side")) {
+                             const bool from_host = kind == cudaMemcpyHostToDevice;
+                             const bool to_host = kind == cudaMemcpyDeviceToHost;
+                             if (!from_host) runtime().require_on_device(src, count, "a copy's device side");
+                             if (!to_host) runtime().require_on_device(dst, count, "a copy's device side");
+                             if ((from_host && runtime().on_device(src, count, "a copy's host side")) ||
+                                 (to_host && runtime().on_device(dst, count, "a copy's host side"))) {
                                runtime().fault("a copy's host side is in device memory");
                              }
-                             const std::string wrong = up || watch == nullptr ? "" : watch->read(src, count);
-                             if (!wrong.empty()) fail_device("a copy to the host " + wrong);
+                             const std::string wrong = from_host || watch == nullptr ? "" : watch->read(src, count);
+                             if (!wrong.empty()) fail_device((to_host ? "a copy to the host " : "a copy ") + wrong);
                              std::memcpy(dst, src, count);
-                             if (up) note_written(dst, count);
+                             if (!to_host) note_written(dst, count);
                            }});
 }
 
