@@ -57,7 +57,7 @@ RULE = {
               "report/html",
     "cli": "core core/formats models sim solvers/common solvers/plan solvers/decomposition solvers solvers/fit runtime "
            "pipeline report",
-    "python": "core core/formats models sim solvers/common solvers/plan solvers solvers/fit pipeline report",
+    "python": "core core/formats models sim solvers/common solvers/plan solvers solvers/fit runtime pipeline report",
 }
 RULE = {folder: set(allowed.split()) for folder, allowed in RULE.items()}
 FRONT_ENDS = {"cli", "python"}

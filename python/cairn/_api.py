@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import operator
 import os
 import re
@@ -38,6 +39,17 @@ def _whole(value, name: str) -> int:
         if isinstance(value, float) and value.is_integer():
             return int(value)
         raise InputError(f"{name} must be a whole number or text, not {value!r}") from None
+
+
+def _number(value: float, name: str) -> float:
+    """Returns a number of at least 0 as a float. InputError says which argument is no such number."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, not {value!r}") from None
+    if not 0 <= found < math.inf:
+        raise InputError(f"{name}={value!r} must be at least 0 and finite")
+    return found
 
 
 def _bytes(value: Bytes, name: str) -> int:

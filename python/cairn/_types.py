@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional, Tuple, Union
 
+import numpy
+
 Ref = Union[int, Tuple[int, int]]
 """An output of a node: the node's id, or (id, output index)."""
 
@@ -44,3 +46,15 @@ class Resident(NamedTuple):
     name: str
     bytes: int
     kind: str
+
+
+class Tensor(NamedTuple):
+    """A resident tensor of an Executor."""
+
+    shape: Tuple[int, ...]
+    """Extents, outermost first. Images are N,H,W,C; weights of convolutions are [out, height, width, in], and weights
+    of linear layers are [in, out]."""
+    dtype: numpy.dtype
+    """The type of numpy arrays that hold the elements: float32, also where the step stores bf16, or int32."""
+    kind: str
+    """What it holds: "weight", "weight_grad", "optimizer", "data" or "constant"."""

@@ -37,6 +37,7 @@ void bind_info(nb::module_& module);
 void bind_sweep(nb::module_& module);
 void bind_run(nb::module_& module);
 void bind_models(nb::module_& module);
+void bind_executor(nb::module_& module);
 
 template <class T>
 using View = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig>;
@@ -88,6 +89,13 @@ inline auto in_module(const char* module, const char* function) {
 std::string path_of(nb::handle path);
 /// Throws InputError, whose message contains `v`, if `v` is not a node of the graph.
 void require_node(const core::Graph& graph, std::int64_t v);
+
+/// Returns the id of the node with this name. Throws InputError, with a similar name, if there is none. O(nodes).
+core::NodeId node_id(const core::Graph& graph, const std::string& name);
+/// Returns the name of a role, as the kind of a Resident in Python: "weight", "data", ...
+std::string_view kind_of(core::Resident::Role role);
+/// Returns a shape as a tuple of its extents.
+nb::tuple tuple_of(const core::Shape& shape);
 
 /// The Python class Evaluation.
 struct Evaluation {

@@ -103,23 +103,6 @@ core::Resident::Role role_of(std::string_view kind) {
       fmt::format("a resident's kind is weight, weight_grad, optimizer, data, constant or other, not '{}'", kind));
 }
 
-std::string_view kind_of(core::Resident::Role role) {
-  using Role = core::Resident::Role;
-  switch (role) {
-    case Role::weight:
-      return "weight";
-    case Role::weight_grad:
-      return "weight_grad";
-    case Role::optimizer:
-      return "optimizer";
-    case Role::data:
-      return "data";
-    case Role::constant:
-      break;
-  }
-  return "constant";
-}
-
 /// Builds a graph from arrays. Each array has one property of all nodes, such as their sizes.
 core::Graph from_arrays(std::string name, nb::handle sizes, nb::handle costs, nb::handle input_begin, nb::handle inputs,
                         nb::handle scratch, nb::handle keep, nb::handle backward, nb::handle pinned, nb::handle names,
@@ -340,17 +323,7 @@ void bind_nodes(GraphClass& graph) {
       .def("node", &node_named, "node"_a, nb::sig("def node(self, node: int) -> cairn._types.Node"),
            "Returns everything that is known about a node.")
       .def("node_name", at([](const core::Graph& g, core::NodeId v) { return g.name(v); }), "node"_a)
-      .def(
-          "node_id",
-          [](const core::Graph& g, const std::string& name) {
-            for (core::NodeId v = 0; v < g.node_count(); ++v) {
-              if (g.name(v) == name) return v;
-            }
-            std::vector<std::string_view> names;
-            for (core::NodeId v = 0; v < g.node_count(); ++v) names.push_back(g.name(v));
-            throw core::InputError(fmt::format("the graph has no node '{}'{}", name, core::did_you_mean(name, names)));
-          },
-          "name"_a, "O(nodes).")
+      .def("node_id", &cairn::python::node_id, "name"_a, "O(nodes).")
       .def("inputs", at(&inputs_of), "node"_a,
            nb::sig("def inputs(self, node: int) -> tuple[int | tuple[int, int], ...]"),
            "Returns what the node reads: node ids, or (node id, output index) for nodes with several outputs.")
@@ -388,6 +361,20 @@ std::vector<std::int64_t> one_each(const core::Graph& graph, nb::handle given, c
   return numbers;
 }
 
+/// Returns the graph with all outputs of some nodes kept. `nodes` is a sequence of ids and names.
+core::Graph with_kept(const core::Graph& graph, nb::handle nodes) {
+  core::GraphBuilder builder(graph);
+  for (const nb::handle given : nodes) {
+    const std::int64_t id =
+        nb::isinstance<nb::str>(given) ? node_id(graph, nb::cast<std::string>(given)) : integer(given, "a node");
+    require_node(graph, id);
+    core::Node& node = builder.node(static_cast<core::NodeId>(id));
+    node.keep = true;
+    for (core::Output& output : node.outputs) output.keep = true;
+  }
+  return builder.build();
+}
+
 void bind_changes(GraphClass& graph) {
   graph.def_static(
       "from_arrays", &from_arrays,
@@ -415,6 +402,8 @@ void bind_changes(GraphClass& graph) {
           "with_scratch",
           [](const core::Graph& g, nb::handle scratch) { return g.with_scratch(one_each(g, scratch, "scratch")); },
           "scratch"_a, "The same graph with other scratch; everything else is shared.")
+      .def("with_kept", &with_kept, "nodes"_a, nb::sig("def with_kept(self, nodes: Iterable[int | str]) -> Graph"),
+           "The same graph with the outputs of these nodes (ids or names) kept, so that they can be read after a step.")
       .def("forward_part", &core::forward_part, "What remains without the backward nodes.");
 }
 
@@ -437,6 +426,38 @@ void bind_files(nb::module_& module) {
 }
 
 }  // namespace
+
+std::string_view kind_of(core::Resident::Role role) {
+  using Role = core::Resident::Role;
+  switch (role) {
+    case Role::weight:
+      return "weight";
+    case Role::weight_grad:
+      return "weight_grad";
+    case Role::optimizer:
+      return "optimizer";
+    case Role::data:
+      return "data";
+    case Role::constant:
+      break;
+  }
+  return "constant";
+}
+
+nb::tuple tuple_of(const core::Shape& shape) {
+  nb::list extents;
+  for (const std::int64_t extent : shape) extents.append(extent);
+  return nb::tuple(extents);
+}
+
+core::NodeId node_id(const core::Graph& graph, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    if (graph.name(v) == name) return v;
+    names.push_back(graph.name(v));
+  }
+  throw core::InputError(fmt::format("the graph has no node '{}'{}", name, core::did_you_mean(name, names)));
+}
 
 void bind_graph(nb::module_& module) {
   bind_builder(module);

@@ -25,7 +25,7 @@ nb::list models() {
 
 core::Graph build_model(std::string name, const std::map<std::string, std::int64_t>& values, bool forward,
                         bool unit_cost, bool weight_grads_in_arena, std::string optimizer,
-                        const std::string& granularity) {
+                        const models::UpdateOptions& update, const std::string& granularity) {
   pipeline::GraphSource source;
   source.name = std::move(name);
   source.forward = forward;
@@ -33,6 +33,7 @@ core::Graph build_model(std::string name, const std::map<std::string, std::int64
   source.options.values = {values.begin(), values.end()};
   source.options.weight_grads_in_arena = weight_grads_in_arena;
   source.options.optimizer = std::move(optimizer);
+  source.options.update = update;
   source.options.granularity = models::granularity_from_string(granularity);
   const nb::gil_scoped_release release;
   return source.build();
@@ -41,9 +42,15 @@ core::Graph build_model(std::string name, const std::map<std::string, std::int64
 }  // namespace
 
 void bind_models(nb::module_& module) {
+  nb::class_<models::UpdateOptions>(module, "UpdateOptions")
+      .def(
+          "__init__",
+          [](models::UpdateOptions* self, double rate, double beta1, double beta2, double eps, double decay,
+             double clip) { new (self) models::UpdateOptions{rate, beta1, beta2, eps, decay, clip}; },
+          "learning_rate"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, "clip"_a);
   module.def("models", &models);
   module.def("build_model", &build_model, "name"_a, "values"_a, "forward"_a, "unit_cost"_a, "weight_grads_in_arena"_a,
-             "optimizer"_a, "granularity"_a);
+             "optimizer"_a, "update"_a, "granularity"_a);
 }
 
 }  // namespace cairn::python

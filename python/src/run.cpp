@@ -16,6 +16,7 @@
 #include "cairn/python/src/answer.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
+#include "cairn/python/src/choice.h"
 #include "cairn/report/pages.h"
 #include "cairn/report/support/explanation.h"
 #include "cairn/report/support/json.h"
@@ -50,20 +51,6 @@ struct RunResult {
   }
 };
 
-/// Plans a given schedule. Raises NotFoundError if the plan is above the budget.
-fit::Decision decide_on_given(const fit::Problem& problem, nb::handle schedule, const solvers::PlanOptions& plan) {
-  GivenSchedule given = given_schedule(schedule);
-  fit::Decision decision = fit::decide_on_given(problem, "given", std::move(given.schedule), given.offsets, plan);
-  if (!problem.budget || decision.budgeted_bytes <= *problem.budget) return decision;
-  nb::dict attributes;
-  attributes["lower_bound"] = problem.plan_bound();
-  raise("NotFoundError",
-        fmt::format("the schedule needs {} as planned, more than the budget of {}\n{}\nraise budget=",
-                    report::baseline_share_text(problem, decision.budgeted_bytes, true),
-                    report::baseline_share_text(problem, *problem.budget), report::bound_text(problem.of_plans())),
-        attributes);
-}
-
 RunResult run(const core::Graph& given, const pipeline::Request& request, const SearchArguments& search,
               nb::handle schedule, const std::string& backend_name, const std::optional<std::string>& precision,
               int repeats, bool poison, bool sentinels, bool check, nb::object progress) {
@@ -74,25 +61,11 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
   if (check && core::stores_bf16(graph.given))
     throw core::InputError(
         "check= compares with the host, which executes fp32 only; give the graph in fp32 and precision='bf16'");
-  const bool searched = schedule.is_none();
-  if (searched && request.budget.empty() && request.max_cost.empty() && !request.device)
+  if (schedule.is_none() && !has_objective(request))
     throw core::InputError("run needs budget=, as 1.5GiB or 50%, or max_cost= or schedule=");
-  if (!searched && (!request.max_cost.empty() || request.budget == "min"))
-    throw core::InputError("schedule= runs a schedule as it is: drop max_cost= and budget='min'");
-  fit::Task task = pipeline::make_task(graph.prepared, "graph", request);
-  const solvers::PlanOptions plan{.alignment = task.alignment, .guard_bytes = sentinels ? pipeline::kGuardBytes : 0};
   Call call(std::move(progress));
-  std::optional<fit::Answer> answer;
-  fit::Decision decision;
-  if (searched) {
-    Answer answered = search_answer(std::move(task), search, nb::none(), call);
-    finish_search(call, answered, search.options().scope);
-    task = std::move(answered.task);
-    answer = std::move(answered.answer);
-    decision = fit::decide_on(graph.prepared, search.solver, answer->found.solution.schedule, plan, answer->found.plan);
-  } else {
-    decision = decide_on_given(task.problem, schedule, plan);
-  }
+  const std::int64_t guard_bytes = sentinels ? pipeline::kGuardBytes : 0;
+  auto [task, decision, answer] = choose(*backend, graph.prepared, request, search, schedule, guard_bytes, call);
   std::int64_t nodes_in_free_memory = 0;
   if (auto faster = pipeline::use_free_memory(*backend, graph, task, decision, call.stop())) {
     nodes_in_free_memory = faster->nodes;

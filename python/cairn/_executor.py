@@ -1,0 +1,153 @@
+"""The class Executor, which runs training steps with numpy arrays as inputs and outputs."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional, Union
+
+import numpy
+
+from . import _cairn
+from ._api import Bytes, Planned, Progress, Seconds, _request, _search, _threads
+from ._cairn import Graph
+from ._errors import InputError
+from ._types import Tensor
+
+_CPU, _PINNED = 1, 3  # kinds of devices in DLPack whose memory the host reads: its own, and page-locked memory
+
+
+def _is_on_device(array: Any) -> bool:
+    device = getattr(array, "__dlpack_device__", None)
+    return device is not None and device()[0] not in (_CPU, _PINNED)
+
+
+def _as_numpy(array: Any, what: str) -> numpy.ndarray:
+    """Returns an array that shares its memory with `array`, if this is an array or a tensor of another library."""
+    if _is_on_device(array):
+        raise InputError(f"{what}: the array is in memory of a GPU; give a copy in memory of the host, as array.cpu()")
+    if hasattr(array, "detach"):  # a tensor of PyTorch, which refuses this for tensors with gradients
+        array = array.detach()
+    try:
+        return numpy.asarray(array)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what}: not an array: {str(error).splitlines()[0]}") from None
+
+
+class Executor(_cairn.Loaded):
+    """Executes the training step of a graph within a memory budget, as often as you like, with your own data.
+
+        executor = cairn.Executor(graph, "50%")
+        executor.set("images", images)
+        executor.step()
+        loss = executor.output("loss")
+
+    Resident tensors (inputs, labels, weights, optimizer state) keep their values from one step to the next. They begin
+    with values that `seed` determines. `residents` says which there are.
+
+    budget     bytes for the plan, as in solve; None: the graph's own order is executed, without recomputation
+    schedule   the schedule to execute, such as an Answer; None: searches for one if there is a budget
+    backend    "host", "cuda" or "auto"; "cuda:1" is the second of several devices
+    precision  "fp32", "tf32" or "bf16"; None: the precision in which the graph is stored
+    poison     whether to overwrite every buffer when its lifetime ends, so that a read of freed memory shows
+
+    Other arguments are those of solve. For arguments of solve that are not here, call solve and give its answer as
+    `schedule`. Several threads may use an executor; they take turns. Other Python threads run during a step.
+    """
+
+    def __init__(self, graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Planned] = None,
+                 backend: str = "auto", precision: Optional[str] = None, solver: str = "auto",
+                 time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
+                 max_cost: Union[int, str, None] = None, alignment: Optional[int] = None,
+                 options: Optional[Mapping[str, int]] = None, device_memory: Optional[Bytes] = None,
+                 context_memory: Optional[Bytes] = None, poison: bool = False, threads: Optional[int] = None,
+                 progress: Optional[Progress] = None) -> None:
+        request = _request(budget, max_cost, False, alignment, solver, device_memory, context_memory)
+        search = _search(solver, time_limit, work_limit, seed, None, "free", None, options)
+        with _threads(threads):
+            super().__init__(graph, request, search, schedule, backend, precision, poison, progress)
+        self._tensors = {name: Tensor(shape, numpy.dtype(dtype), kind)
+                         for name, shape, dtype, kind in self._residents()}
+
+    @property
+    def residents(self) -> Dict[str, Tensor]:
+        """The resident tensors that the step uses, by name: shape, dtype of their numpy arrays, and kind."""
+        return dict(self._tensors)
+
+    def set(self, name: Union[str, Mapping[str, Any]], values: Any = None) -> None:
+        """Copies values into a resident tensor, or into several: set({"images": x, "labels": y}).
+
+        Values are an array of the tensor's shape, or of anything that numpy.asarray accepts, such as a tensor of
+        PyTorch on the CPU. A contiguous array of the tensor's dtype is copied once. Other arrays are converted first:
+        float64 and float16 to float32, whole numbers to float32 or int32. For a tensor of one element, a number is
+        enough. InputError names the tensor if the shape or the type is wrong, or if an element is NaN or out of range.
+        """
+        self._give_all(name, values, False)
+
+    def stage(self, name: Union[str, Mapping[str, Any]], values: Any = None) -> None:
+        """Sets values for the next step: they are copied into the resident tensor when this step begins. A GPU copies
+        them to its memory while earlier steps run. The arrays may be reused once the call returns."""
+        self._give_all(name, values, True)
+
+    def get(self, name: str, *, out: Any = None) -> Any:
+        """Returns the elements of a resident tensor as a new numpy array, or copies them to `out` and returns it.
+
+        `out` is a contiguous array of the tensor's shape and dtype, such as a tensor of PyTorch on the CPU. Nothing
+        else is copied."""
+        tensor = self._tensor(name)
+        array, out = self._room(f"'{name}'", tensor.shape, tensor.dtype, out)
+        self._get(name, array)
+        return out
+
+    def output(self, node: str, output: int = 0, *, out: Any = None) -> Any:
+        """Returns a kept output of the node named `node`, such as "loss", after the last step. `out` is as for get.
+        Graph.with_kept makes more nodes keep their outputs."""
+        shape, dtype = self._kept_output(node, output)
+        array, out = self._room(f"output {output} of node '{node}'", shape, numpy.dtype(dtype), out)
+        self._get_output(node, array, output)
+        return out
+
+    def _tensor(self, name: str) -> Tensor:
+        if not isinstance(name, str):
+            raise InputError(f"the name of a tensor is text, not {name!r}")
+        if name not in self._tensors:
+            self._give(name, numpy.empty(0, numpy.float32), False)  # raises InputError, which suggests a name
+        return self._tensors[name]
+
+    def _give_all(self, name, values, staged: bool) -> None:
+        if not isinstance(name, Mapping):
+            self._give(name, self._converted(name, values), staged)
+            return
+        if values is not None:
+            raise InputError("give either a name and values, or one mapping from names to values")
+        converted = {key: self._converted(key, value) for key, value in name.items()}
+        for key, value in converted.items():
+            self._give(key, value, staged)
+
+    def _converted(self, name: str, values: Any) -> numpy.ndarray:
+        tensor = self._tensor(name)
+        array = _as_numpy(values, f"'{name}'")
+        wanted = tensor.dtype
+        if array.dtype.kind not in ("iub" if wanted.kind == "i" else "iubf") or array.dtype.itemsize > 8:
+            raise InputError(f"'{name}' has elements of type {wanted}, which {array.dtype} is not converted to")
+        if array.shape != tensor.shape and not (array.shape == () and tensor.shape == (1,)):
+            raise InputError(f"'{name}' has the shape {list(tensor.shape)}, but the array has {list(array.shape)}")
+        if wanted.kind == "i" and array.dtype.itemsize >= 4 and array.dtype != wanted and array.size:
+            limits = numpy.iinfo(wanted)
+            for extreme in (int(array.min()), int(array.max())):
+                if not limits.min <= extreme <= limits.max:
+                    raise InputError(f"'{name}' has elements of type {wanted}, but {extreme} is too large for it")
+        with numpy.errstate(over="ignore"):
+            return numpy.ascontiguousarray(array, wanted)
+
+    @staticmethod
+    def _room(what: str, shape, dtype: numpy.dtype, out: Any):
+        """Returns the array into which elements are copied, and what the caller is given: `out`, or a new array."""
+        if out is None:
+            array = numpy.empty(shape, dtype)
+            return array, array
+        array = _as_numpy(out, what)
+        if array.shape != shape or array.dtype != dtype:
+            raise InputError(f"{what} is an array of {dtype} with shape {list(shape)}, but out= is one of "
+                             f"{array.dtype} with shape {list(array.shape)}")
+        if not array.flags.c_contiguous or not array.flags.writeable:
+            raise InputError(f"{what}: out= must be contiguous and writeable")
+        return array, out
