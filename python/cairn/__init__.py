@@ -9,16 +9,16 @@ run again; a plan says at which address every tensor lives.
 Numbers of bytes are ints. Arguments have the names and defaults of the options of the command `cairn`.
 """
 
-from ._api import (info, largest_batch, least_budget, pareto, plan, read_graph, read_plan, read_schedule, run,
-                   simulate, solve, write_plan, write_schedule)
-from ._cairn import (Answer, Curve, CurvePoint, DeviceShare, Evaluation, Executed, FoundPlan, Graph,
+from ._api import (datasets, info, largest_batch, least_budget, pareto, plan, read_graph, read_plan, read_schedule, run,
+                   simulate, solve, train, write_plan, write_schedule)
+from ._cairn import (Answer, Curve, CurvePoint, Dataset, DeviceShare, Evaluation, Executed, FoundPlan, Graph,
                      GraphBuilder, Info, LargestBatch, LeastBudget, Plan, RunResult, Schedule, StepReport, Sweep,
-                     __version__, baseline_schedule, check_plan, evaluate,
-                     format_bytes, lifetimes, parse_graph, parse_plan, parse_schedule, profile,
+                     TestResult, TrainResult, __version__, baseline_schedule, check_plan, evaluate,
+                     format_bytes, lifetimes, load_dataset, parse_graph, parse_plan, parse_schedule, profile,
                      set_thread_count, solvers, thread_count)
 from ._errors import (DefectError, DeviceError, Error, InfeasibleError, InputError, Interrupted, NoScheduleError,
                       NotFoundError)
 from ._executor import Executor
 from ._networkx import from_networkx, to_networkx
-from ._types import Node, Output, Resident, Tensor
+from ._types import DatasetInfo, Node, Output, Resident, Tensor
 from . import models

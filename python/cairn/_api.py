@@ -7,12 +7,13 @@ import math
 import operator
 import os
 import re
-from typing import Callable, Iterable, Mapping, Optional, Sequence, Union
+from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Union
 
 from . import _cairn
 from ._cairn import (Answer, Curve, CurvePoint, FoundPlan, Graph, Info, LargestBatch, LeastBudget, Plan, RunResult,
-                     Schedule, Sweep)
+                     Schedule, Sweep, TrainResult)
 from ._errors import InputError
+from ._types import DatasetInfo
 
 Steps = Union[Schedule, Sequence[int]]
 # What is accepted as a schedule. From an Answer, LeastBudget or CurvePoint, its schedule and its plan are taken.
@@ -315,6 +316,66 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Plan
     with _threads(threads):
         return _cairn.run(graph, request, search, schedule, backend, precision, repeats or 0, poison, sentinels, check,
                           progress)
+
+
+def datasets() -> List[DatasetInfo]:
+    """Returns the data sets that are part of the package. load_dataset returns one of them as numpy arrays."""
+    return [DatasetInfo(name, summary) for name, summary in _cairn.datasets()]
+
+
+def train(graph: Graph, data: str, budget: Optional[Bytes] = None, *, steps: int = 500,
+          learning_rate: Optional[float] = None, lr_schedule: str = "constant", warmup: int = 0, shift: int = 1,
+          test_every: Optional[int] = None, checkpoint: Union[str, os.PathLike, None] = None,
+          checkpoint_every: int = 100, resume: bool = False, schedule: Optional[Planned] = None,
+          backend: str = "auto", precision: Optional[str] = None, solver: str = "auto",
+          time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
+          max_cost: Union[int, str, None] = None, alignment: Optional[int] = None,
+          options: Optional[Mapping[str, int]] = None, device_memory: Optional[Bytes] = None,
+          context_memory: Optional[Bytes] = None, poison: bool = False, threads: Optional[int] = None,
+          progress: Optional[Progress] = None) -> TrainResult:
+    """Trains a model on a data set of the package, within a memory budget, and tests it.
+
+    graph             a graph that updates its weights: cairn.models.build(..., optimizer="adamw")
+    data              "digits" or "shakespeare"; datasets() says what they are
+    budget            bytes for the plan, as in solve; None: the graph's own order is executed, without recomputation
+    steps             number of training steps in all
+    learning_rate     None: the rate with which the graph was built
+    lr_schedule       "constant", or "cosine": the rate falls to 0 at the last step
+    warmup            number of first steps, in which the rate rises to learning_rate
+    shift             pixels by which images are moved at random
+    test_every        steps between tests; None: tests only after the last step
+    checkpoint        a file for everything that continues the training; it is also written after an interruption
+    checkpoint_every  steps between two writes of the checkpoint
+    resume            whether to continue from the checkpoint, if the file exists
+    schedule          the schedule to execute, such as an Answer or an Executor; None: searches for one if there is a
+                      budget
+    progress          a function that is called as progress(steps done, steps, loss of the last step), not for every
+                      step. If it returns False, the training ends after the current step.
+
+    Other arguments are those of run. With the same seed, data and backend, losses and weights have the same bits within
+    every budget, also if a training was interrupted and continued. After Ctrl-C, raises Interrupted with the result so
+    far in .best.
+    """
+    if lr_schedule not in ("constant", "cosine"):
+        raise InputError(f"lr_schedule='{lr_schedule}' must be 'constant' or 'cosine'")
+    if resume and checkpoint is None:
+        raise InputError("resume= continues from a file; name it with checkpoint=")
+    for name, value, least in (("steps", steps, 1), ("warmup", warmup, 0), ("shift", shift, 0),
+                               ("test_every", 1 if test_every is None else test_every, 1),
+                               ("checkpoint_every", checkpoint_every, 1)):
+        if _whole(value, name) < least:
+            raise InputError(f"{name}={value} must be at least {least}")
+    if shift > 8:
+        raise InputError(f"shift={shift} must be at most 8")
+    request = _request(budget, max_cost, False, alignment, solver, device_memory, context_memory)
+    search = _search(solver, time_limit, work_limit, seed, None, "free", None, options)
+    course = _cairn.TrainOptions(steps=steps, warmup=warmup, cosine=lr_schedule == "cosine", shift=shift,
+                                 test_every=test_every or 0, checkpoint="" if checkpoint is None else
+                                 os.fspath(checkpoint), checkpoint_every=checkpoint_every, resume=resume,
+                                 poison=poison)
+    rate = None if learning_rate is None else _number(learning_rate, "learning_rate")
+    with _threads(threads):
+        return _cairn.train(graph, data, request, search, schedule, backend, precision, rate, course, progress)
 
 
 def read_graph(path: Union[str, os.PathLike]) -> Graph:

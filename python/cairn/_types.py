@@ -58,3 +58,11 @@ class Tensor(NamedTuple):
     """The type of numpy arrays that hold the elements: float32, also where the step stores bf16, or int32."""
     kind: str
     """What it holds: "weight", "weight_grad", "optimizer", "data" or "constant"."""
+
+
+class DatasetInfo(NamedTuple):
+    """A data set that load_dataset can load."""
+
+    name: str
+    summary: str
+    """What it holds, where it comes from, and its licence."""

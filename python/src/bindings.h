@@ -38,6 +38,7 @@ void bind_sweep(nb::module_& module);
 void bind_run(nb::module_& module);
 void bind_models(nb::module_& module);
 void bind_executor(nb::module_& module);
+void bind_train(nb::module_& module);
 
 template <class T>
 using View = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig>;

@@ -30,6 +30,7 @@ NB_MODULE(_cairn, module) {
   python::bind_run(module);
   python::bind_models(module);
   python::bind_executor(module);
+  python::bind_train(module);
   module.attr("__version__") = std::string(core::kVersion);
   module.def("format_bytes", &core::format_bytes, nanobind::arg("bytes"), "1536 -> '1.50 KiB'.");
   module.def("parse_bytes", &parse_bytes, nanobind::arg("text"), nanobind::arg("name"));

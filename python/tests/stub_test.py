@@ -52,7 +52,7 @@ class Stub(unittest.TestCase):
 
     def test_the_package_offers_its_calls_with_help_and_types(self):
         for name in ("solve", "plan", "pareto", "least_budget", "largest_batch", "info", "simulate", "run",
-                     "read_graph", "from_networkx", "to_networkx", "Executor"):
+                     "read_graph", "from_networkx", "to_networkx", "train", "datasets", "Executor"):
             call = getattr(cairn, name)
             self.assertTrue(call.__doc__, name)
             signature = inspect.signature(call)
