@@ -13,7 +13,7 @@ from ._api import (datasets, info, largest_batch, least_budget, pareto, plan, re
                    simulate, solve, train, write_plan, write_schedule)
 from ._cairn import (Answer, Curve, CurvePoint, Dataset, DeviceShare, Evaluation, Executed, FoundPlan, Graph,
                      GraphBuilder, Info, LargestBatch, LeastBudget, Plan, RunResult, Schedule, StepReport, Sweep,
-                     TestResult, TrainResult, __version__, baseline_schedule, check_plan, evaluate,
+                     Symbol, TestResult, TrainResult, __version__, baseline_schedule, check_plan, evaluate,
                      format_bytes, lifetimes, load_dataset, parse_graph, parse_plan, parse_schedule, profile,
                      set_thread_count, solvers, thread_count)
 from ._errors import (DefectError, DeviceError, Error, InfeasibleError, InputError, Interrupted, NoScheduleError,

@@ -63,6 +63,26 @@ def build(name: str, *, forward: bool = False, unit_cost: bool = False, weight_g
                               granularity)
 
 
+class Builder(_cairn.ModelBuilder):
+    """Builds the training step of a model of your own, for an Executor.
+
+        model = cairn.models.Builder("small", optimizer="adamw")
+        x, labels = model.data("images", [32, 64]), model.indices("labels", [32], 10)
+        y = model.relu("hidden.relu", model.linear("hidden", x, model.weight("hidden.weight", [64, 50], scale=0.1)))
+        y = model.linear("last", y, model.weight("last.weight", [50, 10], scale=0.1))
+        graph = model.training_step(model.cross_entropy("loss", y, labels))
+
+    Every method adds a tensor or a node with the given name and returns a handle of the result, whose `shape` is known.
+    Images are N,H,W,C. The arguments are those of build.
+    """
+
+    def __init__(self, name: str, *, optimizer: str = "none", learning_rate: Optional[float] = None,
+                 beta1: Optional[float] = None, beta2: Optional[float] = None, eps: Optional[float] = None,
+                 weight_decay: Optional[float] = None, clip: Optional[float] = None) -> None:
+        super().__init__(name, optimizer, _update(optimizer, learning_rate=learning_rate, beta1=beta1, beta2=beta2,
+                                                  eps=eps, weight_decay=weight_decay, clip=clip))
+
+
 _UPDATE = {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "clip": 0.0}
 
 

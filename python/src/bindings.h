@@ -37,6 +37,7 @@ void bind_info(nb::module_& module);
 void bind_sweep(nb::module_& module);
 void bind_run(nb::module_& module);
 void bind_models(nb::module_& module);
+void bind_builder_of_models(nb::module_& module);
 void bind_executor(nb::module_& module);
 void bind_train(nb::module_& module);
 
