@@ -7,6 +7,7 @@
 
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
+#include "cairn/tests/runtime/updated_models.h"
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
@@ -87,6 +88,10 @@ TEST_CASE("nothing is allocated while a step runs") {
   CHECK(allocations_of_a_step(compiled(norms)) == 0);
 
   Random random(3);
+  for (const core::Graph& graph : updated_models()) {
+    CHECK(allocations_of_a_step(compiled(graph)) == 0);
+    CHECK(allocations_of_a_step(compiled(graph, recomputing_schedule(random, graph))) == 0);
+  }
   for (int i = 0; i < 20; ++i) {
     const core::Graph graph = random_graph(random, {.min_nodes = 10, .max_nodes = 40, .several_outputs = i % 2 != 0});
     CHECK(allocations_of_a_step(compiled(graph, random_schedule(random, graph), 1)) == 0);
