@@ -19,8 +19,8 @@ using core::Resident;
 
 /// Returns random numbers that depend on the seed and on one more number.
 core::Random random_of(std::uint64_t seed, std::int64_t number) {
-  core::Random first(seed);
-  return core::Random(first.next() + static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15ULL);
+  // Both are hashed, because the numbers that follow two near states of core::Random overlap.
+  return core::Random(core::Random(seed).next() ^ core::Random(~static_cast<std::uint64_t>(number)).next());
 }
 
 std::int64_t random_below(core::Random& random, std::int64_t limit) {

@@ -91,6 +91,12 @@ PROMISES = [
     (r"<Map<\S+, 2, ", 8, 4),
     (r"<SumElements<\S+, 1, ", 4, 0),
     (r"<SumElements<\S+, 2, ", 8, 0),
+    # Two packs of the gradient and of each of two (sgd) or three (adamw) fp32 tensors, which have twice the bytes of a
+    # pack of bf16.
+    (r"<Update<float, \S*SgdNumbers", 6, 4),
+    (r"<Update<float, \S*AdamwNumbers", 8, 6),
+    (r"<Update<\S*Bf16, \S*SgdNumbers", 10, 10),
+    (r"<Update<\S*Bf16, \S*AdamwNumbers", 14, 14),
     (r"<MapColumns<\w+, \S+, 1, [48]>", 4, 4),
     (r"<MapColumns<\w+, \S+, 2, [48]>", 8, 4),
     (r"<ReduceColumns<[\w<>]+, \S+, 1, \S+, [48], ", 4, 0),

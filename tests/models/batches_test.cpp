@@ -176,6 +176,25 @@ TEST_CASE("the label of a character is the next character; test passages do not 
   CHECK(batches.test_batches() == (set.examples - set.training - 1) / 40 / 3 + 1);
 }
 
+TEST_CASE("passages of different steps and seeds are drawn independently") {
+  const Dataset set = models::load_dataset("shakespeare");
+  const core::Graph graph =
+      build("gpt2", {{"batch", 16}, {"seq", 40}, {"layers", 1}, {"width", 8}, {"heads", 1}, {"vocab", 62}});
+  std::set<std::vector<std::int32_t>> different;
+  for (const std::uint64_t seed : {0, 1, 2}) {
+    const Batches batches(set, graph, seed);
+    for (std::int64_t step = 0; step < 50; ++step) {
+      const Batch batch = batches.training(step);
+      const auto& tokens = integers(batch, 0);
+      for (std::size_t row = 0; row < 16; ++row)
+        different.emplace(tokens.begin() + static_cast<std::int64_t>(row) * 40,
+                          tokens.begin() + static_cast<std::int64_t>(row + 1) * 40);
+    }
+  }
+  // Of 2,400 passages that begin at 179,955 places, about 2400^2 / (2 * 179955) = 16 begin where another one does.
+  CHECK(different.size() > 2350);
+}
+
 TEST_CASE("vectors of pixels have targets that are 1 at the label") {
   const Dataset set = models::load_dataset("digits");
   const core::Graph graph = build("ffn", {{"batch", 4}, {"layers", 2}, {"width", 8}, {"inputs", 70}, {"outputs", 12}});
