@@ -1,8 +1,11 @@
 """Tests of cairn.train, of the data sets, and of checkpoints."""
 
 import json
+import os
 import pathlib
+import signal
 import tempfile
+import threading
 import unittest
 
 import cairn
@@ -91,6 +94,20 @@ class Trainings(unittest.TestCase):
 
         with self.assertRaisesRegex(KeyError, "mine"):
             train(steps=10**6, progress=fail)
+
+    def test_ctrl_c_leaves_a_checkpoint(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "training.safetensors"
+            killer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+            killer.start()
+            with self.assertRaisesRegex(cairn.Interrupted, "interrupted after .* of 1000000 steps") as caught:
+                train(steps=10**6, checkpoint=path)
+            killer.join()
+            stopped = caught.exception.best
+            self.assertTrue(stopped.interrupted)
+            again = train(steps=stopped.steps + 5, checkpoint=path, resume=True)
+            self.assertEqual(again.first_step, stopped.steps)
+            self.assertEqual(again.digest, train(steps=stopped.steps + 5).digest)
 
     def test_the_weights_begin_as_in_an_executor(self):
         graph = ffn(optimizer="sgd", learning_rate=0.0)

@@ -168,5 +168,34 @@ class Losses(unittest.TestCase):
                    width=32, vocab=cairn.load_dataset("shakespeare").classes)
 
 
+class Tensors(unittest.TestCase):
+    def test_tensors_go_in_and_out(self):
+        made = cairn.Executor(cairn.models.build("ffn", batch=2, layers=1, inputs=3, outputs=4), backend="host")
+        weight = torch.nn.Parameter(torch.randn(3, 4))
+        made.set({"layer0.weight": weight, "layer0.bias": torch.ones(4),
+                  "inputs": torch.ones(2, 3, dtype=torch.float64)})
+        room = torch.empty(3, 4)
+        self.assertIs(made.get("layer0.weight", out=room), room)
+        self.assertTrue(torch.equal(room, weight))
+        made.set("layer0.weight", torch.randn(4, 3).T)
+        made.step()
+        y = torch.ones(2, 3) @ torch.from_numpy(made.get("layer0.weight")) + 1
+        loss = F.mse_loss(y, torch.from_numpy(made.get("targets")))
+        torch.testing.assert_close(torch.from_numpy(made.output("loss"))[0], loss)
+
+    def test_tensors_that_are_refused(self):
+        made = cairn.Executor(cairn.models.build("ffn", batch=2, layers=1, inputs=3, outputs=4), backend="host")
+        for tensor, words in ((torch.zeros(3, 4, dtype=torch.bfloat16), "'layer0.weight': not an array: .*BFloat16"),
+                              (torch.zeros(4, 3), r"but the array has \[4, 3\]"),
+                              (torch.full((3, 4), float("nan")), "NaN")):
+            with self.subTest(words=words), self.assertRaisesRegex(cairn.InputError, words) as caught:
+                made.set("layer0.weight", tensor)
+            self.assertNotIn("\n", str(caught.exception))
+        with self.assertRaisesRegex(cairn.InputError, "out= is one of float64"):
+            made.get("layer0.weight", out=torch.zeros(3, 4, dtype=torch.float64))
+        with self.assertRaisesRegex(cairn.InputError, "must be contiguous"):
+            made.get("layer0.weight", out=torch.zeros(4, 3).T)
+
+
 if __name__ == "__main__":
     unittest.main()
