@@ -25,12 +25,12 @@ models::Tensor block(models::ModelBuilder& model, const std::string& name, const
 core::Graph digits_network(std::int64_t batch) {
   models::BuildOptions options;
   options.optimizer = "adamw";
-  options.update.decay = 0.05;
+  options.update.decay = 0.1;
   models::ModelBuilder model("digits-network", options);
   models::Tensor x = model.data("images", {batch, 8, 8, 1});
   const models::Tensor labels = model.indices("labels", {batch}, 10);
-  for (int i = 0; i < 8; ++i) x = block(model, "block" + std::to_string(i), x, i < 6 ? 24 : 48, i == 6 ? 2 : 1);
-  const auto w = model.weight("last.weight", {4 * 4 * 48, 10}, core::Resident::Init::normal, 0.02);
+  for (int i = 0; i < 8; ++i) x = block(model, "block" + std::to_string(i), x, i < 6 ? 32 : 64, i == 6 ? 2 : 1);
+  const auto w = model.weight("last.weight", {4 * 4 * 64, 10}, core::Resident::Init::normal, 0.02);
   const auto bias = model.weight("last.bias", {10}, core::Resident::Init::zeros);
   const models::Tensor logits = model.project("last", x, w, {.bias = bias, .shape = {batch, 10}});
   return models::training_step(model, model.cross_entropy("loss", logits, labels));
@@ -44,7 +44,7 @@ int main() {
 
   pipeline::TrainOptions options;
   options.steps = 400;
-  options.rate = {.base = 0.003, .warmup = 20, .cosine = options.steps};
+  options.rate = {.base = 0.005, .warmup = 20, .cosine = options.steps};
   options.progress = [](const pipeline::TrainProgress& progress) {
     if (progress.step % 100 == 0 && progress.test == nullptr)
       std::printf("step %3lld: loss %.4f\n", static_cast<long long>(progress.step), progress.loss);
