@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/batch.h"
@@ -15,6 +18,8 @@
 #include "cairn/core/text.h"
 #include "cairn/models/dataset.h"
 #include "cairn/report/pages.h"
+#include "cairn/report/support/json.h"
+#include "cairn/report/words.h"
 
 namespace cairn::cli {
 namespace {
@@ -26,11 +31,19 @@ struct TrainArguments : ChoiceArguments {
   std::string data, report, checkpoint, schedule_of_rate = "constant";
   pipeline::TrainOptions train;
   models::UpdateOptions update;
+  std::string of_optimizer;  ///< an option of the optimizer that was given; empty: none
 
   /// Returns the model with what a training needs: an optimizer.
   pipeline::GraphSource source() const {
     pipeline::GraphSource source = graph.source();
-    if (!source.is_model()) return source;
+    if (source.is_file()) {
+      if (!of_optimizer.empty())
+        throw core::InputError(
+            fmt::format("{} is an option of models, but '{}' is a file, which says how weights are "
+                        "updated; drop it",
+                        of_optimizer, source.name));
+      return source;
+    }
     if (source.options.optimizer.empty()) source.options.optimizer = "adamw";
     source.options.update = update;
     source.options.update.rate = train.rate.base;
@@ -54,35 +67,64 @@ fit::Decision decide(const fit::Task& task, const core::Graph& given, const Trai
   return search_choice(task, given, arguments, 0).decision;
 }
 
-/// Shows the progress of a training: a line that is rewritten on a terminal, and a line for each test.
+/// Shows the progress of a training on stderr: a line for each test and, on a terminal, a line that is rewritten.
 class Shown {
  public:
-  explicit Shown(const Console& console) : line_(console) {}
+  explicit Shown(const Console& console) : tests_(!console.quiet && !console.json), line_(std::in_place, console) {}
 
   void operator()(const pipeline::TrainProgress& progress) {
-    if (progress.test != nullptr) return;
+    if (progress.test != nullptr) return show(*progress.test);
     constexpr double kEvery = 0.1;
     const double now = watch_.seconds();
-    if (!line_.active() || (now - shown_at_ < kEvery && progress.step < progress.steps)) return;
+    if (!line_->active() || (now - shown_at_ < kEvery && progress.step < progress.steps)) return;
     shown_at_ = now;
     const double left = progress.seconds_per_step * static_cast<double>(progress.steps - progress.step);
-    line_.show(fmt::format("{}step {} of {}, loss {:.4f}, {:.0f} s left",
-                           ProgressLine::bar(static_cast<double>(progress.step) / static_cast<double>(progress.steps)),
-                           progress.step, progress.steps, progress.loss, left));
+    line_->show(fmt::format("{}step {} of {}, loss {:.4f}, {:.0f} s left",
+                            ProgressLine::bar(static_cast<double>(progress.step) / static_cast<double>(progress.steps)),
+                            progress.step, progress.steps, progress.loss, left));
   }
 
  private:
+  void show(const pipeline::TestResult& test) {
+    if (!tests_) return;
+    if (line_->active()) line_->show("");
+    std::cerr << fmt::format("test after {} steps: {}\n", test.step, report::test_text(test));
+  }
+
+  bool tests_;  ///< whether to show tests
   core::Stopwatch watch_{core::Limit{}};
   double shown_at_ = -1;
-  ProgressLine line_;
+  std::optional<ProgressLine> line_;
 };
+
+/// Checks that a checkpoint can be read and written: its path is that of a file, or free.
+void require_checkpoint(const std::string& path) {
+  if (path == "-") throw core::InputError("--checkpoint needs the path of a file, because it is read and replaced");
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw core::InputError(fmt::format("--checkpoint '{}' is not a file; give the path of a file", path));
+}
+
+/// Returns a check that a number is above 0, or at least 0 if `or_zero` is set.
+CLI::Validator above_zero(bool or_zero = false) {
+  return CLI::Validator(
+      [or_zero](const std::string& text) {
+        double value = 0;
+        const bool good =
+            CLI::detail::lexical_cast(text, value) && std::isfinite(value) && (value > 0 || (or_zero && value == 0));
+        return good ? std::string() : fmt::format("'{}' must be {}", text, or_zero ? "at least 0" : "above 0");
+      },
+      "", "");
+}
 
 int train(const TrainArguments& arguments) {
   if (arguments.data.empty()) throw core::InputError("train needs --data, as digits or shakespeare");
   if (arguments.train.resume && arguments.checkpoint.empty())
     throw core::InputError("--resume continues from a file; name it with --checkpoint");
   arguments.require_one_choice();
-  require_outputs({{"-o", arguments.output}, {"--report", arguments.report}},
+  if (!arguments.checkpoint.empty()) require_checkpoint(arguments.checkpoint);
+  require_outputs({{"-o", arguments.output}, {"--report", arguments.report}, {"--checkpoint", arguments.checkpoint}},
                   {arguments.graph.input(), {"--schedule", arguments.schedule}, {"--start", arguments.start.path}});
   const models::Dataset data = models::load_dataset(arguments.data);
   const auto backend = pipeline::open_backend(arguments.backend.name());
@@ -102,12 +144,18 @@ int train(const TrainArguments& arguments) {
   shown.reset();
   const pipeline::TrainOutcome outcome{task.problem, *backend, graph.precision, decision, data, result};
   write_output(arguments.report, [&] { return report::train_page(outcome); });
-  arguments.console.print(report::train_json(outcome), arguments.console.json ? "" : report::train_table(outcome));
-  if (!result.interrupted) return kDone;
-  throw Failure(kInterrupted, fmt::format("interrupted after {} of {} steps{}", result.steps, options.steps,
-                                          arguments.checkpoint.empty()
-                                              ? "; with --checkpoint, the next training can continue"
-                                              : "; continue with --resume --checkpoint " + arguments.checkpoint));
+  report::Json json = report::train_json(outcome);
+  if (!arguments.console.json) arguments.console.print(json, report::train_table(outcome));
+  if (result.interrupted)
+    throw Failure(
+        kInterrupted,
+        fmt::format("interrupted after {} of {} steps{}", result.steps, options.steps,
+                    arguments.checkpoint.empty() ? "; with --checkpoint, the next training can continue"
+                                                 : "; continue with --resume --checkpoint " + arguments.checkpoint),
+        std::move(json));
+  if (!result.unwritten.empty()) throw Failure(kBadInput, result.unwritten, std::move(json));
+  if (arguments.console.json) arguments.console.print(json, "");
+  return kDone;
 }
 
 }  // namespace
@@ -121,19 +169,23 @@ Subcommand add_train(CLI::App& root) {
     names.push_back(fmt::format("{}: {}", info.name, info.summary));
   app->add_option("--data", arguments->data, fmt::format("data set: {}", fmt::join(names, "; ")));
   app->add_option("--steps", arguments->train.steps, "training steps in all (default 500)")->check(at_least_one());
-  app->add_option("--lr", arguments->train.rate.base, "learning rate (default 0.001)")->check(CLI::PositiveNumber);
+  app->add_option("--lr", arguments->train.rate.base, "learning rate (default 0.001)")->check(above_zero());
+  const auto of_optimizer = [app, arguments](const std::string& option_names, double& value, const std::string& help) {
+    CLI::Option* option = app->add_option(option_names, value, help);
+    option->each([arguments, option](const std::string&) { arguments->of_optimizer = option->get_name(); });
+    return option;
+  };
   app->add_option("--lr-schedule", arguments->schedule_of_rate,
-                  "constant (default), or cosine: falls to 0 at the last step")
+                  "constant (default), or cosine: falls to nearly 0 by the last step")
       ->check(CLI::IsMember({"constant", "cosine"}));
   app->add_option("--warmup", arguments->train.rate.warmup, "first steps, in which the learning rate rises to --lr")
-      ->check(CLI::NonNegativeNumber);
-  app->add_option("--momentum,--beta1", arguments->update.beta1, "momentum of sgd, or beta1 of adamw (default 0.9)")
+      ->check(above_zero(true));
+  of_optimizer("--momentum,--beta1", arguments->update.beta1, "momentum of sgd, or beta1 of adamw (default 0.9)")
       ->check(CLI::Range(0.0, 0.9999));
-  app->add_option("--beta2", arguments->update.beta2, "beta2 of adamw (default 0.999)")
-      ->check(CLI::Range(0.0, 0.999999));
-  app->add_option("--weight-decay", arguments->update.decay, "weight decay (default 0)")->check(CLI::NonNegativeNumber);
-  app->add_option("--clip", arguments->update.clip, "largest norm of all gradients together (default: no limit)")
-      ->check(CLI::PositiveNumber);
+  of_optimizer("--beta2", arguments->update.beta2, "beta2 of adamw (default 0.999)")->check(CLI::Range(0.0, 0.999999));
+  of_optimizer("--weight-decay", arguments->update.decay, "weight decay (default 0)")->check(above_zero(true));
+  of_optimizer("--clip", arguments->update.clip, "largest norm of all gradients together (default: no limit)")
+      ->check(above_zero());
   app->add_option(
          "--shift", arguments->train.shift,
          "pixels by which images are moved at random, so that there are more of them to learn from (default 1)")
@@ -148,7 +200,7 @@ Subcommand add_train(CLI::App& root) {
   app->add_flag("--resume", arguments->train.resume, "continue from the checkpoint, if the file exists");
   app->add_flag("--poison", arguments->train.poison,
                 "fill every buffer with NaN after its last use, so that later reads show");
-  arguments->objective.add_to(*app, "bytes of the arena: 1.5GiB, 200MB, 12345; absent: the graph's own order");
+  arguments->objective.add_to(*app, "bytes of the arena; absent: the graph's own order is executed; 1.5GiB, 200MB");
   arguments->search.add_to(*app, kSearchLimit);
   arguments->start.add_to(*app);
   app->add_option("--schedule", arguments->schedule, "execute this schedule file instead of searching one");
@@ -161,7 +213,7 @@ Subcommand add_train(CLI::App& root) {
       "Examples:\n"
       "  cairn train resnet18 --batch 64 --image 32 --classes 10 --data digits --budget 50% --steps 200\n"
       "  cairn train gpt2 --layers 2 --width 64 --heads 4 --seq 64 --vocab 62 --data shakespeare --budget 60%\n"
-      "  cairn train unet.json --data digits --checkpoint u.safetensors --resume");
+      "  cairn train resnet.json --data digits --checkpoint r.safetensors --resume");
   return {app, [arguments] { return train(with_batch(*arguments)); }};
 }
 

@@ -150,6 +150,11 @@ class OpChecker {
     const std::int32_t weight = op.args[1].index;
     if (op.type == ElementType::f32 && op.writes != weight)
       throw InputError(fmt::format("it must write the weight that it updates, which is resident {}", weight));
+    if (op.type != ElementType::f32 && resident(weight).master_of != op.writes)
+      throw InputError(
+          fmt::format("it updates resident {}, which must be the fp32 copy (master_of) of resident {}, which "
+                      "it writes",
+                      weight, op.writes));
     for (const std::size_t i : updated_args(op.kind)) {
       for (std::size_t j = 0; j < op.args.size(); ++j) {
         if (j != i && op.args[j] == op.args[i])

@@ -207,14 +207,9 @@ class Checker {
         integers(1);
         return same_rows_and_cols({count(1), op_.shape[1]}, args_[0], "dy");
       case OpKind::cross_entropy:
-        check_labels();
-        return output_elements(1, "one loss");
       case OpKind::cross_entropy_grad:
-        check_labels();
-        return same_rows_and_cols(args_[0], op_.shape, "the output");
       case OpKind::mse:
-        elements(1, count(0), "as argument 0");
-        return output_elements(1, "one loss");
+        return check_loss();
       case OpKind::sum_of_squares:
         if (args_.size() > 1) elements(1, 1, "one sum");
         return output_elements(1, "one sum");
@@ -223,6 +218,16 @@ class Checker {
       case OpKind::adamw:
         return check_update(4);
     }
+  }
+
+  void check_loss() const {
+    if (op_.kind == OpKind::mse) {
+      elements(1, count(0), "as argument 0");
+    } else {
+      check_labels();
+    }
+    if (op_.kind == OpKind::cross_entropy_grad) return same_rows_and_cols(args_[0], op_.shape, "the output");
+    output_elements(1, "one loss");
   }
 
   /// Checks an update of a weight. Its first `tensors` arguments have the weight's elements; the others have one each.

@@ -564,6 +564,12 @@ void Executor::stage_resident(std::int32_t index, const void* bytes, bool on_dev
   state_->stage(index, bytes, on_device);
 }
 
+void Executor::read_output(const runtime::KeptOutput& kept, void* bytes) {
+  const OnDevice on(state_->ordinal);
+  state_->wait();
+  state_->machine.download(state_->step.address(kept.location), kept.location.bytes, static_cast<std::byte*>(bytes));
+}
+
 std::vector<runtime::Output> Executor::outputs() {
   const OnDevice on(state_->ordinal);
   state_->wait();

@@ -99,6 +99,7 @@ void Batches::find_inputs(const core::Graph& graph) {
   const Resident &x = *inputs[0], &y = *inputs[1];
   input_ = x.name, label_ = y.name;
   shape_ = x.shape, label_shape_ = y.shape;
+  if (shape_.empty() || label_shape_.empty()) fail(wanted);
   batch_size_ = shape_.front();
   const bool integers = x.type == ElementType::i32, labels = y.type == ElementType::i32;
   if (text) {

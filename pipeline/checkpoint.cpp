@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -21,6 +22,7 @@ using ParsedJson = nlohmann::json;
 
 constexpr const char* kFormat = "cairn.checkpoint";
 constexpr const char* kVersion = "1";
+constexpr const char* kHash = "hash";            ///< name of the text with hash_of()
 constexpr const char* kLosses = "cairn.losses";  ///< name of the tensor of losses
 
 /// Returns the names of the tensors that a training changes, in the order of the graph. They are read and set as fp32.
@@ -47,6 +49,10 @@ std::vector<float> read_floats(runtime::Executor& executor, const std::string& n
   return values;
 }
 
+bool all_finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
+
 std::vector<std::byte> bytes_of(const std::vector<float>& values) {
   const auto bytes = std::as_bytes(std::span(values));
   return {bytes.begin(), bytes.end()};
@@ -62,10 +68,13 @@ std::uint64_t hash_of(std::span<const std::byte> bytes, std::uint64_t hash) {
   return hash;
 }
 
-/// Returns a hash of the tensors' names and bytes that does not depend on their order, because programs that copy such
-/// a file may change the order.
+/// Returns a hash of the tensors' names and bytes and of all texts but the hash. It does not depend on the order of
+/// tensors, because programs that copy such a file may change it.
 std::uint64_t hash_of(const core::TensorFile& file) {
   std::uint64_t sum = 0;
+  for (const auto& [name, text] : file.texts) {
+    if (name != kHash) sum += hash_of(std::as_bytes(std::span(text)), hash_of(std::as_bytes(std::span(name)), 1));
+  }
   for (const core::NamedTensor& tensor : file.tensors)
     sum += hash_of(tensor.bytes, hash_of(std::as_bytes(std::span(tensor.name)), 0));
   return sum;
@@ -92,6 +101,7 @@ std::vector<TestResult> tests_of(const std::string& text) {
 
 void check_settings(const std::string& path, const TrainSettings& wanted, const TrainSettings& found) {
   for (const auto& [name, value] : wanted) {
+    if (name == kOpsSetting) continue;
     const auto it = found.find(name);
     const std::string other = it == found.end() ? "none" : it->second;
     if (other == value) continue;
@@ -106,16 +116,20 @@ void write_checkpoint(const std::string& path, const TrainState& state, const Tr
                       runtime::Executor& executor) {
   const core::Graph& graph = executor.program().graph;
   core::TensorFile file;
-  for (const std::string& name : trained_tensors(graph))
-    file.tensors.push_back(
-        {name, core::ElementType::f32, shape_of(graph, name), bytes_of(read_floats(executor, name))});
+  for (const std::string& name : trained_tensors(graph)) {
+    const std::vector<float> values = read_floats(executor, name);
+    if (!all_finite(values))
+      throw core::InputError(fmt::format("{}: not written after step {}, because '{}' has elements that are not finite",
+                                         path, state.step, name));
+    file.tensors.push_back({name, core::ElementType::f32, shape_of(graph, name), bytes_of(values)});
+  }
   file.tensors.push_back({kLosses, core::ElementType::f32, {std::ssize(state.losses)}, bytes_of(state.losses)});
   file.texts = {{"format", kFormat},
                 {"version", kVersion},
                 {"step", std::to_string(state.step)},
                 {"tests", to_text(state.tests)},
-                {"settings", ParsedJson(settings).dump()},
-                {"hash", hex(hash_of(file))}};
+                {"settings", ParsedJson(settings).dump()}};
+  file.texts[kHash] = hex(hash_of(file));
   core::write_tensors(path, file);
 }
 
@@ -130,17 +144,19 @@ TrainState read_checkpoint(const std::string& path, const TrainSettings& setting
   if (text("format") != kFormat || text("version") != kVersion)
     fail(fmt::format("is a {} of version {}, not a {} of version {}", text("format"), text("version"), kFormat,
                      kVersion));
+  if (text(kHash) != hex(hash_of(file))) fail("it is damaged: its hash is another one");
   TrainState state;
+  TrainSettings found;
   try {
-    check_settings(path, settings, ParsedJson::parse(text("settings")).get<TrainSettings>());
+    found = ParsedJson::parse(text("settings")).get<TrainSettings>();
+    check_settings(path, settings, found);
     state.step = std::stoll(text("step"));
     state.tests = tests_of(text("tests"));
   } catch (const ParsedJson::exception&) {
     fail("its texts are damaged");
   } catch (const std::logic_error&) {  // of std::stoll
-    fail("its number of steps is damaged");
+    fail("its number of steps is not a number");
   }
-  if (text("hash") != hex(hash_of(file))) fail("its tensors are damaged: their hash is another one");
 
   const core::Graph& graph = executor.program().graph;
   const std::vector<std::string> names = trained_tensors(graph);
@@ -152,11 +168,14 @@ TrainState read_checkpoint(const std::string& path, const TrainSettings& setting
     const core::NamedTensor* tensor = find(name);
     if (tensor == nullptr) fail(fmt::format("has no tensor '{}', which '{}' needs", name, graph.name()));
     if (tensor->shape != shape_of(graph, name) || tensor->type != core::ElementType::f32)
-      fail(fmt::format("tensor '{}' has the shape [{}], but '{}' needs [{}]", name, fmt::join(tensor->shape, ", "),
-                       graph.name(), fmt::join(shape_of(graph, name), ", ")));
+      fail(fmt::format("tensor '{}' has the shape [{}] of {}, but '{}' needs [{}] of f32", name,
+                       fmt::join(tensor->shape, ", "), core::to_string(tensor->type), graph.name(),
+                       fmt::join(shape_of(graph, name), ", ")));
   }
+  if (found[kOpsSetting] != settings.at(kOpsSetting))
+    fail(fmt::format("the checkpoint is of a training of '{}' with other options", graph.name()));
   const core::NamedTensor* losses = find(kLosses);
-  if (losses == nullptr || std::ssize(losses->bytes) != state.step * std::int64_t{sizeof(float)})
+  if (losses == nullptr || std::ssize(losses->bytes) / std::int64_t{sizeof(float)} != state.step)
     fail("does not hold the loss of every step");
   state.losses.resize(static_cast<std::size_t>(state.step));
   if (state.step > 0) std::memcpy(state.losses.data(), losses->bytes.data(), losses->bytes.size());

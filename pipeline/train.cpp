@@ -11,8 +11,11 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/limit.h"
+#include "cairn/core/subgraph.h"
+#include "cairn/core/support/random.h"
 #include "cairn/pipeline/internal/backends.h"
 #include "cairn/pipeline/internal/checkpoint.h"
+#include "cairn/runtime/measure.h"
 #include "cairn/runtime/support/residents.h"
 
 namespace cairn::pipeline {
@@ -22,13 +25,14 @@ using core::NodeId;
 using core::OpKind;
 using models::Batch;
 
-/// Returns the node of the loss, which is kept.
+/// Returns the node of the loss, which is kept and computed from the predictions of another node.
 NodeId loss_node(const core::Graph& graph) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     const core::Op* op = graph.op(v);
-    if (op != nullptr && graph.keep(v) && (op->kind == OpKind::cross_entropy || op->kind == OpKind::mse)) return v;
+    if (op == nullptr || !graph.keep(v) || (op->kind != OpKind::cross_entropy && op->kind != OpKind::mse)) continue;
+    if (op->args[0].kind == core::Operand::Kind::node) return v;
   }
-  throw core::InputError(fmt::format("'{}' keeps no loss, so it cannot be trained", graph.name()));
+  throw core::InputError(fmt::format("'{}' keeps no loss of predictions, so it cannot be trained", graph.name()));
 }
 
 float loss_of(runtime::Executor& executor, const std::string& node) {
@@ -41,14 +45,34 @@ runtime::TensorView view_of(const models::InputValues& input) {
   return std::visit([](const auto& values) { return runtime::TensorView(values); }, input.values);
 }
 
-/// Returns the forward pass of a training graph for tests: it keeps its predictions, and dropouts drop nothing.
-core::Graph graph_of_tests(const core::Graph& graph) {
-  core::GraphBuilder builder(core::forward_part(graph));
-  for (NodeId v = 0; v < builder.node_count(); ++v) {
-    if (builder.node(v).op && builder.node(v).op->kind == OpKind::dropout) builder.node(v).op->attrs.p = 0;
+/// Returns the nodes that a node depends on, and the node itself.
+std::vector<NodeId> ancestors(const core::Graph& graph, NodeId last) {
+  std::vector<bool> seen(static_cast<std::size_t>(graph.node_count()));
+  std::vector<NodeId> found{last};
+  seen[static_cast<std::size_t>(last)] = true;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (const NodeId u : graph.predecessors(found[i])) {
+      if (!seen[static_cast<std::size_t>(u)]) found.push_back(u);
+      seen[static_cast<std::size_t>(u)] = true;
+    }
   }
-  const NodeId loss = loss_node(core::forward_part(graph));
-  builder.node(builder.node(loss).op->args[0].index).keep = true;
+  return found;
+}
+
+/// Returns the part of a training graph that computes the loss, for tests: it keeps the predictions, and dropouts drop
+/// nothing. Throws InputError if this part updates weights.
+core::Graph graph_of_tests(const core::Graph& graph) {
+  const core::Graph forward = core::induced_subgraph(graph, ancestors(graph, loss_node(graph)), {graph.name()}).graph;
+  if (runtime::updates_weights(forward))
+    throw core::InputError(fmt::format("'{}' updates weights before its loss, so it cannot be tested", graph.name()));
+  core::GraphBuilder builder(forward);
+  for (NodeId v = 0; v < builder.node_count(); ++v) {
+    core::Node& node = builder.node(v);
+    if (node.op && node.op->kind == OpKind::dropout) node.op->attrs.p = 0;
+  }
+  const core::Operand predictions = forward.op(loss_node(forward))->args[0];
+  core::Node& node = builder.node(predictions.index);
+  (node.outputs.empty() ? node.keep : node.outputs[static_cast<std::size_t>(predictions.output)].keep) = true;
   return builder.build();
 }
 
@@ -72,7 +96,8 @@ class Tester {
     loss_ = graph_.name(loss);
     const core::Operand& predictions = graph_.op(loss)->args[0];
     predictions_ = graph_.name(predictions.index);
-    shape_ = graph_.op(predictions.index)->shape;
+    output_ = predictions.output;
+    shape_ = core::output_shape(*graph_.op(predictions.index), predictions.output);
   }
 
   TestResult test(std::int64_t step, runtime::Executor& trained) {
@@ -105,7 +130,7 @@ class Tester {
 
   std::int64_t count_right(const std::vector<std::int32_t>& labels) {
     std::vector<float> predictions(static_cast<std::size_t>(core::element_count(shape_)));
-    executor_->get_output(predictions_, predictions);
+    executor_->get_output(predictions_, predictions, output_);
     const std::int64_t classes = shape_.back();
     std::int64_t right = 0;
     for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -122,8 +147,28 @@ class Tester {
   ExecuteRequest request_;
   std::unique_ptr<runtime::Executor> executor_;
   std::string loss_, predictions_;  ///< names of nodes
+  std::int32_t output_ = 0;         ///< index of the predictions among the outputs of their node
   core::Shape shape_;               ///< of the predictions
 };
+
+/// Returns a hash of all ops of the graph, without their costs and scratch.
+std::string hash_of_ops(const core::Graph& graph) {
+  std::uint64_t hash = 0;
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) hash = core::Random(hash ^ static_cast<std::uint64_t>(c)).next();
+  };
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    const core::Op* op = graph.op(v);
+    if (op == nullptr) continue;
+    const core::OpAttrs& a = op->attrs;
+    add(runtime::op_signature(graph, v));
+    for (const core::Operand& arg : op->args)
+      add(fmt::format("{}.{}.{}", static_cast<int>(arg.kind), arg.index, arg.output));
+    add(fmt::format("{} {} {} {} {} {} {} {} {} {}", op->writes, a.alpha, a.eps, a.p, a.seed, a.stream, a.beta1,
+                    a.beta2, a.decay, a.limit));
+  }
+  return fmt::format("{:016x}", hash);
+}
 
 /// Returns what determines the course of a training, other than the values of the seed's tensors.
 TrainSettings settings_of(const core::Graph& graph, const models::Dataset& data, const models::Batches& batches,
@@ -136,7 +181,8 @@ TrainSettings settings_of(const core::Graph& graph, const models::Dataset& data,
                          {"precision", std::string(core::to_string(precision))},
                          {"learning rate", fmt::format("{}", options.rate.base)},
                          {"warm-up", std::to_string(options.rate.warmup)},
-                         {"cosine", std::to_string(options.rate.cosine)}};
+                         {"learning rate falls until step", std::to_string(options.rate.cosine)},
+                         {kOpsSetting, hash_of_ops(graph)}};
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     const core::Op* op = graph.op(v);
     if (op == nullptr || !core::is_update(op->kind)) continue;
@@ -149,6 +195,35 @@ TrainSettings settings_of(const core::Graph& graph, const models::Dataset& data,
   return settings;
 }
 
+/// The resident tensors from which all updates of a graph read the learning rate and the number of the step.
+struct UpdateInputs {
+  std::string rate, step;  ///< names; empty: no update reads one
+
+  explicit UpdateInputs(const core::Graph& graph) {
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      const core::Op* op = graph.op(v);
+      if (op == nullptr || !core::is_update(op->kind)) continue;
+      const bool adamw = op->kind == OpKind::adamw;
+      take(graph, v, op->args[adamw ? 4 : 3], rate, "learning rate");
+      if (adamw) take(graph, v, op->args[5], step, "number of the step");
+    }
+  }
+
+ private:
+  static void take(const core::Graph& graph, NodeId v, const core::Operand& arg, std::string& name, const char* what) {
+    if (arg.kind != core::Operand::Kind::resident)
+      throw core::InputError(
+          fmt::format("node '{}' reads the {} from another node, so it cannot be set; let it read a "
+                      "resident tensor",
+                      graph.name(v), what));
+    const std::string& read = graph.residents()[static_cast<std::size_t>(arg.index)].name;
+    if (name.empty()) name = read;
+    if (name != read)
+      throw core::InputError(
+          fmt::format("updates read the {} from '{}' and from '{}'; let all read the same tensor", what, name, read));
+  }
+};
+
 class Training {
  public:
   Training(Backend& backend, const PreparedGraph& graph, const fit::Decision& decision, const models::Dataset& data,
@@ -160,14 +235,20 @@ class Training {
         batches_(data, graph.prepared, options.seed, options.shift),
         settings_(settings_of(graph.prepared, data, batches_, options, graph.precision)),
         loss_(graph.prepared.name(loss_node(graph.prepared))),
+        inputs_(graph.prepared),
         executor_(backend.load({.graph = graph.prepared,
                                 .schedule = decision.schedule,
                                 .plan = decision.plan,
                                 .precision = graph.precision,
                                 .seed = options.seed,
-                                .poison = options.poison})) {
-    if (options.resume && !options.checkpoint.empty() && std::filesystem::exists(options.checkpoint))
+                                .poison = options.poison})),
+        tester_(backend_, graph_, data_, batches_, executor_->arena()) {
+    if (!options.checkpoint.empty() && std::filesystem::exists(options.checkpoint)) {
+      if (!options.resume)
+        throw core::InputError(fmt::format("{}: there is a checkpoint; continue it, or remove the file to begin again",
+                                           options.checkpoint));
       state_ = read_checkpoint(options.checkpoint, settings_, *executor_);
+    }
     if (state_.step > options.steps)
       throw core::InputError(fmt::format("{}: the checkpoint has done {} steps already; ask for as many or more",
                                          options.checkpoint, state_.step));
@@ -181,14 +262,14 @@ class Training {
       step();
       const bool last = state_.step == options_.steps;
       if (last || due(options_.test_every)) test();
-      if (last || due(options_.checkpoint_every)) write();
+      if (!last && due(options_.checkpoint_every)) write();
     }
     result_.interrupted = state_.step < options_.steps;
-    if (result_.interrupted) write();
+    if (state_.step > result_.first_step) write();
     result_.steps = state_.step;
     result_.losses = std::move(state_.losses);
     result_.tests = std::move(state_.tests);
-    if (!tester_) measure_peak();
+    if (!tested_) measure_peak();
     result_.digest = digest_of_weights(*executor_);
     return std::move(result_);
   }
@@ -200,19 +281,13 @@ class Training {
   void stage(std::int64_t step) {
     for (const models::InputValues& input : batches_.training(step).inputs)
       executor_->stage(input.name, view_of(input));
-    const auto stage_number = [&](const char* name, double value) {
-      const std::vector<float> number{static_cast<float>(value)};
-      if (has(name)) executor_->stage(name, number);
+    const auto stage_number = [&](const std::string& name, double value) {
+      if (!name.empty()) executor_->stage(name, std::vector<float>{static_cast<float>(value)});
     };
-    stage_number("learning_rate", options_.rate.at(step));
-    stage_number("step", static_cast<double>(step + 1));
+    stage_number(inputs_.rate, options_.rate.at(step));
+    stage_number(inputs_.step, static_cast<double>(step + 1));
     // Seed 0 would mean that the graph's own seeds alone decide.
     executor_->set_dropout_seed(1 + options_.seed * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(step));
-  }
-
-  bool has(const char* name) const {
-    return std::ranges::find(graph_.prepared.residents(), name, &core::Resident::name) !=
-           graph_.prepared.residents().end();
   }
 
   void step() {
@@ -224,28 +299,46 @@ class Training {
     executor_->wait();
     const float loss = loss_of(*executor_, loss_);
     result_.seconds += watch.seconds();
-    if (!std::isfinite(loss))
-      throw core::InputError(fmt::format("the loss of step {} is {}; lower the learning rate ({}) or clip gradients",
-                                         state_.step + 1, loss, options_.rate.base));
-    state_.losses.push_back(loss);
     ++state_.step;
+    require_finite("training", static_cast<double>(loss));
+    state_.losses.push_back(loss);
     report(nullptr);
   }
 
+  /// If the test fails, a checkpoint of the steps before is written first.
   void test() {
-    if (!tester_) {
-      measure_peak();
-      tester_.emplace(backend_, graph_, data_, batches_, executor_->arena());
+    if (!tested_) measure_peak();
+    tested_ = true;
+    try {
+      const TestResult result = tester_.test(state_.step, *executor_);
+      require_finite("test after", result.loss);
+      state_.tests.push_back(result);
+    } catch (...) {
+      write();
+      throw;
     }
-    state_.tests.push_back(tester_->test(state_.step, *executor_));
     report(&state_.tests.back());
+  }
+
+  void require_finite(const char* when, double loss) const {
+    if (std::isfinite(loss)) return;
+    throw core::InputError(
+        fmt::format("the loss of the {} step {} is {}; lower the learning rate ({}) or clip gradients", when,
+                    state_.step, std::isnan(loss) ? "NaN" : "infinite", options_.rate.base));
   }
 
   /// Must be called before tests, which use the same arena.
   void measure_peak() { result_.measured_peak_bytes = executor_->measured_peak_bytes(); }
 
+  /// Writes a checkpoint. If that fails, the training goes on, and the result says why.
   void write() {
-    if (!options_.checkpoint.empty()) write_checkpoint(options_.checkpoint, state_, settings_, *executor_);
+    if (options_.checkpoint.empty()) return;
+    try {
+      write_checkpoint(options_.checkpoint, state_, settings_, *executor_);
+      result_.unwritten.clear();
+    } catch (const core::InputError& error) {
+      result_.unwritten = error.what();
+    }
   }
 
   void report(const TestResult* test) const {
@@ -262,8 +355,10 @@ class Training {
   models::Batches batches_;
   TrainSettings settings_;
   std::string loss_;  ///< name of the loss's node
+  UpdateInputs inputs_;
   std::unique_ptr<runtime::Executor> executor_;
-  std::optional<Tester> tester_;
+  Tester tester_;
+  bool tested_ = false;
   TrainState state_;
   TrainResult result_;
 };

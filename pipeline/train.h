@@ -51,7 +51,9 @@ struct TrainOptions {
   LearningRate rate = {};
   std::int64_t shift = 1;       ///< largest number of pixels by which images are moved at random (models::Batches)
   std::int64_t test_every = 0;  ///< tests after every so many steps; 0: only after the last step
-  std::string checkpoint;       ///< path of a file with everything that continues the training; empty: none
+  /// Path of a file with everything that continues the training; empty: none. Without `resume`, the file must not
+  /// exist.
+  std::string checkpoint;
   std::int64_t checkpoint_every = 100;      ///< writes the checkpoint after every so many steps, and at the end
   bool resume = false;                      ///< whether to continue from the checkpoint, if the file exists
   bool poison = false;                      ///< whether to fill a buffer with NaN when its lifetime ends
@@ -67,6 +69,7 @@ struct TrainResult {
   double seconds = 0;  ///< time of the steps from first_step on, without tests and checkpoints
   std::int64_t planned_bytes = 0, measured_peak_bytes = 0;  ///< of the arena
   bool interrupted = false;
+  std::string unwritten;  ///< why the last checkpoint could not be written; empty if it was
   /// Hash in 16 hex digits of the bytes of all weights and of the optimizer's state.
   std::string digest;
 };

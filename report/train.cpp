@@ -54,11 +54,6 @@ std::string loss_picture(const std::vector<float>& losses, std::int64_t steps) {
                             fmt::format("step {}", steps), std::max<std::size_t>(means.size(), 18) - 6);
 }
 
-std::string test_text(const TestResult& test) {
-  const std::string loss = fmt::format("loss {:.4f}", test.loss);
-  return test.accuracy ? fmt::format("{}, accuracy {:.2f}%", loss, 100 * *test.accuracy) : loss;
-}
-
 std::string seconds_text(const pipeline::TrainResult& result) {
   const std::int64_t done = result.steps - result.first_step;
   if (done == 0) return "";
@@ -67,6 +62,11 @@ std::string seconds_text(const pipeline::TrainResult& result) {
 }
 
 }  // namespace
+
+std::string test_text(const TestResult& test) {
+  const std::string loss = fmt::format("loss {:.4f}", test.loss);
+  return test.accuracy ? fmt::format("{}, accuracy {:.2f}%", loss, 100 * *test.accuracy) : loss;
+}
 
 Json train_json(const TrainOutcome& outcome) {
   const pipeline::TrainResult& result = outcome.result;

@@ -111,6 +111,8 @@ Rows info_rows(const fit::Task& task, const pipeline::Info& info, const pipeline
 /// Returns what `cairn run` prints about a run.
 std::string run_table(const pipeline::RunOutcome& outcome);
 
+/// Says how a test of a training went: "loss 0.1143, accuracy 96.94%".
+std::string test_text(const pipeline::TestResult& test);
 /// Returns what `cairn train` prints about a training.
 std::string train_table(const pipeline::TrainOutcome& outcome);
 

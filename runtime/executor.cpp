@@ -161,19 +161,17 @@ void Executor::get_output(std::string_view node, const MutableTensorView& values
       continue;
     }
     const core::Op* op = graph.op(kept.node);
-    if (op == nullptr || output >= core::output_count(op->kind) || values.on_device)
-      throw core::InputError(fmt::format("node '{}' has no elements to read here", node));
+    if (values.on_device) throw core::InputError("outputs are read into memory of the host; give such memory");
+    if (op == nullptr || output >= core::output_count(op->kind))
+      throw core::InputError(
+          fmt::format("output {} of node '{}' has no elements, because no op computes it", output, node));
     const ElementType type = core::output_type(*op, output);
     check_view(fmt::format("output {} of node '{}'", output, node), type,
                core::element_count(core::output_shape(*op, output)), values);
-    for (const Output& bytes : outputs()) {
-      if (bytes.node != kept.node || bytes.output != output) continue;
-      if (type == values.type) {
-        std::copy(bytes.bytes.begin(), bytes.bytes.end(), static_cast<std::byte*>(values.data));
-      } else {
-        convert<Bf16, float>(bytes.bytes.data(), values.data, values.elements);
-      }
-    }
+    if (type == values.type) return read_output(kept, values.data);
+    std::vector<Bf16> stored(static_cast<std::size_t>(values.elements));
+    read_output(kept, stored.data());
+    convert<Bf16, float>(stored.data(), values.data, values.elements);
     return;
   }
   throw core::InputError(fmt::format("'{}' keeps no output {} of a node '{}'{}", graph.name(), output, node,

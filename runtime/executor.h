@@ -128,7 +128,7 @@ class Executor {
   /// Copies values into a resident tensor, after all steps that were enqueued. Throws InputError, which names the
   /// tensor, for an unknown name, for another number of elements or type, for an element that is NaN, and for an id or
   /// label that is out of range for an op that reads it. Values in memory of a GPU must have the tensor's own type, and
-  /// their elements are not checked.
+  /// their elements are not checked. The work that writes them must have ended, because the copy may be on any stream.
   void set(std::string_view name, const TensorView& values);
   /// Copies the elements of a resident tensor to `values`. Throws InputError as set() does.
   void get(std::string_view name, const MutableTensorView& values);
@@ -175,6 +175,8 @@ class Executor {
   virtual void write_resident(std::int32_t index, const void* bytes, bool on_device) = 0;
   virtual void read_resident(std::int32_t index, void* bytes, bool on_device) = 0;
   virtual void stage_resident(std::int32_t index, const void* bytes, bool on_device) = 0;
+  /// Copies the bytes of one kept output to memory of the host.
+  virtual void read_output(const KeptOutput& kept, void* bytes) = 0;
 
   void give(std::string_view name, const TensorView& values, bool staged);
 };

@@ -208,7 +208,15 @@ std::string read_file(const std::string& path, const ReadOptions& options) {
 
 // --- writing -------------------------------------------------------------------------------------------------------
 
-FileWriter::FileWriter(const std::string& path) : path_(output_name(path)), target_(path), part_(path) {
+FileWriter::FileWriter(const std::string& path) : path_(output_name(path)), target_(path), part_(path) { open(false); }
+
+FileWriter::FileWriter(const std::string& path, FixedPart /*fixed*/)
+    : path_(output_name(path)), target_(path), part_(path) {
+  open(true);
+}
+
+void FileWriter::open(bool fixed_part) {
+  const std::string path = target_;
   if (path == kStandard) {
     file_ = stdout;
     return;
@@ -230,9 +238,33 @@ FileWriter::FileWriter(const std::string& path) : path_(output_name(path)), targ
     file_ = std::fopen(part_.c_str(), "ab");
   } else {
     target_ = file_path.string();
-    open_beside(file_path.parent_path());
+    if (fixed_part) {
+      open_fixed();
+    } else {
+      open_beside(file_path.parent_path());
+    }
   }
   if (file_ == nullptr) fail(errno);
+}
+
+namespace {
+
+/// Creates a file that does not exist yet. Never follows a link, which another user could have made.
+std::FILE* create_file(const std::string& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  return file >= 0 ? ::fdopen(file, "wb") : nullptr;
+}
+
+}  // namespace
+
+void FileWriter::open_fixed() {
+  part_ = target_ + ".part";
+  std::remove(part_.c_str());
+  file_ = create_file(part_);
+  if (file_ != nullptr) return;
+  const int error = errno;
+  part_ = target_;  // there is no partial file to remove
+  errno = error;
 }
 
 void FileWriter::open_beside(const std::filesystem::path& folder) {
@@ -243,11 +275,8 @@ void FileWriter::open_beside(const std::filesystem::path& folder) {
     part_ = (folder / name).string();
     // The name is unpredictable and must not exist yet. Otherwise another user could create a link of that name, and
     // the file that the link points to would be overwritten.
-    const int file = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (file >= 0) {
-      file_ = ::fdopen(file, "wb");
-      return;
-    }
+    file_ = create_file(part_);
+    if (file_ != nullptr) return;
     if (errno != EEXIST) break;
   }
   const int error = errno;
@@ -276,6 +305,8 @@ void FileWriter::commit() {
   if (part_ != target_) {
     struct stat before {};
     if (::stat(target_.c_str(), &before) == 0 && ::fchmod(::fileno(file_), before.st_mode & 07777) != 0) fail(errno);
+    // Without this, a power failure could leave a file whose name is new and whose content is missing.
+    if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail(errno);
   }
   std::FILE* const file = std::exchange(file_, nullptr);
   if ((file == stdout ? std::fflush(file) : std::fclose(file)) != 0) fail(errno);

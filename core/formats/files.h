@@ -95,18 +95,25 @@ void write_file(const std::string& path, std::string_view content);
 class FileWriter {
  public:
   explicit FileWriter(const std::string& path);
+  /// Like the other constructor, but the file being written has the name `path` + `.part`, and replaces a file of that
+  /// name. So a process that is killed leaves at most one such file, however often it is started again.
+  struct FixedPart {};
+  FileWriter(const std::string& path, FixedPart fixed);
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
   void write(std::string_view text);
-  /// Moves the written file to its path. Afterwards, no other function of the object may be called.
+  /// Moves the written file to its path, after it has reached the disk. Afterwards, no other function of the object may
+  /// be called.
   void commit();
 
  private:
   /// Opens a file with an unpredictable name in the target's folder. It is in the same folder so that it can replace
   /// the target by being renamed, which works only within a file system.
   void open_beside(const std::filesystem::path& folder);
+  void open_fixed();
+  void open(bool fixed_part);
   /// Removes the file being written and throws InputError with the text of the system's error number `error`.
   [[noreturn]] void fail(int error);
 

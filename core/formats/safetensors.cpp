@@ -5,6 +5,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -46,7 +47,12 @@ std::string header_of(const TensorFile& file) {
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), stream_(path, std::ios::binary) {
+  explicit Reader(const std::string& path) : path_(path) {
+    std::error_code ignored;
+    if (const auto status = std::filesystem::status(path, ignored);
+        std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+      fail("is not a file, so it cannot be read as tensors");
+    stream_.open(path, std::ios::binary);
     if (!stream_) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
     stream_.seekg(0, std::ios::end);
     size_ = static_cast<std::uint64_t>(stream_.tellg());
@@ -118,6 +124,9 @@ class Reader {
       ends_.push_back(end);
     } catch (const Json::exception&) {
       fail_at(name);
+    } catch (const InputError& error) {  // of element_count()
+      if (std::string_view(error.what()).starts_with(path_)) throw;
+      fail(fmt::format("tensor '{}': {}", name, error.what()));
     }
     return tensor;
   }
@@ -137,7 +146,7 @@ class Reader {
 }  // namespace
 
 void write_tensors(const std::string& path, const TensorFile& file) {
-  FileWriter writer(path);
+  FileWriter writer(path, FileWriter::FixedPart{});
   const std::string header = header_of(file);
   const std::uint64_t length = header.size();
   writer.write({reinterpret_cast<const char*>(&length), sizeof(length)});

@@ -93,6 +93,7 @@ class Executor final : public runtime::Executor {
   /// not the tensor's. The first call for a tensor waits for the stream and allocates both, as many bytes as the tensor
   /// has.
   void stage_resident(std::int32_t index, const void* bytes, bool on_device) override;
+  void read_output(const runtime::KeptOutput& kept, void* bytes) override;
 
   struct State;
   std::unique_ptr<State> state_;

@@ -20,6 +20,9 @@ struct TrainState {
 
 /// Settings that determine the course of a training, by name. A training can only be continued with the same settings.
 using TrainSettings = std::map<std::string, std::string>;
+/// Name of the setting that is a hash of the graph's ops. It is checked last, because the others say more exactly what
+/// differs.
+inline constexpr const char* kOpsSetting = "ops";
 
 /// Writes the state and all weights and optimizer state of `executor` to a file of tensors (core::write_tensors).
 void write_checkpoint(const std::string& path, const TrainState& state, const TrainSettings& settings,

@@ -137,6 +137,10 @@ class HostExecutor final : public Executor {
     const auto* begin = static_cast<const std::byte*>(bytes);
     staged_[index].assign(begin, begin + residents_.at(index).size());
   }
+  void read_output(const KeptOutput& kept, void* bytes) override {
+    const std::span<std::byte> output = bytes_at(kept.location);
+    std::memcpy(bytes, output.data(), output.size());
+  }
   static void refuse_device(bool on_device) {
     if (on_device) throw core::InputError("the host executes this step, so it cannot reach memory of a GPU");
   }

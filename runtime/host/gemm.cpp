@@ -83,7 +83,8 @@ void large_product(const Gemm<double>& g) {
 
 // Returns the number of rows in a block, if C is divided into blocks of rows. C has `split` rows of `other` elements.
 // (If C is divided into blocks of columns, `split` is the number of columns, and `other` that of rows.) There are at
-// most 16 blocks. Each has at least 32 rows, and at least about a million multiplications.
+// most 16 blocks. Each has at least 256 rows, because a block copies all of B, and at least about a million
+// multiplications.
 std::int64_t block_extent(std::int64_t split, std::int64_t other, std::int64_t k) {
   constexpr std::int64_t kMaxBlocks = 16;
   constexpr std::int64_t kMinExtent = 256;

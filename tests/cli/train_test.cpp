@@ -106,8 +106,75 @@ TEST_CASE("train: what cannot be trained is refused in a line") {
   check_error(with_steps(5, {"--resume"}), 2, {"--resume", "--checkpoint"});
   check_error(with_steps(5, {"--budget", "1%", "--work-limit", "1000"}), 3,
               {"no schedule of 'gpt2' fits", "least budget"});
-  check_error(with_steps(5, {"--lr", "1e30"}), 2, {"the loss of step", "lower the learning rate"});
-  check_error(with_steps(5, {"--checkpoint", folder / "none/c"}), 2, {folder / "none/c", "cannot be written"});
+  check_error(with_steps(5, {"--lr", "1e30"}), 2, {"the loss of the training step 2 is NaN", "lower the learning rate"});
+  check_error(with_steps(5, {"--checkpoint", folder / "none/c"}), 2, {folder / "none/c"});
+  check_error(with_steps(5, {"--checkpoint", "-"}), 2, {"--checkpoint needs the path of a file"});
+  check_error(with_steps(5, {"--checkpoint", folder.path()}), 2, {"is not a file"});
+  check_error(with_steps(5, {"--checkpoint", folder / "a", "-o", folder / "a"}), 2, {"--checkpoint", "-o"});
+  check_error(with_steps(5, {"--lr", "0"}), 2, {"--lr", "'0' must be above 0"});
+  check_error(with_steps(5, {"--clip", "nan"}), 2, {"--clip nan is not a number"});
+  check_error(with_steps(5, {"--warmup", "-1"}), 2, {"--warmup", "'-1' must be at least 0"});
+}
+
+TEST_CASE("train: a file of a graph says how weights are updated, whatever its tensors are called") {
+  const Folder folder;
+  const std::string file = folder / "g.json";
+  const Words model = {"ffn", "--layers", "2", "--width", "16", "--inputs", "64", "--outputs", "10", "--batch", "16"};
+  run_command(Words{"model"} + model + Words{"--optimizer", "adamw", "-o", file});
+  const Words words = {"--data", "digits", "--steps", "20", "--lr", "0.01"};
+  const Json of_model = run_json(Words{"train"} + model + words);
+  const auto same = [&](const Json& json) {
+    CHECK(json["losses"] == of_model["losses"]);
+    CHECK(json["weights"] == of_model["weights"]);
+    CHECK(json["tests"] == of_model["tests"]);
+  };
+  same(run_json(Words{"train", file} + words));
+  check_error(Words{"train", file} + words + Words{"--clip", "1"}, 2, {"--clip is an option of models"});
+
+  // Neither other names of the optimizer's numbers nor missing marks of backward nodes change anything.
+  Json graph = read_json(file);
+  for (Json& resident : graph["residents"]) {
+    if (resident["name"] == "learning_rate") resident["name"] = "lr";
+    if (resident["name"] == "step") resident["name"] = "t";
+  }
+  for (Json& node : graph["nodes"]) {
+    node.erase("backward");
+    node.erase("forward");
+  }
+  same(run_json(Words{"train", folder.write("h.json", graph.dump())} + words));
+}
+
+TEST_CASE("train: an older checkpoint is not overwritten by chance, nor by weights that are not finite") {
+  const Folder folder;
+  const std::string file = folder / "c.safetensors";
+  run_json(with_steps(4, {"--checkpoint", file, "--checkpoint-every", "2"}));
+  const std::string before = read_text(file);
+  check_error(with_steps(4, {"--checkpoint", file}), 2, {file, "there is a checkpoint"});
+  CHECK(read_text(file) == before);
+  // The first losses of this training are finite, but its weights are not.
+  const std::string other = folder / "d.safetensors";
+  const Outcome outcome =
+      run_command({"train",   "ffn",       "--layers", "2",       "--width",      "16",     "--inputs",
+                   "64",      "--outputs", "10",       "--batch", "16",           "--data", "digits",
+                   "--steps", "20",        "--lr",     "1e300",   "--checkpoint", other,    "--checkpoint-every",
+                   "1"});
+  CHECK(outcome.code == 2);
+  check_says(outcome.err, {"lower the learning rate"});
+  CHECK_FALSE(std::filesystem::exists(other));
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("train: an interrupted training prints one JSON object") {
+  Child child(with_steps(100'000, {"--json"}));
+  child.wait_for_interrupt_handler();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  child.interrupt();
+  const Outcome outcome = child.wait();
+  CHECK(outcome.code == 130);
+  const Json json = outcome.json();  // throws unless it is one object
+  CHECK(json["interrupted"] == true);
+  CHECK(json["losses"].size() == json["steps"]);
+  check_says(json["error"], {"interrupted after", "with --checkpoint"});
 }
 
 TEST_CASE("train: a checkpoint that is damaged or of another training is refused in a line, and stays as it is") {
@@ -124,6 +191,9 @@ TEST_CASE("train: a checkpoint that is damaged or of another training is refused
   refuse(with_steps(8, {"--optimizer", "sgd"}), {"optimizer adamw", "sgd"});
   refuse(with_steps(8, {"--seed", "3"}), {"seed 0", "3"});
   refuse(with_steps(3), {"has done 4 steps already"});
+  Words dropout = with_steps(8);
+  dropout[15] = "20";
+  refuse(dropout, {"of 'gpt2' with other options"});
   Words larger = with_steps(8);
   larger[5] = "32";
   refuse(larger, {"has the shape", "needs"});
@@ -132,7 +202,7 @@ TEST_CASE("train: a checkpoint that is damaged or of another training is refused
   std::string damaged = whole;
   damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 1);
   folder.write("c.safetensors", damaged);
-  refuse(with_steps(8), {"its tensors are damaged"});
+  refuse(with_steps(8), {"it is damaged"});
   folder.write("c.safetensors", "text");
   refuse(with_steps(8), {"is not a file of tensors"});
   core::write_tensors(file, {{{"a", "b"}}, {}});
