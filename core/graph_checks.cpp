@@ -133,6 +133,11 @@ class OpChecker {
     }
     if (outputs.front().size != 0) throw InputError("it writes a resident, so its size must be 0");
     add_writer(v, op.writes);
+    if (is_update(op.kind) && op.type != ElementType::f32 && resident(op.args[1].index).master_of != op.writes)
+      throw InputError(
+          fmt::format("it updates resident {}, which must be the fp32 copy (master_of) of resident {}, which "
+                      "it writes",
+                      op.args[1].index, op.writes));
   }
 
   void add_writer(NodeId v, std::int32_t index) {
@@ -150,11 +155,6 @@ class OpChecker {
     const std::int32_t weight = op.args[1].index;
     if (op.type == ElementType::f32 && op.writes != weight)
       throw InputError(fmt::format("it must write the weight that it updates, which is resident {}", weight));
-    if (op.type != ElementType::f32 && resident(weight).master_of != op.writes)
-      throw InputError(
-          fmt::format("it updates resident {}, which must be the fp32 copy (master_of) of resident {}, which "
-                      "it writes",
-                      weight, op.writes));
     for (const std::size_t i : updated_args(op.kind)) {
       for (std::size_t j = 0; j < op.args.size(); ++j) {
         if (j != i && op.args[j] == op.args[i])

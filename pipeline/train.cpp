@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "cairn/core/error.h"
+#include "cairn/core/formats/files.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/subgraph.h"
 #include "cairn/core/support/random.h"
@@ -243,6 +244,8 @@ class Training {
                                 .seed = options.seed,
                                 .poison = options.poison})),
         tester_(backend_, graph_, data_, batches_, executor_->arena()) {
+    if (!options.checkpoint.empty())  // throws now, not after hours, if the file cannot be written
+      core::FileWriter(options.checkpoint, core::FileWriter::FixedPart{});
     if (!options.checkpoint.empty() && std::filesystem::exists(options.checkpoint)) {
       if (!options.resume)
         throw core::InputError(fmt::format("{}: there is a checkpoint; continue it, or remove the file to begin again",

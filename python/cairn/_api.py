@@ -6,6 +6,7 @@ import contextlib
 import math
 import operator
 import os
+import warnings
 import re
 from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Union
 
@@ -375,7 +376,10 @@ def train(graph: Graph, data: str, budget: Optional[Bytes] = None, *, steps: int
                                  poison=poison)
     rate = None if learning_rate is None else _number(learning_rate, "learning_rate")
     with _threads(threads):
-        return _cairn.train(graph, data, request, search, schedule, backend, precision, rate, course, progress)
+        trained = _cairn.train(graph, data, request, search, schedule, backend, precision, rate, course, progress)
+    if trained.unwritten:
+        warnings.warn(trained.unwritten, stacklevel=2)
+    return trained
 
 
 def read_graph(path: Union[str, os.PathLike]) -> Graph:

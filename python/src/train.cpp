@@ -112,6 +112,9 @@ void bind_result(nb::module_& module) {
           "Number of steps that the checkpoint had done.")
       .def_prop_ro("interrupted", [](const Trained& t) { return t.result.interrupted; })
       .def_prop_ro(
+          "unwritten", [](const Trained& t) { return t.result.unwritten; },
+          "Why the last checkpoint could not be written; empty if it was.")
+      .def_prop_ro(
           "losses",
           [](nb::pointer_and_handle<Trained> t) { return view(std::span<const float>(t.p->result.losses), t.h); },
           "The loss of every step, those before the checkpoint included.")

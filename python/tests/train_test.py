@@ -136,7 +136,7 @@ class Trainings(unittest.TestCase):
                 train(**options)
 
     def test_a_loss_that_is_not_finite(self):
-        with self.assertRaisesRegex(cairn.Error, "the loss of step .* is .*lower the learning rate") as caught:
+        with self.assertRaisesRegex(cairn.Error, "the loss of the training step .* is .*lower the learning rate") as caught:
             train(ffn(optimizer="sgd", learning_rate=1e20))
         self.assertNotIn("\n", str(caught.exception))
 

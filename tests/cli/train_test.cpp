@@ -106,7 +106,8 @@ TEST_CASE("train: what cannot be trained is refused in a line") {
   check_error(with_steps(5, {"--resume"}), 2, {"--resume", "--checkpoint"});
   check_error(with_steps(5, {"--budget", "1%", "--work-limit", "1000"}), 3,
               {"no schedule of 'gpt2' fits", "least budget"});
-  check_error(with_steps(5, {"--lr", "1e30"}), 2, {"the loss of the training step 2 is NaN", "lower the learning rate"});
+  check_error(with_steps(5, {"--lr", "1e30"}), 2,
+              {"the loss of the training step 2 is NaN", "lower the learning rate"});
   check_error(with_steps(5, {"--checkpoint", folder / "none/c"}), 2, {folder / "none/c"});
   check_error(with_steps(5, {"--checkpoint", "-"}), 2, {"--checkpoint needs the path of a file"});
   check_error(with_steps(5, {"--checkpoint", folder.path()}), 2, {"is not a file"});
