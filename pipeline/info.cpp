@@ -51,8 +51,8 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   const solvers::Scope& scope = solution.peak_bound.scope;
   if (proved && scope == solvers::kAnySchedule) return {.fits = false};
   options.limit = watch.rest();
-  const fit::LeastBudget other = fit::least_known(problem, task.rounded, solver, least,
-                                                  {.search = options, .plan = {.alignment = task.alignment}});
+  const fit::LeastBudget other =
+      fit::least_known(problem, task.rounded, solver, least, {.search = options, .plan = task.planning()});
   BudgetVerdict verdict{.cost_bound = bound};
   if (proved) {
     verdict.fits = false;
@@ -92,7 +92,7 @@ Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers
                std::int64_t least_work, const fit::LeastBudget* known) {
   const fit::Problem& problem = task.problem;
   const core::Stopwatch watch(search.limit);
-  fit::LeastBudgetOptions asked{.search = search, .plan = {.alignment = task.alignment}};
+  fit::LeastBudgetOptions asked{.search = search, .plan = task.planning()};
   // A search with `enough` does the same as one without it, but ends earlier. So if `cairn info` has printed a least
   // budget, `cairn info --budget` with this budget finds such a schedule again.
   if (problem.budget) {

@@ -80,7 +80,7 @@ fit::Task make_task(core::Graph graph, std::string_view name, const Request& req
   } else if (!least && solvers::find_solver(request.solver).can.any_means) {
     objective = fit::Objective::knee;
   }
-  return {std::move(problem), objective, alignment, most};
+  return {std::move(problem), objective, alignment, most, request.overlap_steps};
 }
 
 }  // namespace cairn::pipeline

@@ -25,6 +25,7 @@ struct Request {
   std::string solver = "auto";
   /// If given, `budget` must be empty. The budget is then the memory of this device that is left for the arena.
   std::optional<DeviceMemory> device = {};
+  std::int64_t overlap_steps = 0;  ///< solvers::PlanOptions::overlap_steps of plans
 };
 
 /// Thrown if resident tensors, workspace and context already fill the device. Then no schedule fits, however much it

@@ -36,8 +36,9 @@ std::string ScheduleCache::default_folder() {
 }
 
 std::string ScheduleCache::path(const fit::Task& task, const solvers::Scope& scope) const {
-  return fmt::format("{}/{}-{}-{}-{}.json", folder_, task.problem.graph.fingerprint(), task.alignment,
-                     static_cast<int>(scope.order), scope.max_occurrences);
+  const std::string overlap = task.overlap_steps == 0 ? "" : fmt::format("-{}", task.overlap_steps);
+  return fmt::format("{}/{}-{}-{}-{}{}.json", folder_, task.problem.graph.fingerprint(), task.alignment,
+                     static_cast<int>(scope.order), scope.max_occurrences, overlap);
 }
 
 std::optional<fit::LeastBudget> ScheduleCache::find(const fit::Task& task, const solvers::Scope& scope) const {
@@ -46,7 +47,7 @@ std::optional<fit::LeastBudget> ScheduleCache::find(const fit::Task& task, const
   try {
     core::ScheduleFile file = core::load_schedule(path(task, scope), graph);
     if (!scope.contains(graph, file.schedule)) return std::nullopt;
-    auto plan = fit::plan_at(graph, file.schedule, file.offsets, task.alignment);
+    auto plan = fit::plan_at(graph, file.schedule, file.offsets, task.alignment, task.overlap_steps);
     if (!plan) return std::nullopt;
     fit::LeastBudget least;
     least.take(fit::PlannedSchedule(graph, std::move(file.schedule), std::move(plan)),

@@ -23,7 +23,7 @@ class ScheduleCache {
   /// not exist.
   static std::string default_folder();
 
-  /// Returns the stored schedule of the task's graph in this scope, planned with the task's alignment. O(file size +
+  /// Returns the stored schedule of the task's graph in this scope, planned as the task asks. O(file size +
   /// steps * log steps).
   std::optional<fit::LeastBudget> find(const fit::Task& task, const solvers::Scope& scope) const;
 

@@ -38,7 +38,7 @@ class CurveSearch {
     ending_.add(std::min(kPlansOfEnd * (watch_.seconds() - begun), kMostOfEnd * options.fit.search.limit.seconds));
     if (options.fit.search.start != nullptr) {
       std::optional<core::Plan> plan;
-      if (!options.peak_only) plan = plan_of_start(problem.graph, options.fit.search, options.fit.plan.alignment);
+      if (!options.peak_only) plan = plan_of_start(problem.graph, options.fit.search, options.fit.plan);
       if (plan) offer(*options.fit.search.start, std::move(plan));
       offer(*options.fit.search.start);
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cairn/core/error.h"
@@ -18,6 +19,12 @@ Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule 
   decision.schedule = std::move(schedule);
   decision.plan = plan ? *std::move(plan) : solvers::plan_memory(graph, decision.schedule, without_guards);
   decision.budgeted_bytes = decision.plan.bytes;
+  decision.overlap_steps = options.overlap_steps;
+  if (options.overlap_steps > 0) {
+    without_guards.overlap_steps = 0;
+    const core::Plan closer = solvers::plan_memory(graph, decision.schedule, without_guards);
+    decision.overlap_bytes = std::max<std::int64_t>(0, decision.budgeted_bytes - closer.bytes);
+  }
   decision.guard_bytes = options.guard_bytes;
   if (options.guard_bytes > 0) decision.plan = solvers::plan_memory(graph, decision.schedule, options);
   decision.evaluation = core::evaluate(graph, decision.schedule);
@@ -27,7 +34,7 @@ Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule 
 
 Decision decide_on_given(const Problem& problem, std::string solver, core::Schedule schedule,
                          const std::vector<std::int64_t>& offsets, const solvers::PlanOptions& options) {
-  std::optional<core::Plan> plan = plan_at(problem.graph, schedule, offsets, options.alignment);
+  std::optional<core::Plan> plan = plan_at(problem.graph, schedule, offsets, options.alignment, options.overlap_steps);
   if (plan && problem.budget && plan->bytes > *problem.budget) plan.reset();
   return decide_on(problem.graph, std::move(solver), std::move(schedule), options, std::move(plan));
 }

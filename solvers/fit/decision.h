@@ -26,6 +26,8 @@ struct Decision {
   core::Evaluation evaluation;      ///< peak and cost of the schedule, with sizes not rounded up
   /// Peak of the schedule in bytes, with sizes rounded up to the alignment.
   std::int64_t predicted_peak = 0;
+  std::int64_t overlap_steps = 0;  ///< solvers::PlanOptions::overlap_steps of the plan
+  std::int64_t overlap_bytes = 0;  ///< part of budgeted_bytes that a plan without overlap_steps would not need
 
   /// Returns the plan, or nothing if it has guards.
   std::optional<core::Plan> plan_without_guards() const {
@@ -34,7 +36,8 @@ struct Decision {
 };
 
 /// Evaluates a schedule and plans it, unless `plan`, its plan without guards, is given. If the options ask for guards
-/// (unused bytes behind every buffer), plans the schedule again, with guards.
+/// (unused bytes behind every buffer), plans the schedule again, with guards. If the options ask for overlap_steps,
+/// also plans it without them, to find their price.
 Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,
                    const solvers::PlanOptions& options, std::optional<core::Plan> plan = std::nullopt);
 /// Evaluates a given schedule. `offsets` are the buffers' offsets in a known plan (core::offsets_of()), or empty. Plans

@@ -59,7 +59,7 @@ class Fitting {
   /// options.secure_share is 0.
   void offer_start(solvers::Solution& known) {
     constexpr double kShare = 0.3;  // fraction of the remaining time for the careful plan
-    std::optional<core::Plan> plan = plan_of_start(problem_.graph, options_.search, options_.plan.alignment);
+    std::optional<core::Plan> plan = plan_of_start(problem_.graph, options_.search, options_.plan);
     if (!plan || plan->bytes > fit.budget) {
       offer(known);
       if (fit.fits() || options_.secure_share == 0 || watch_.interrupted()) return;
@@ -269,12 +269,14 @@ class Fitting {
 /// - search_placed() accepts the graph and the scope.
 /// - The graph has at least kFewest nodes. On smaller graphs, calling the solver with lower budgets is better.
 /// - The schedule is not too long.
-bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const solvers::Scope& scope,
+/// - Plans need no PlanOptions::overlap_steps, which search_placed() does not know.
+bool may_place(const solvers::SolverInfo& solver, const core::Graph& graph, const FitOptions& options,
                const core::Schedule& schedule) {
   constexpr core::NodeId kFewest = 300;
   constexpr std::int64_t kLongest = 20'000;
-  return solver.can.any_means && scope.order != solvers::OrderRule::stages && graph.node_count() >= kFewest &&
-         schedule.length() <= kLongest && solvers::can_search_placed(graph);
+  return solver.can.any_means && options.search.scope.order != solvers::OrderRule::stages &&
+         graph.node_count() >= kFewest && schedule.length() <= kLongest && options.plan.overlap_steps == 0 &&
+         solvers::can_search_placed(graph);
 }
 
 /// Chooses the budget of the solver's first call. If many tensors of very different sizes are live at once, a plan
@@ -390,7 +392,7 @@ class BudgetSearch {
     if (fit_.rounds == 1) share_ = fits ? options_.later_share : options_.share;
     latest_ = std::move(solution.schedule);
     if (fits) return after_fit();
-    if (!placed_ && may_place(solver_, rounded_.graph, search_.scope, latest_)) {
+    if (!placed_ && may_place(solver_, rounded_.graph, options_, latest_)) {
       placed_ = true;
       fitting_.offer_others(solution.others, kShareOfOthers);
       fitting_.place(solver_, latest_, *planned);

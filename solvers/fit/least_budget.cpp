@@ -122,7 +122,7 @@ class LeastBudgetSearch {
   void offer_start() {
     const core::Schedule& start = *options_.search.start;
     if (!options_.peak_only) {
-      if (auto plan = plan_of_start(problem_.graph, options_.search, options_.plan.alignment))
+      if (auto plan = plan_of_start(problem_.graph, options_.search, options_.plan))
         keep(PlannedSchedule(problem_.graph, start, std::move(plan)), solver_.name);
     }
     offer(start, solver_.name);
@@ -275,7 +275,7 @@ class LeastBudgetSearch {
     const std::int64_t unit = options_.plan.alignment;
     const solvers::Scope& scope = options_.search.scope;
     if (part < kFrom || options_.peak_only || !solver_.can.any_means || scope.order == solvers::OrderRule::stages ||
-        scope.max_occurrences == 1 || !solvers::can_search_placed(rounded_.graph))
+        scope.max_occurrences == 1 || options_.plan.overlap_steps > 0 || !solvers::can_search_placed(rounded_.graph))
       return;
     // can_search_placed() accepts only graphs without in-place nodes. On such graphs no plan is lower than its
     // schedule's peak, so budgets below the lowest peak are not tried.

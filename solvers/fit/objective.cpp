@@ -15,7 +15,7 @@ void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& a
   constexpr std::int64_t kQuicklyPlanned = 20'000;
   const solvers::Solution& solution = answer.found.solution;
   if ((search.limit.interrupted() || !answer.success) && solution.schedule.length() > kQuicklyPlanned) return;
-  solvers::PlanOptions options{.alignment = task.alignment};
+  solvers::PlanOptions options = task.planning();
   options.limit.stop = search.limit.stop;
   options.limit.seconds = std::max(0.0, search.limit.seconds - answer.found.seconds);
   if (search.limit.interrupted()) options.limit.work = 0;
@@ -71,7 +71,7 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
     answer.rounds = 0;
     return answer;
   }
-  FitOptions options = patient(task.problem.graph, search, {.alignment = task.alignment});
+  FitOptions options = patient(task.problem.graph, search, task.planning());
   if (known.just_found != nullptr) options.secured = *known.just_found;
   options.fallback = known.stored;
   Fit fit = fit_to_budget(task.problem, task.rounded, solver, options);
@@ -90,7 +90,7 @@ Answer search_plan(const Task& task, const solvers::SolverInfo& solver, const so
 Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                            const LeastBudget* stored = nullptr) {
   const core::Stopwatch watch(search.limit);
-  LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}};
+  LeastBudgetOptions options{.search = search, .plan = task.planning()};
   options.search.limit.seconds *= kLeastBudgetShare;
   const KnownStart start(options.search, stored);
   LeastBudget least = find_least_budget(task.problem, task.rounded, solver, options);
@@ -124,7 +124,7 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
     cheaper.limit = watch.rest();
     cheaper.start = nullptr;
     const KnownStart lowest(cheaper, &least);
-    FitOptions fitting = patient(task.problem.graph, cheaper, {.alignment = task.alignment});
+    FitOptions fitting = patient(task.problem.graph, cheaper, task.planning());
     fitting.secure_share = 0;
     Fit fit = fit_to_budget(within, task.rounded, solver, fitting);
     solution.work += fit.solution.work;
@@ -192,8 +192,7 @@ Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, co
 
 Answer search_knee(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
                    const std::function<void(const CurveProgress&)>& progress) {
-  const CurveOptions options{
-      .fit = {.search = search, .plan = {.alignment = task.alignment}}, .points = 8, .progress = progress};
+  const CurveOptions options{.fit = {.search = search, .plan = task.planning()}, .points = 8, .progress = progress};
   Answer answer;
   answer.curve = pareto_curve(task.problem, solver, options);
   const Curve& curve = *answer.curve;
@@ -273,7 +272,7 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
   };
   const core::Schedule& found = answer.found.solution.schedule;
   if (!answer.success) {
-    const LeastBudgetOptions options{.search = search, .plan = {.alignment = task.alignment}, .peak_only = peak_only};
+    const LeastBudgetOptions options{.search = search, .plan = task.planning(), .peak_only = peak_only};
     least = least_known(task.problem, task.rounded, solver, answer.least, options);
     if (peak_only ? !found.steps.empty() : answer.found.plan.has_value()) learn(found, answer.found.plan);
     return least;

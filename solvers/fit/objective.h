@@ -30,8 +30,10 @@ struct Task {
   Objective objective = Objective::least_peak;
   std::int64_t alignment = 1;            ///< alignment of plans, in bytes
   std::optional<std::int64_t> max_cost;  ///< largest cost of the schedule; for Objective::within_cost
+  std::int64_t overlap_steps = 0;        ///< solvers::PlanOptions::overlap_steps of plans
   Problem rounded = problem.rounded_up(alignment);
 
+  solvers::PlanOptions planning() const { return {.alignment = alignment, .overlap_steps = overlap_steps}; }
   bool plans_fit() const {
     return objective == Objective::within_budget || objective == Objective::knee ||
            objective == Objective::least_budget;

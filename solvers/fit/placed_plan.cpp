@@ -31,9 +31,9 @@ core::Plan plan_of(const core::Graph& graph, const solvers::PlacedSchedule& plac
 }
 
 std::optional<core::Plan> plan_of_start(const core::Graph& graph, const solvers::SolveOptions& options,
-                                        std::int64_t alignment) {
+                                        const solvers::PlanOptions& planning) {
   if (options.start == nullptr || options.start_offsets == nullptr) return std::nullopt;
-  return plan_at(graph, *options.start, *options.start_offsets, alignment);
+  return plan_at(graph, *options.start, *options.start_offsets, planning.alignment, planning.overlap_steps);
 }
 
 }  // namespace cairn::fit

@@ -42,9 +42,10 @@ Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const 
 }
 
 std::optional<core::Plan> plan_at(const core::Graph& graph, const core::Schedule& schedule,
-                                  const std::vector<std::int64_t>& offsets, std::int64_t alignment) {
+                                  const std::vector<std::int64_t>& offsets, std::int64_t alignment,
+                                  std::int64_t overlap_steps) {
   try {
-    return plan_of(graph, {schedule, offsets, 0}, {.alignment = alignment});
+    return plan_of(graph, {schedule, offsets, 0}, {.alignment = alignment, .overlap_steps = overlap_steps});
   } catch (const core::InputError&) {
     return std::nullopt;
   }

@@ -40,9 +40,11 @@ struct Solved {
 Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const solvers::SolveOptions& options = {});
 
 /// Returns the plan of a schedule whose buffers lie at `offsets` (core::offsets_of()). Returns nothing if the offsets
-/// are not valid addresses for these buffers. O(b^2 log b) at most for b buffers.
+/// are not valid addresses for these buffers, also if these are reserved for `overlap_steps` further steps
+/// (solvers::PlanOptions). O(b^2 log b) at most for b buffers.
 std::optional<core::Plan> plan_at(const core::Graph& graph, const core::Schedule& schedule,
-                                  const std::vector<std::int64_t>& offsets, std::int64_t alignment);
+                                  const std::vector<std::int64_t>& offsets, std::int64_t alignment,
+                                  std::int64_t overlap_steps = 0);
 
 /// Finds a plan of a schedule's buffers by solvers::find_plan(), and checks the plan. Throws DefectError if the plan is
 /// wrong.

@@ -46,6 +46,11 @@ struct PlanOptions {
   /// Alignment in bytes, 1 to 2^30. All offsets and rounded sizes are multiples of it. Kernels need 256.
   std::int64_t alignment = 1;
   std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, to detect writes beyond the buffer
+  /// Number of steps for which every buffer stays reserved after its last step. A step then shares no addresses with
+  /// the buffers that ended in the overlap_steps steps before it, so that it need not wait for the readers of these
+  /// buffers if steps overlap in time (runtime/overlap.h). The price is a higher plan. The plan lists the lifetimes
+  /// without these steps. An output in place still takes over its input, and keeps all bytes of a larger input.
+  std::int64_t overlap_steps = 0;
   /// Number of bytes into which the buffers must fit. The search ends as soon as they fit. Absent: the search looks for
   /// the lowest plan.
   std::optional<std::int64_t> capacity;

@@ -16,7 +16,7 @@ namespace cairn::fit {
 /// Returns the plan of the schedule options.search.start with the offsets options.search.start_offsets. Returns nothing
 /// if one of the two is not given, or if the offsets are not valid for this graph and alignment.
 std::optional<core::Plan> plan_of_start(const core::Graph& graph, const solvers::SolveOptions& options,
-                                        std::int64_t alignment);
+                                        const solvers::PlanOptions& planning);
 /// Plans a schedule. If the scope allows any order, also plans other orders of the same steps, as
 /// solvers::plan_some_order() does.
 solvers::PlannedOrder plan_within(const solvers::Scope& scope, const core::Graph& graph, const core::Schedule& schedule,

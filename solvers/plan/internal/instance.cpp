@@ -19,6 +19,9 @@ void check_options(const PlanOptions& options) {
   if (options.guard_bytes < 0 || options.guard_bytes > kMost) {
     throw core::InputError(fmt::format("guard of {} bytes is not between 0 and 2^30", options.guard_bytes));
   }
+  if (options.overlap_steps < 0 || options.overlap_steps > kMost) {
+    throw core::InputError(fmt::format("{} overlapping steps are not between 0 and 2^30", options.overlap_steps));
+  }
   if (options.capacity && *options.capacity < 0) {
     throw core::InputError(fmt::format("the capacity of {} bytes is negative", *options.capacity));
   }
@@ -94,6 +97,12 @@ void add_rules(Block& block, std::int32_t buffer, const PlacementRules& rules) {
   if (rules.hint && !block.hint) block.hint = rules.hint;
 }
 
+/// Returns the last step for which a buffer is reserved with PlanOptions::overlap_steps. `latest` is the latest step at
+/// which a buffer starts, or continues behind a gap; later steps matter to no other buffer.
+std::int64_t reserved_until(const core::Buffer& buffer, std::int64_t overlap_steps, std::int64_t latest) {
+  return std::max(buffer.last, std::min(buffer.last + overlap_steps, latest));
+}
+
 void unite(std::vector<core::AddressRange>& ranges) {
   std::sort(ranges.begin(), ranges.end());
   std::size_t kept = 0;
@@ -109,12 +118,17 @@ void unite(std::vector<core::AddressRange>& ranges) {
 
 }  // namespace
 
-Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : forbidden(problem.forbidden) {
+Instance::Instance(const PlanProblem& problem, const PlanOptions& options)
+    : forbidden(problem.forbidden), overlap_steps(options.overlap_steps) {
   check_options(options);
   const std::int64_t guard = core::align_up(options.guard_bytes, options.alignment);
   const Given given(problem);
   const std::vector<std::int32_t> next = successors(given, options.alignment);
-  std::int64_t total = 0;
+  std::int64_t total = 0, latest = 0;
+  for (std::int32_t b = 0; b < given.count(); ++b) {
+    const std::vector<core::StepRange>& gaps = given.rules(b).gaps;
+    latest = std::max({latest, given.buffer(b).first, gaps.empty() ? 0 : gaps.back().last + 1});
+  }
   const auto add = [&](std::int64_t bytes) {
     if (bytes > core::kSumLimit - total) throw core::InputError("the buffers' sizes add up to more than 2^62 bytes");
     total += bytes;
@@ -123,18 +137,23 @@ Instance::Instance(const PlanProblem& problem, const PlanOptions& options) : for
   for (std::int32_t b = 0; b < given.count(); ++b) {
     if (given.takes_over(b) >= 0) continue;
     Block block{static_cast<std::int32_t>(rectangles.size()), 0, options.alignment, {}, {}};
+    std::int64_t most = 0;  // bytes of the largest buffer of the block so far
     for (std::int32_t c = b; c >= 0; c = next[c]) {
       const core::Buffer& buffer = given.buffer(c);
-      const std::int64_t size = core::align_up(buffer.size, options.alignment) + guard;
-      add(size);
+      const std::int64_t own = core::align_up(buffer.size, options.alignment) + guard;
+      add(own);
+      most = std::max(most, own);
+      const std::int64_t size = options.overlap_steps > 0 ? most : own;
       std::int64_t first = buffer.first;
       for (const core::StepRange& gap : given.rules(c).gaps) {
-        rectangles.push_back({first, gap.first - 1, size});
+        if (gap.last - gap.first < options.overlap_steps) continue;
+        rectangles.push_back({first, gap.first - 1 + options.overlap_steps, size});
         first = gap.last + 1;
       }
-      rectangles.push_back({first, buffer.last, size});
+      const std::int64_t last = next[c] >= 0 ? buffer.last : reserved_until(buffer, options.overlap_steps, latest);
+      rectangles.push_back({first, last, size});
       add_rules(block, c, given.rules(c));
-      steps = std::max(steps, buffer.last);
+      steps = std::max(steps, last);
       block_of[c] = static_cast<std::int32_t>(blocks.size());
     }
     block.count = static_cast<std::int32_t>(rectangles.size()) - block.first_rectangle;

@@ -55,6 +55,7 @@ struct Instance {
   /// Addresses that no block may use: disjoint ranges in ascending order, which do not touch each other.
   std::vector<core::AddressRange> forbidden;
   std::int64_t steps = 0;
+  std::int64_t overlap_steps = 0;  ///< PlanOptions::overlap_steps, by which the rectangles are longer than the buffers
 
   /// Builds the instance. Throws InputError on a problem that is malformed according to planner.h. O(b log b).
   Instance(const PlanProblem& problem, const PlanOptions& options);

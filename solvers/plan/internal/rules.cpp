@@ -25,7 +25,7 @@ std::int32_t buffer_of(const PlanProblem& problem, const Instance& instance, con
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
     const core::Buffer& buffer = problem.buffers[b];
     if (instance.block_of[b] != fixed.block) continue;
-    if (buffer.first > fixed.rectangle->first || buffer.last < fixed.rectangle->last) continue;
+    if (buffer.first > fixed.rectangle->first || buffer.last + instance.overlap_steps < fixed.rectangle->last) continue;
     if (found < 0 || buffer.first > problem.buffers[found].first) found = static_cast<std::int32_t>(b);
   }
   return found;

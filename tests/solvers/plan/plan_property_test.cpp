@@ -421,4 +421,58 @@ TEST_CASE("free-standing buffers are placed apart, in the order given") {
 }
 
 }  // namespace
+TEST_CASE("with overlap_steps, no step shares addresses with buffers that ended so many steps before") {
+  Random random(61);
+  std::int64_t dearer = 0;
+  for (int i = 0; i < 300; ++i) {
+    const Graph graph = random_graph(random, tests::any_graph(random));
+    const Schedule schedule = random_schedule(random, graph);
+    const solvers::PlanProblem problem = solvers::plan_problem(graph, schedule);
+    solvers::PlanOptions options{.alignment = random.pick(std::vector<std::int64_t>{1, 8}), .limit = {.work = 20'000}};
+    const solvers::PlanSolution closer = solvers::find_plan(problem, options);
+    options.overlap_steps = random.pick(std::vector<std::int64_t>{1, 2, 5, 1'000'000'000});
+    for (const bool greedy : {true, false}) {
+      const solvers::PlanSolution found = greedy ? greedy_plan(problem, options) : find_plan(problem, options);
+      const Plan& plan = found.plan;
+      CHECK(check_plan(graph, schedule, plan).empty());
+      CHECK(plan.bytes >= plan.lower_bound);
+      CHECK(found.lower_bound >= closer.plan.lower_bound);
+      REQUIRE(plan.buffers.size() == problem.buffers.size());
+      // Buffers that take over each other's storage in place have the number of the first one.
+      std::vector<std::size_t> storage;
+      for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+        const std::int32_t taken = problem.takes_over[b];
+        storage.push_back(taken < 0 ? b : storage[static_cast<std::size_t>(taken)]);
+        CHECK(plan.buffers[b].last == problem.buffers[b].last);
+        for (std::size_t a = 0; a < b; ++a) {
+          const Buffer &first = plan.buffers[a], &second = plan.buffers[b];
+          const bool apart = first.offset + first.size <= second.offset || second.offset + second.size <= first.offset;
+          CHECK((apart || first.size == 0 || second.size == 0 || storage[a] == storage[b] ||
+                 second.first - first.last > options.overlap_steps ||
+                 first.first - second.last > options.overlap_steps));
+        }
+      }
+      dearer += plan.bytes > closer.plan.bytes ? 1 : 0;
+    }
+  }
+  CHECK(dearer > 100);
+}
+
+TEST_CASE("with overlap_steps, a gap is used by others only with so many steps on both sides") {
+  solvers::PlanProblem problem;
+  problem.buffers = {{.node = 0, .first = 0, .last = 9, .size = 4}, {.node = 1, .first = 5, .last = 5, .size = 4}};
+  problem.rules.resize(2);
+  problem.rules[0].gaps = {{3, 7}};
+  const auto bytes = [&](std::int64_t first, std::int64_t steps) {
+    problem.buffers[1].first = problem.buffers[1].last = first;
+    return find_plan(problem, {.overlap_steps = steps}).plan.bytes;
+  };
+  CHECK(bytes(5, 0) == 4);
+  CHECK(bytes(5, 2) == 4);
+  CHECK(bytes(4, 2) == 8);  // two steps after the first part
+  CHECK(bytes(6, 2) == 8);  // two steps before the second part
+  CHECK(bytes(5, 3) == 8);
+  CHECK_THROWS_AS(bytes(5, -1), InputError);
+}
+
 }  // namespace cairn::core::plan_property_test
