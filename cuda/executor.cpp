@@ -18,6 +18,7 @@
 #include "cairn/cuda/internal/libraries.h"
 #include "cairn/cuda/internal/machine.h"
 #include "cairn/cuda/internal/step.h"
+#include "cairn/runtime/overlap.h"
 #include "cairn/runtime/support/arena.h"
 #include "cairn/runtime/support/element.h"
 #include "cairn/runtime/support/execution.h"
@@ -42,10 +43,10 @@ std::int64_t slack_bytes(const DeviceInfo& device) {
 /// Device memory of an executor in addition to the arena and the resident tensors.
 struct Control {
   /// Takes the memory from `scratch`. If `scratch` only counts bytes, all pointers are nullptr.
-  Control(const Program& program, const runtime::Liveness& lives, runtime::device::Scratch scratch)
+  Control(const Program& program, const runtime::Liveness& lives, int streams, runtime::device::Scratch scratch)
       : parts(runtime::device::touched_parts(program.arena_bytes)) {
     const auto guards = std::ssize(lives.all_checked());
-    hash = scratch.take<runtime::device::HashMemory>(1);
+    hash = scratch.take<runtime::device::HashMemory>(streams);
     dropout_key = scratch.take<std::uint64_t>(1);
     sinks = scratch.take<std::uint64_t>(std::ssize(runtime::sinks_of(program.graph)));
     guard_offsets = scratch.take<std::int64_t>(guards);
@@ -54,7 +55,7 @@ struct Control {
     bytes = scratch.used();
   }
   std::int64_t parts, bytes;
-  runtime::device::HashMemory* hash;
+  runtime::device::HashMemory* hash;  ///< one for each stream
   std::uint64_t* dropout_key;
   std::uint64_t* sinks;
   std::int64_t* guard_offsets;
@@ -97,6 +98,17 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
   }
   if (options.arena.data != nullptr) runtime::require_arena(options.arena, program.arena_bytes);
   return program;
+}
+
+std::int64_t most_fill_bytes(const ExecutorOptions& options) {
+  return options.most_fill_bytes > 0 ? options.most_fill_bytes : kMostFillBytes;
+}
+
+/// Returns the number of streams of a step. Poison and guards are memory that instructions share, and profilers show
+/// work in the order of the program, so all of these need one stream.
+int streams_of(const ExecutorOptions& options) {
+  const bool one = options.poison || options.sentinels || options.launch == Launch::stream;
+  return one ? 1 : options.streams;
 }
 
 /// Gives profilers (by NVTX) a name for the work that is launched while the object exists.
@@ -173,6 +185,69 @@ class Staging {
   bool pending_ = false;
 };
 
+/// A further stream of a captured step, and what issues work to it. The stream is only used in captures.
+struct Lane {
+  Lane(Device& device, const Program& program, const runtime::Liveness& lives,
+       const runtime::device::StepMemory& memory_in, runtime::device::HashMemory* hash, std::int64_t most_fill_bytes)
+      : stream(make_stream()),
+        machine(stream.get(), most_fill_bytes),
+        library(device.libraries(), stream.get()),
+        memory(memory_in),
+        step(machine, library, program, lives, false, memory) {
+    memory.hash = hash;
+  }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  Stream stream;
+  Machine machine;
+  StreamLibrary library;
+  runtime::device::StepMemory memory;
+  MachineStep step;
+};
+
+/// Lets further streams take part in the capture of a stream, from the constructor to join(). After an error, the
+/// destructor joins them, because a capture must not end before.
+class Fork {
+ public:
+  Fork(cudaStream_t origin, const std::vector<std::unique_ptr<Lane>>& lanes) : origin_(origin), event_(make_event()) {
+    check(cudaEventRecord(event_.get(), origin), "the fork of a step");
+    try {
+      for (const auto& lane : lanes) {
+        check(cudaStreamWaitEvent(lane->stream.get(), event_.get(), 0), "the fork of a step");
+        forked_.push_back(lane->stream.get());
+      }
+    } catch (...) {
+      drop();
+      throw;
+    }
+  }
+  ~Fork() { drop(); }
+  Fork(const Fork&) = delete;
+  Fork& operator=(const Fork&) = delete;
+
+  void join() {
+    for (; !forked_.empty(); forked_.pop_back()) {
+      check(cudaEventRecord(event_.get(), forked_.back()), "the end of a step's streams");
+      check(cudaStreamWaitEvent(origin_, event_.get(), 0), "the end of a step's streams");
+    }
+  }
+
+ private:
+  void drop() {
+    for (const cudaStream_t stream : forked_) {
+      if (cudaEventRecord(event_.get(), stream) != cudaSuccess ||
+          cudaStreamWaitEvent(origin_, event_.get(), 0) != cudaSuccess)
+        cudaGetLastError();
+    }
+    forked_.clear();
+  }
+
+  cudaStream_t origin_;
+  Event event_;  ///< of the latest fork or end; a capture notes what was recorded when a stream begins to wait
+  std::vector<cudaStream_t> forked_;
+};
+
 /// A step that records an event before and after every instruction, so that the time of each can be computed.
 struct TimedStep {
   std::vector<Event> events;  ///< an event before every instruction, and one at the end
@@ -199,11 +274,12 @@ struct Executor::State {
         updates(runtime::updates_weights(program.graph)),
         options(options_in),
         lives(runtime::liveness(program, options.sentinels)),
-        control(program, lives, {}),
+        overlap(runtime::overlap(program, streams_of(options))),
+        control(program, lives, overlap.streams, {}),
         resident_layout(program.graph),
         own_stream(options.stream == nullptr ? make_stream() : Stream()),
         stream(options.stream == nullptr ? own_stream.get() : static_cast<cudaStream_t>(options.stream)),
-        machine(stream, options.most_fill_bytes > 0 ? options.most_fill_bytes : kMostFillBytes),
+        machine(stream, most_fill_bytes(options)),
         library(device.libraries(), stream),
         step(machine, library, program, lives, options.poison, memory) {
     const std::int64_t beside = resident_layout.bytes + control.bytes;
@@ -215,7 +291,7 @@ struct Executor::State {
     memory.arena = options.arena.data == nullptr ? own_arena.get() : options.arena.data;
     residents = device_memory(resident_layout.bytes);
     control_memory = device_memory(control.bytes);
-    control = Control(program, lives, {control_memory.get(), control.bytes});
+    control = Control(program, lives, overlap.streams, {control_memory.get(), control.bytes});
     set_addresses();
     fill_memory();
     upload_residents();
@@ -224,6 +300,9 @@ struct Executor::State {
     for (const Instruction& instruction : program.instructions) labels.push_back(describe(instruction));
     run_checking_every_node();
     if (updates) upload_residents();  // this first step has changed them
+    for (int s = 1; s < overlap.streams; ++s)
+      lanes.push_back(
+          std::make_unique<Lane>(device, program, lives, memory, control.hash + s, most_fill_bytes(options)));
     if (options.launch == Launch::graph) replay = capture(nullptr);
   }
 
@@ -272,10 +351,12 @@ struct Executor::State {
     throw core::DeviceError(fmt::format("step {}, {}: {}", instruction.step, describe(instruction), what));
   }
 
-  void issue(const Instruction& instruction, bool dirty_scratch = false) {
+  void issue(const Instruction& instruction, bool dirty_scratch = false) { issue(step, instruction, dirty_scratch); }
+
+  void issue(MachineStep& on, const Instruction& instruction, bool dirty_scratch) {
     const Range range(labels[static_cast<std::size_t>(instruction.step)]);
     try {
-      step.issue(instruction, dirty_scratch);
+      on.issue(instruction, dirty_scratch);
     } catch (const core::DeviceError& error) {
       fail_at(instruction, error.what());
     }
@@ -291,6 +372,28 @@ struct Executor::State {
       issue(instruction);
     }
     if (events != nullptr) record(events->back());
+    record(end);
+  }
+
+  /// Issues all instructions of a captured step to several streams.
+  void issue_overlapped() {
+    record(begin);
+    step.begin();
+    Fork fork(stream, lanes);
+    std::map<std::int64_t, Event> done;  // an event behind each instruction for which others wait
+    for (const std::int64_t awaited : overlap.waits) done.try_emplace(awaited);
+    for (const Instruction& instruction : program.instructions) {
+      const auto s = static_cast<std::size_t>(overlap.stream[static_cast<std::size_t>(instruction.step)]);
+      const cudaStream_t own = s == 0 ? stream : lanes[s - 1]->stream.get();
+      for (const std::int64_t awaited : overlap.waits_of(instruction.step))
+        check(cudaStreamWaitEvent(own, done.at(awaited).get(), 0), "a wait within a step");
+      issue(s == 0 ? step : lanes[s - 1]->step, instruction, false);
+      const auto found = done.find(instruction.step);
+      if (found == done.end()) continue;
+      found->second = make_event();
+      check(cudaEventRecord(found->second.get(), own), "an event within a step");
+    }
+    fork.join();
     record(end);
   }
 
@@ -319,7 +422,12 @@ struct Executor::State {
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the capture of a step");
     cudaGraph_t captured = nullptr;
     try {
-      issue_all(events);
+      // Times of ops need an order, so a step with events runs on one stream.
+      if (lanes.empty() || events != nullptr) {
+        issue_all(events);
+      } else {
+        issue_overlapped();
+      }
     } catch (...) {
       cudaStreamEndCapture(stream, &captured);
       CapturedGraph dropped(captured);
@@ -457,6 +565,7 @@ struct Executor::State {
   bool updates;  ///< whether a step changes weights
   ExecutorOptions options;
   runtime::Liveness lives;
+  runtime::Overlap overlap;
   Control control;
   runtime::ResidentLayout resident_layout;
   Stream own_stream;
@@ -466,6 +575,7 @@ struct Executor::State {
   DeviceMemory own_arena, residents, control_memory;
   runtime::device::StepMemory memory;
   MachineStep step;
+  std::vector<std::unique_ptr<Lane>> lanes;  ///< streams 1, 2, ... of `overlap`; stream 0 is `stream`
   Event begin, end;
   std::vector<std::string> labels;  ///< name of every instruction, for profilers
   GraphExec replay;
@@ -593,8 +703,8 @@ std::vector<runtime::SinkDigest> Executor::sink_digests() {
   return sinks;
 }
 
-std::int64_t Executor::bytes_beside_arena(const Program& program, bool sentinels) {
-  const Control control(program, runtime::liveness(program, sentinels), {});
+std::int64_t Executor::bytes_beside_arena(const Program& program, bool sentinels, int streams) {
+  const Control control(program, runtime::liveness(program, sentinels), streams, {});
   return runtime::ResidentLayout(program.graph).bytes + control.bytes;
 }
 

@@ -32,6 +32,9 @@ struct ExecutorOptions {
   /// Largest number of bytes that one fill of device memory sets. Larger ranges are filled in several pieces. 0 stands
   /// for 2 GiB; only tests choose less.
   std::int64_t most_fill_bytes = 0;
+  /// Number of streams of the captured step, 1 to runtime::kMostStreams (runtime/overlap.h). With poison, sentinels or
+  /// Launch::stream, and in executions that time ops, there is one stream.
+  int streams = 1;
 };
 
 /// Returns the options with which a program for this device must be compiled. `guard_bytes` is the size of the gap
@@ -84,7 +87,7 @@ class Executor final : public runtime::Executor {
 
   /// Returns the bytes that the constructor allocates on the device in addition to the arena, for resident tensors,
   /// digests of outputs and the state of the checks.
-  static std::int64_t bytes_beside_arena(const runtime::Program& program, bool sentinels);
+  static std::int64_t bytes_beside_arena(const runtime::Program& program, bool sentinels, int streams = 1);
 
  private:
   void write_resident(std::int32_t index, const void* bytes, bool on_device) override;

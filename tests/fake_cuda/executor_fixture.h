@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,30 @@ struct Gpu {
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 };
+
+/// Sets the order of work, and restores the one before.
+class InOrder {
+ public:
+  explicit InOrder(fake::Order order, std::uint64_t seed = 0) : before_(fake::order()) { fake::set_order(order, seed); }
+  ~InOrder() { fake::set_order(before_); }
+  InOrder(const InOrder&) = delete;
+  InOrder& operator=(const InOrder&) = delete;
+
+ private:
+  fake::Order before_;
+};
+
+/// Calls `body` in each order, and several times in the random one.
+inline void in_every_order(const std::function<void()>& body) {
+  for (const fake::Order order : {fake::Order::late, fake::Order::early, fake::Order::random}) {
+    for (std::uint64_t seed = 0; seed < (order == fake::Order::random ? 8 : 1); ++seed) {
+      INFO("order " << static_cast<int>(order) << ", seed " << seed);
+      const InOrder in_order(order, seed);
+      const Gpu gpu;
+      body();
+    }
+  }
+}
 
 inline Results run_on_device(cuda::Device& device, runtime::Program program,
                              const cuda::ExecutorOptions& options = {}) {

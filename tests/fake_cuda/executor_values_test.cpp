@@ -1,7 +1,6 @@
 // Tests how values go into cuda::Executor and come out of it while steps are enqueued, in every order in which the fake
 // runtime runs work.
 #include <cmath>
-#include <functional>
 #include <map>
 #include <string>
 #include <variant>
@@ -28,30 +27,6 @@ using cuda::Launch;
 
 using Floats = std::vector<float>;
 using Integers = std::vector<std::int32_t>;
-
-/// Sets the order of work, and restores the one before.
-class InOrder {
- public:
-  explicit InOrder(fake::Order order, std::uint64_t seed = 0) : before_(fake::order()) { fake::set_order(order, seed); }
-  ~InOrder() { fake::set_order(before_); }
-  InOrder(const InOrder&) = delete;
-  InOrder& operator=(const InOrder&) = delete;
-
- private:
-  fake::Order before_;
-};
-
-/// Calls `body` in each order, and several times in the random one.
-void in_every_order(const std::function<void()>& body) {
-  for (const fake::Order order : {fake::Order::late, fake::Order::early, fake::Order::random}) {
-    for (std::uint64_t seed = 0; seed < (order == fake::Order::random ? 8 : 1); ++seed) {
-      INFO("order " << static_cast<int>(order) << ", seed " << seed);
-      const InOrder in_order(order, seed);
-      const Gpu gpu;
-      body();
-    }
-  }
-}
 
 /// What a tiny gpt2 that adamw trains gets in one step.
 struct Feed {

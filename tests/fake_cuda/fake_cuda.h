@@ -72,6 +72,10 @@ void fail_call(const std::string& function, std::int64_t nth, cudaError_t error 
 /// the error.
 void fail_kernel(std::int64_t nth, cudaError_t error = cudaErrorIllegalAddress);
 
+/// Makes the nth call of cudaStreamWaitEvent, counted from now, succeed without any effect, as if the code lacked this
+/// wait.
+void drop_wait(std::int64_t nth);
+
 /// Runs `action` right before the nth kernel, counted from now.
 void before_kernel(std::int64_t nth, std::function<void()> action);
 

@@ -53,7 +53,32 @@ void check_steps(const std::string& model, Precision precision) {
   CHECK(fake::faults().empty());
 }
 
+/// Runs a step on one stream and on two, where captured work runs in an order other than the program's.
+void check_streams(const std::string& model) {
+  INFO(model);
+  const StrictArena strict;
+  cuda::Device device;
+  const Graph graph = device.with_scratch(tiny_model(model), false);
+  cuda::Executor serial(device, device_program(device, graph));
+  serial.run();
+  const Outputs expected = outputs_of(serial);
+  const fake::Order before = fake::order();
+  for (const fake::Order order : {fake::Order::early, fake::Order::random}) {
+    fake::set_order(order, 7);
+    cuda::Executor overlapped(device, device_program(device, graph), {.streams = 2});
+    overlapped.run();
+    CHECK(outputs_of(overlapped) == expected);
+  }
+  fake::set_order(before);
+  CHECK(fake::faults().empty());
+}
+
 }  // namespace
+
+TEST_CASE("PTX: a step of a tiny unet on two streams has the bits of one stream", "[ptx]") {
+  if (no_device()) return;
+  check_streams("unet");
+}
 
 TEST_CASE("PTX: a step of a tiny gpt2 is the same with recomputation, and measured is planned", "[ptx]") {
   if (no_device()) return;

@@ -45,6 +45,7 @@ struct Runtime {
   std::vector<std::int64_t> fills;  ///< bytes of each call of cudaMemsetAsync since the last take_fills()
   std::map<std::string, Failure> failing_calls;
   Failure failing_kernel;
+  std::int64_t dropped_wait = 0;  ///< calls of cudaStreamWaitEvent up to the one without effect; 0: none
   Action before_kernel;
   std::string faults;
   cudaError_t last = cudaSuccess, sticky = cudaSuccess;
@@ -220,6 +221,8 @@ void fail_call(const std::string& function, std::int64_t nth, cudaError_t error)
   runtime().failing_calls[function] = {nth, error};
 }
 void fail_kernel(std::int64_t nth, cudaError_t error) { runtime().failing_kernel = {nth, error}; }
+
+void drop_wait(std::int64_t nth) { runtime().dropped_wait = nth; }
 
 void before_kernel(std::int64_t nth, std::function<void()> action) {
   runtime().before_kernel = {nth, std::move(action)};
@@ -466,6 +469,7 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (const cudaError_t status = runtime().enter("cudaStreamWaitEvent")) return status;
   if (const cudaError_t status = runtime().require_alive(stream)) return status;
+  if (runtime().dropped_wait > 0 && --runtime().dropped_wait == 0) return cudaSuccess;
   const std::string wrong = runtime().streams.wait(stream, event->state);
   if (wrong.empty()) return cudaSuccess;
   runtime().fault(wrong);
