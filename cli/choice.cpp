@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>
 
+#include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/run.h"
@@ -48,7 +50,26 @@ solvers::PlanOptions ChoiceArguments::plan_options(const core::Graph& executed) 
   solvers::PlanOptions options;
   options.alignment = alignment.of(executed);
   options.guard_bytes = sentinels ? pipeline::kGuardBytes : 0;
+  options.overlap_steps = objective.overlap_steps;
   return options;
+}
+
+void ChoiceArguments::add_streams_to(CLI::App& app) {
+  app.add_option("--streams", streams,
+                 "streams of a step on a GPU, on which independent ops can run at the same time (default 1)")
+      ->check(at_least_one());
+  app.add_option("--overlap-steps", objective.overlap_steps,
+                 "with --streams: keep every buffer's addresses free for so many steps after its last use, so that "
+                 "fewer ops wait for each other; the plan needs more bytes, which count in the budget (default 0)")
+      ->check(CLI::NonNegativeNumber);
+}
+
+void ChoiceArguments::require_streams(const pipeline::Backend& opened, bool poison) const {
+  opened.require_streams(streams);
+  if (streams > 1 && (poison || sentinels))
+    throw core::InputError("--poison and --sentinels check steps on one stream; drop them or --streams");
+  if (streams == 1 && objective.overlap_steps > 0)
+    throw core::InputError("--overlap-steps is for steps on several streams; give --streams 2 or drop it");
 }
 
 void ChoiceArguments::require_one_choice() const {

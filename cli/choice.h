@@ -27,10 +27,15 @@ struct ChoiceArguments {
   StartArgument start;
   AlignmentChoice alignment;
   bool sentinels = false;
+  int streams = 1;
 
+  /// Adds --streams and --overlap-steps.
+  void add_streams_to(CLI::App& app);
   solvers::PlanOptions plan_options(const core::Graph& executed) const;
   /// Throws InputError if --schedule is given together with options of a search.
   void require_one_choice() const;
+  /// Throws InputError if the backend has fewer streams, or if the options that concern streams contradict each other.
+  void require_streams(const pipeline::Backend& opened, bool poison) const;
 };
 
 /// The schedule to execute. `answer` is that of the search; none if the user gave the schedule.

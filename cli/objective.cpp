@@ -52,7 +52,8 @@ void add_explain(CLI::App& app, bool& explain) {
 
 fit::Task ObjectiveArguments::task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
                                    const SolverArguments& search) const {
-  const pipeline::Request request{budget, max_cost, peak_only, alignment.given, search.solver, device.given_memory()};
+  const pipeline::Request request{
+      budget, max_cost, peak_only, alignment.given, search.solver, device.given_memory(), overlap_steps};
   const std::string shown = fit::graph_name(graph, name);
   const auto made = [&] {
     try {

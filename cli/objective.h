@@ -33,6 +33,7 @@ struct ObjectiveArguments {
   std::string budget, max_cost;
   DeviceArguments device;
   bool peak_only = false;
+  std::int64_t overlap_steps = 0;  ///< solvers::PlanOptions::overlap_steps of plans
 
   /// Adds the options to the command. `help` is the help text of --budget.
   void add_to(CLI::App& app, const std::string& help);

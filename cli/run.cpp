@@ -76,6 +76,7 @@ class Executing {
   pipeline::RunOptions options(const RunArguments& arguments) {
     pipeline::RunOptions options{.seed = arguments.search.seed,
                                  .poison = arguments.poison,
+                                 .streams = arguments.streams,
                                  .repeats = arguments.repeats,
                                  .check_on_host = arguments.check};
     // With only a work limit, the time is unlimited.
@@ -111,6 +112,7 @@ int run(const RunArguments& arguments) {
                    {"--trace", arguments.trace}},
                   {arguments.graph.input(), {"--schedule", arguments.schedule}, {"--start", arguments.start.path}});
   const auto backend = pipeline::open_backend(arguments.backend.name());
+  arguments.require_streams(*backend, arguments.poison);
   arguments.search.find();
   const pipeline::PreparedGraph graph =
       pipeline::prepare(*backend, arguments.graph.source(), arguments.backend.given());
@@ -181,6 +183,7 @@ Subcommand add_run(CLI::App& root) {
   arguments->start.add_to(*app);
   app->add_option("--schedule", arguments->schedule, "run this schedule file instead of searching one");
   arguments->backend.add_to(*app);
+  arguments->add_streams_to(*app);
   app->add_option("--report", arguments->report, "HTML page to write: memory over time, the plan, the table");
   app->add_option("--trace", arguments->trace,
                   "Chrome/Perfetto trace to write: schedule and baseline with measured times, memory, tensors");

@@ -53,6 +53,7 @@ struct TrainArguments : ChoiceArguments {
   pipeline::TrainOptions options() const {
     pipeline::TrainOptions options = train;
     options.seed = search.seed;
+    options.streams = streams;
     options.checkpoint = checkpoint;
     options.stop = &catch_interrupt();
     if (schedule_of_rate == "cosine") options.rate.cosine = options.steps;
@@ -128,6 +129,7 @@ int train(const TrainArguments& arguments) {
                   {arguments.graph.input(), {"--schedule", arguments.schedule}, {"--start", arguments.start.path}});
   const models::Dataset data = models::load_dataset(arguments.data);
   const auto backend = pipeline::open_backend(arguments.backend.name());
+  arguments.require_streams(*backend, arguments.train.poison);
   arguments.search.find();
   const pipeline::PreparedGraph graph = pipeline::prepare(*backend, arguments.source(), arguments.backend.given());
   const models::Batches fits(data, graph.prepared, 0);  // throws if the data does not fit, before a search
@@ -205,6 +207,7 @@ Subcommand add_train(CLI::App& root) {
   arguments->start.add_to(*app);
   app->add_option("--schedule", arguments->schedule, "execute this schedule file instead of searching one");
   arguments->backend.add_to(*app);
+  arguments->add_streams_to(*app);
   app->add_option("--report", arguments->report, "HTML page to write: the losses, memory over time, the plan");
   app->add_option("-o,--output", arguments->output, "schedule file to write");
   arguments->alignment.add_to(*app);

@@ -138,6 +138,14 @@ PreparedGraph prepare(Backend& backend, const GraphSource& source, std::optional
   });
 }
 
+void Backend::require_streams(int streams) const {
+  if (streams >= 1 && streams <= most_streams()) return;
+  throw core::InputError(most_streams() == 1
+                             ? fmt::format("the {} executes steps on one stream only; drop {} or use {}", name(),
+                                           core::option("streams"), core::option("backend", "cuda"))
+                             : fmt::format("a step can have 1 to {} streams, not {}", most_streams(), streams));
+}
+
 Execution Backend::execute(const ExecuteRequest& request) {
   const std::unique_ptr<runtime::Executor> executor = load(request);
   Execution execution;

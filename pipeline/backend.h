@@ -17,6 +17,7 @@
 #include "cairn/pipeline/graph_source.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/measure.h"
+#include "cairn/runtime/overlap.h"
 #include "cairn/runtime/scratch.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/solvers/common/accelerator.h"
@@ -37,6 +38,7 @@ struct ExecuteRequest {
   bool poison = false;
   runtime::ArenaView arena = {};    ///< memory for the arena; if its `data` is nullptr, it is allocated
   std::int64_t reserved_bytes = 0;  ///< bytes of host memory that the caller needs during the execution
+  int streams = 1;                  ///< number of streams of a step (runtime/overlap.h); the host has only one
   double rounding_noise = 0;        ///< relative size of the noise added to all values; on the host only
   /// Flag that ends the execution once it is true. The host checks it before every instruction, CUDA before every
   /// execution of the whole schedule.
@@ -61,6 +63,7 @@ struct Execution {
   std::vector<KeptBytes> outputs;        ///< ascending by node and output
   /// Digests (hashes) of the outputs that no node reads and that are not kept, ascending by node and output.
   std::vector<runtime::SinkDigest> sinks;
+  std::optional<runtime::Overlap> overlap = {};  ///< set if the step ran on several streams
 };
 
 /// A device that executes graphs: the host or a GPU. Not thread-safe.
@@ -90,6 +93,10 @@ class Backend {
   /// than `least_bytes`. If memory is too small even for this arena, the message says so.
   virtual void require_memory(const core::Graph& /*graph*/, std::int64_t /*arena_bytes*/,
                               std::int64_t /*least_bytes*/) {}
+  /// Returns the largest number of streams on which the backend executes a step.
+  virtual int most_streams() const { return 1; }
+  /// Throws InputError if `streams` is below 1 or above most_streams().
+  void require_streams(int streams) const;
   /// Compiles the request's schedule and plan, and allocates the arena and the resident tensors. The graph must be a
   /// result of prepare(). The executor must not outlive the backend or what the request refers to. Throws MemoryError
   /// if arena and resident tensors do not fit into memory. The executor's run() throws InterruptedError once the

@@ -10,6 +10,7 @@
 #include "cairn/cuda/support/executor.h"
 #include "cairn/cuda/support/simulator.h"
 #include "cairn/pipeline/internal/backends.h"
+#include "cairn/runtime/overlap.h"
 
 namespace cairn::pipeline {
 namespace {
@@ -45,6 +46,7 @@ class CudaBackend : public Backend {
     options.arena = request.arena;
     options.sentinels = request.guard_bytes > 0;
     options.stop = request.stop;
+    options.streams = request.streams;
     return std::make_unique<cuda::Executor>(
         device_,
         runtime::compile(request.graph, request.schedule, request.plan,
@@ -52,6 +54,7 @@ class CudaBackend : public Backend {
         options);
   }
   bool times_ops_for_free() const override { return false; }
+  int most_streams() const override { return runtime::kMostStreams; }
 
   runtime::TimedWork time_step(const core::Graph& graph, core::Precision precision,
                                const std::function<bool()>& expired) override {

@@ -50,6 +50,7 @@ class HostBackend : public Backend {
   }
 
   std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) override {
+    require_streams(request.streams);
     runtime::ExecuteOptions options;
     options.seed = request.seed;
     options.poison = request.poison;

@@ -52,6 +52,7 @@ class SideBySide::Turns {
   Turns(Backend& backend, const ExecuteRequest& request, bool baseline, const RunOptions& options)
       : backend_(backend), baseline_(baseline), progress_(options.progress) {
     ExecuteRequest told = request;
+    streams_ = request.streams;
     told.before_step = [this, steps = request.schedule.length()](const runtime::Instruction& instruction) {
       done_ = instruction.step;
       if (watch_ && watch_->passed()) throw TooLong();
@@ -105,6 +106,7 @@ class SideBySide::Turns {
     execution.measured_peak_bytes = executor_->measured_peak_bytes();
     execution.outputs = keep_bytes(executor_->outputs());
     execution.sinks = executor_->sink_digests();
+    if (streams_ > 1) execution.overlap = runtime::overlap(executor_->program(), streams_);
     return execution;
   }
 
@@ -123,6 +125,7 @@ class SideBySide::Turns {
   bool baseline_;
   std::function<void(const RunProgress&)> progress_;
   std::unique_ptr<runtime::Executor> executor_;
+  int streams_ = 1;
   bool updates_ = false;  ///< whether an execution changes weights
   bool used_ = false;     ///< whether an execution was begun
   std::vector<runtime::StepReport> reports_;
@@ -161,6 +164,7 @@ std::unique_ptr<SideBySide::Turns> SideBySide::load(const fit::Decision& decisio
                                                 .guard_bytes = decision.guard_bytes,
                                                 .poison = options_.poison,
                                                 .reserved_bytes = baseline_ ? runtime::kept_bytes(graph_.prepared) : 0,
+                                                .streams = baseline ? 1 : options_.streams,
                                                 .stop = options_.limit.stop},
                                  baseline, options_);
 }
@@ -242,7 +246,9 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
   const core::Schedule baseline = core::baseline_schedule(before);
   const std::int64_t baseline_peak = core::evaluate(before, baseline).peak;
   const auto variants = [&](core::NodeId v) { return backend.scratch_variants(before, v, graph.precision); };
-  solvers::PlanOptions plan{.alignment = decision.plan.alignment, .guard_bytes = decision.guard_bytes};
+  solvers::PlanOptions plan{.alignment = decision.plan.alignment,
+                            .guard_bytes = decision.guard_bytes,
+                            .overlap_steps = decision.overlap_steps};
   plan.limit.stop = stop;
   std::int64_t aim = *budget;
   for (int plans = 0; plans < kMostPlans && !is_raised(stop); ++plans) {

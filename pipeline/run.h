@@ -74,6 +74,9 @@ struct RunProgress {
 struct RunOptions {
   std::uint64_t seed = 0;  ///< seed of the resident tensors' values
   bool poison = false;     ///< whether to fill a buffer with NaN when its lifetime ends
+  /// Number of streams of the schedule's steps. The baseline always has one, so the comparison of the outputs also
+  /// shows whether the order of the work on several streams matters.
+  int streams = 1;
   /// Largest number of timed executions. 0 stands for 3 to 15, as many as fit into a second and into `limit`.
   int repeats = 0;
   /// Each schedule is executed at least once. Further executions start only if they are expected to end within the time

@@ -242,7 +242,8 @@ class Training {
                                 .plan = decision.plan,
                                 .precision = graph.precision,
                                 .seed = options.seed,
-                                .poison = options.poison})),
+                                .poison = options.poison,
+                                .streams = options.streams})),
         tester_(backend_, graph_, data_, batches_, executor_->arena()) {
     if (!options.checkpoint.empty())  // throws now, not after hours, if the file cannot be written
       core::FileWriter(options.checkpoint, core::FileWriter::FixedPart{});
@@ -257,6 +258,7 @@ class Training {
                                          options.checkpoint, state_.step));
     result_.first_step = state_.step;
     result_.planned_bytes = decision.plan.bytes;
+    if (options.streams > 1) result_.overlap = runtime::overlap(executor_->program(), options.streams);
   }
 
   TrainResult train() {

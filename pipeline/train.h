@@ -56,6 +56,7 @@ struct TrainOptions {
   std::string checkpoint;
   std::int64_t checkpoint_every = 100;      ///< writes the checkpoint after every so many steps, and at the end
   bool resume = false;                      ///< whether to continue from the checkpoint, if the file exists
+  int streams = 1;                          ///< number of streams of a training step
   bool poison = false;                      ///< whether to fill a buffer with NaN when its lifetime ends
   const std::atomic<bool>* stop = nullptr;  ///< ends the training after the current step; a checkpoint is then written
   std::function<void(const TrainProgress&)> progress = {};  ///< called after every step and every test; may be empty
@@ -68,6 +69,7 @@ struct TrainResult {
   std::vector<TestResult> tests;
   double seconds = 0;  ///< time of the steps from first_step on, without tests and checkpoints
   std::int64_t planned_bytes = 0, measured_peak_bytes = 0;  ///< of the arena
+  std::optional<runtime::Overlap> overlap;                  ///< set if steps run on several streams
   bool interrupted = false;
   std::string unwritten;  ///< why the last checkpoint could not be written; empty if it was
   /// Hash in 16 hex digits of the bytes of all weights and of the optimizer's state.

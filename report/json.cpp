@@ -378,6 +378,14 @@ Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const
   return json;
 }
 
+void add_streams(Json& json, const fit::Decision& decision, const std::optional<runtime::Overlap>& overlap) {
+  json["streams"] = overlap ? overlap->streams : 1;
+  json["makespan"] = overlap ? Json(overlap->makespan) : Json(nullptr);
+  json["critical_path"] = overlap ? Json(overlap->critical_path) : Json(nullptr);
+  json["overlap_steps"] = decision.overlap_steps;
+  json["overlap_bytes"] = decision.overlap_bytes;
+}
+
 Json run_json(const pipeline::RunOutcome& outcome) {
   const auto& [task, backend, precision, decision, answer, result, nodes_in_free_memory] = outcome;
   const core::Graph& graph = task.problem.graph;
@@ -414,6 +422,7 @@ Json run_json(const pipeline::RunOutcome& outcome) {
   json["scheduled"]["time_increase_pct"] =
       baseline_run ? Json(percent_above(result.scheduled_run.report.seconds, baseline_run->report.seconds))
                    : Json(nullptr);
+  add_streams(json, decision, result.scheduled_run.overlap);
   json["loss"] = or_null(result.loss);
   json["identical"] = or_null(result.identical());
   json["compared"] = compared_text(result.comparison);

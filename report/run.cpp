@@ -42,6 +42,17 @@ std::string synthetic_note(const core::Graph& graph) {
   return fmt::format("synthetic kernels{}: memory is real, arithmetic is not", which);
 }
 
+std::string streams_text(const core::Graph& graph, const fit::Decision& decision, const runtime::Overlap& overlap) {
+  const auto cost = [&](std::int64_t value) { return core::cost_text(value, graph.cost_unit()); };
+  std::string text =
+      fmt::format("{}; by the costs, a step takes at least {} of {}, on any number of streams {}", overlap.streams,
+                  cost(overlap.makespan), cost(overlap.cost), cost(overlap.critical_path));
+  if (decision.overlap_steps > 0)
+    text += fmt::format("; addresses apart for {} steps cost {}", decision.overlap_steps,
+                        core::format_bytes(decision.overlap_bytes));
+  return text;
+}
+
 std::string predicted_by(const core::Graph& graph) {
   const core::CostUnit& unit = graph.cost_unit();
   if (!unit.source.empty()) return unit.source;

@@ -146,6 +146,8 @@ std::string run_table(const pipeline::RunOutcome& run) {
                         decision.solver, core::format_bytes(graph.resident_bytes()));
   text += "\n" + format_table(run_rows(run), true) + "\n";
   text += fmt::format("time: {}\n", timing_text(run.result)) + prediction_text(run);
+  if (const auto& overlap = run.result.scheduled_run.overlap)
+    text += fmt::format("streams: {}; the baseline ran on one\n", streams_text(graph, decision, *overlap));
   for (const std::string& note : notes_of(graph, run.result)) text += note + "\n";
   if (run.answer != nullptr) {
     text += fmt::format("the search ended after {:.2f} s, {}\n", run.answer->found.seconds,

@@ -89,6 +89,7 @@ Json train_json(const TrainOutcome& outcome) {
   json["planned_bytes"] = result.planned_bytes;
   json["measured_peak_bytes"] = result.measured_peak_bytes;
   json["weights"] = result.digest;
+  add_streams(json, outcome.decision, result.overlap);
   return json;
 }
 
@@ -106,6 +107,8 @@ std::string train_table(const TrainOutcome& outcome) {
       {"planned", fmt::format("{} ({:.1f}% of the baseline's peak)", core::format_bytes(result.planned_bytes),
                               100 * fraction(result.planned_bytes, baseline))});
   rows.push_back({"measured", core::format_bytes(result.measured_peak_bytes)});
+  if (result.overlap)
+    rows.push_back({"streams", streams_text(outcome.problem.graph, outcome.decision, *result.overlap)});
   if (const std::string seconds = seconds_text(result); !seconds.empty()) rows.push_back({"time", seconds});
   rows.push_back({"weights", fmt::format("hash {}", result.digest)});
   return format_table(rows) + "\n" + loss_picture(result.losses, result.steps);

@@ -27,6 +27,9 @@ Json or_null(const std::optional<T>& value) {
 
 std::string json_text(const Json& object);
 
+/// Adds the number of streams of a step, what they can bring, and the price of PlanOptions::overlap_steps.
+void add_streams(Json& json, const fit::Decision& decision, const std::optional<runtime::Overlap>& overlap);
+
 /// Returns the keys that the outputs of `info`, `solve`, `run` and `simulate` have in common.
 Json describe(const fit::Problem& problem);
 /// Adds the reason for the lower bound, the least budget known to be feasible, and the solver that found it.

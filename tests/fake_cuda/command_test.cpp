@@ -69,6 +69,52 @@ TEST_CASE("command: convolutions take memory that is free under the budget, and 
   CHECK(without["nodes_in_free_memory"] == 0);
 }
 
+TEST_CASE("command: several streams of a device: identical, and what they bring and cost is said") {
+  const Words run = Words{"run"} + kConv + Words{"--budget", "150%", "--repeat", "3", "--work-limit", "20000"};
+  for (const std::string order : {"late", "early", "random"}) {
+    const Json json = json_on({{"FAKE_CUDA_ORDER", order}},
+                              run + Words{"--backend", "cuda", "--streams", "2", "--overlap-steps", "3", "--check"});
+    check_fields(json, {{"identical", true}, {"streams", 2}, {"overlap_steps", 3}});
+    CHECK(json["host_check"]["passed"] == true);
+    CHECK(json["critical_path"] <= json["makespan"]);
+    CHECK(json["makespan"] < json["scheduled"]["cost"]);
+    CHECK(json["overlap_bytes"] > 0);
+    CHECK(json["scheduled"]["planned_bytes"] <= json["budget_bytes"]);
+    CHECK(json["scheduled"]["measured_peak_bytes"] == json["scheduled"]["planned_bytes"]);
+  }
+  check_fields(json_on({}, run + Words{"--backend", "cuda"}),
+               {{"streams", 1}, {"makespan", nullptr}, {"overlap_bytes", 0}});
+  check_says(run_on({}, run + Words{"--backend", "cuda", "--streams", "2", "--overlap-steps", "3"}).out,
+             {"streams: 2; by the costs, a step takes at least ", "; addresses apart for 3 steps cost ",
+              "; the baseline ran on one"});
+
+  const auto refused = [&](const Words& more, const std::string& why) {
+    const Outcome outcome = run_on({}, run + more);
+    CHECK(outcome.code == 2);
+    CHECK(is_error(outcome.err));
+    check_says(outcome.err, {why});
+  };
+  refused({"--backend", "host", "--streams", "2"}, "one stream only; drop --streams or use --backend cuda");
+  refused({"--backend", "cuda", "--streams", "17"}, "1 to 16 streams, not 17");
+  refused({"--backend", "cuda", "--streams", "2", "--poison"}, "on one stream; drop them or --streams");
+  refused({"--backend", "cuda", "--streams", "2", "--sentinels"}, "on one stream; drop them or --streams");
+  refused({"--backend", "cuda", "--overlap-steps", "2"}, "give --streams 2 or drop it");
+}
+
+TEST_CASE("command: a training on several streams has the bits of one stream") {
+  const Words train = {"train",     "gpt2",  "--layers", "2",           "--width", "16",      "--heads",
+                       "2",         "--seq", "8",        "--batch",     "2",       "--vocab", "62",
+                       "--dropout", "10",    "--data",   "shakespeare", "--steps", "3"};
+  const Json one = json_on({}, train + Words{"--backend", "cuda"});
+  const Json several = json_on({{"FAKE_CUDA_ORDER", "random"}},
+                               train + Words{"--backend", "cuda", "--streams", "3", "--overlap-steps", "2"});
+  CHECK(several["weights"] == one["weights"]);
+  CHECK(several["losses"] == one["losses"]);
+  check_fields(one, {{"streams", 1}, {"overlap_bytes", 0}});
+  check_fields(several, {{"streams", 3}, {"overlap_steps", 2}});
+  CHECK(several["overlap_bytes"] > 0);
+}
+
 TEST_CASE("command: auto takes the device, and debug modes work on it") {
   const Folder folder;
   const Json json = json_on({}, Words{"run"} + kTiny +
