@@ -30,6 +30,7 @@ fit::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArgu
     return device ? pipeline::share_device(one, *device).arena() : core::parse_budget(text, 0);
   };
   options.alignment = alignment.given;
+  options.overlap_steps = objective.overlap_steps;
   options.search = search.options();
   options.search.limit = limit;
   ProgressLine line(console);

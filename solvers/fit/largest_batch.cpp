@@ -80,24 +80,27 @@ class BatchSearch {
     return options_.alignment > 0 ? options_.alignment : default_alignment(graph);
   }
 
+  solvers::PlanOptions planning_of(const core::Graph& graph) const {
+    return {.alignment = alignment_of(graph), .overlap_steps = options_.overlap_steps};
+  }
+
   bool baseline_fits(const Problem& problem, const Problem& rounded, std::int64_t budget) const {
-    return baseline_within(problem, rounded, budget, {.alignment = alignment_of(problem.graph)}).has_value();
+    return baseline_within(problem, rounded, budget, planning_of(problem.graph)).has_value();
   }
 
   Verdict ask(std::int64_t batch) {
     core::Graph graph = build_(batch);
     const std::int64_t budget = options_.budget(graph);
     if (budget <= 0) return Verdict::proved_not;
-    const std::int64_t alignment = alignment_of(graph);
     const Problem problem(std::move(graph), std::to_string(budget), "graph");
-    const Problem rounded = problem.rounded_up(alignment);
+    const Problem rounded = problem.rounded_up(alignment_of(problem.graph));
     if (rounded.plan_bound() > budget) return Verdict::proved_not;
     const std::int64_t most = options_.max_cost ? options_.max_cost(problem) : std::numeric_limits<std::int64_t>::max();
     if (problem.baseline.cost > most) return Verdict::proved_not;
     if (baseline_fits(problem, rounded, budget)) return Verdict::as_it_is;
     // About ten batches are tried, but about half of their searches end at once. So each search may take a quarter of
     // the remaining limit.
-    LeastBudgetOptions least{.search = options_.search, .plan = {.alignment = alignment}, .enough = budget};
+    LeastBudgetOptions least{.search = options_.search, .plan = planning_of(problem.graph), .enough = budget};
     least.search.limit = watch_.share(0.25);
     const LeastBudget found = find_least_budget(problem, rounded, solver_, least);
     if (found.memory() <= budget) return found.evaluation.cost <= most ? Verdict::fits : ask_cost(problem, found, most);
@@ -107,7 +110,7 @@ class BatchSearch {
 
   /// Searches for a schedule within the budget that costs at most `most`. The schedule `known` costs more.
   Verdict ask_cost(const Problem& problem, const LeastBudget& known, std::int64_t most) {
-    const Task task{problem, Objective::within_budget, alignment_of(problem.graph), {}};
+    const Task task{problem, Objective::within_budget, alignment_of(problem.graph), {}, options_.overlap_steps};
     solvers::SolveOptions cheaper = options_.search;
     cheaper.limit = watch_.share(0.25);
     const solvers::Solution found = search(task, solver_, cheaper, {}, {.just_found = &known}).found.solution;

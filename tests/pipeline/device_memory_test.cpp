@@ -21,8 +21,9 @@ core::Graph ffn_of(std::int64_t batch) {
   return source.build();
 }
 
-fit::LargestBatch largest(std::int64_t budget, const std::string& max_cost = "") {
+fit::LargestBatch largest(std::int64_t budget, const std::string& max_cost = "", std::int64_t overlap_steps = 0) {
   fit::LargestBatchOptions options;
+  options.overlap_steps = overlap_steps;
   if (!max_cost.empty())
     options.max_cost = [&](const fit::Problem& problem) {
       return pipeline::parse_max_cost(max_cost, problem.baseline.cost);
@@ -44,6 +45,13 @@ TEST_CASE("the largest batch may be limited in cost") {
   CHECK(largest(budget, "1000%").batch == any.batch);
   CHECK(none.batch == 0);
   CHECK(none.refusal_proved);
+}
+
+TEST_CASE("the largest batch is smaller if buffers stay reserved for longer") {
+  const fit::LargestBatch any = largest(30'000), apart = largest(30'000, "", 8);
+  CHECK(apart.batch > 0);
+  CHECK(apart.batch < any.batch);
+  CHECK(apart.as_it_is < any.as_it_is);
 }
 
 TEST_CASE("resident bytes are told by what they are") {

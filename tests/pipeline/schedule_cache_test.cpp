@@ -103,6 +103,27 @@ TEST_CASE("the folder of the cache is that of the first variable that is set, if
   }
 }
 
+TEST_CASE("the cache stores plans with and without overlap_steps apart") {
+  const tests::Folder folder;
+  const ScheduleCache cache(folder.path());
+  tests::Random random(3);
+  const core::Graph graph = tests::random_graph(random, {.min_nodes = 12, .max_nodes = 12, .in_place = false});
+  const core::Schedule schedule = core::baseline_schedule(graph);
+  const fit::Task close = task_of(graph, 1);
+  fit::Task apart = close;
+  apart.overlap_steps = 4;
+  fit::LeastBudget with_steps;
+  with_steps.take(fit::PlannedSchedule(graph, schedule, solvers::plan_memory(graph, schedule, apart.planning())),
+                  "auto");
+  const fit::LeastBudget without = planned(graph, schedule, 1);
+  REQUIRE(without.memory() < with_steps.memory());
+  cache.keep(close, kAny, without);
+  CHECK(!cache.find(apart, kAny));
+  cache.keep(apart, kAny, with_steps);
+  CHECK(cache.find(apart, kAny)->memory() == with_steps.memory());
+  CHECK(cache.find(close, kAny)->memory() == without.memory());
+}
+
 TEST_CASE("the cache keeps the files that were written last") {
   const tests::Folder folder;
   const ScheduleCache cache(folder.path());
