@@ -42,6 +42,8 @@ void add_target(core::GraphBuilder& builder, core::Node& node, std::int64_t copy
   if (node.op->type == core::ElementType::f32) return;
   core::Resident target{.name = fmt::format("target of {}", copy), .shape = node.op->shape, .type = node.op->type};
   node.op->writes = builder.add_resident(std::move(target));
+  core::Resident& master = builder.resident(node.op->args[1].index);
+  master.master_of = node.op->writes;
 }
 
 }  // namespace

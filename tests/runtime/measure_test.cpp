@@ -5,12 +5,14 @@
 #include <optional>
 #include <set>
 
+#include "cairn/core/precision.h"
 #include "cairn/core/profile.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/runtime/support/execution.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/runtime/graphs.h"
+#include "cairn/tests/runtime/updated_models.h"
 #include "cairn/tests/support/errors.h"
 
 namespace cairn::tests::measure_test {
@@ -274,6 +276,20 @@ TEST_CASE("samples of ops with several outputs, and of those that read them, run
     const Graph sample = runtime::sample_graph(graph, v, 2);
     const auto outputs = execute(compiled(sample));
     CHECK(static_cast<std::int32_t>(outputs.size()) == 2 * core::output_count(graph.op(v)->kind));
+  }
+}
+
+TEST_CASE("an update of a weight can be measured alone, in fp32 and with an fp32 copy of a bf16 weight") {
+  for (const core::Graph& given : updated_models()) {
+    for (const core::Precision precision : {core::Precision::fp32, core::Precision::bf16}) {
+      const core::Graph graph = core::with_precision(given, precision);
+      for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+        if (!core::is_update(graph.op(v)->kind)) continue;
+        const core::Graph sample = runtime::sample_graph(graph, v, 2);
+        CHECK(runtime::op_signature(sample, 1) == runtime::op_signature(graph, v));
+        if (precision == core::Precision::fp32) CHECK_NOTHROW(runtime::host_executor(compiled(sample))->run());
+      }
+    }
   }
 }
 

@@ -31,14 +31,19 @@ inline void set_update_argument(core::Resident& argument, core::OpKind kind, std
   argument.scale = kNumbers[i - tensors + (skips_step ? 1 : 0)];
 }
 
-/// Makes the node, whose op updates a weight, write the weight or, if that is the fp32 copy of a bf16 weight, another
-/// tensor.
+/// Makes the node, whose op updates a weight, write the weight. If the weight is bf16, the op updates an fp32 copy,
+/// which begins with the same values.
 inline void set_update_target(core::GraphBuilder& builder, core::Node& node) {
   node.pinned = true;
   node.size = 0;
-  node.op->writes = node.op->args[1].index;
+  const std::int32_t weight = node.op->args[1].index;
+  node.op->writes = weight;
   if (node.op->type == core::ElementType::f32) return;
-  node.op->writes = builder.add_resident({.name = "target", .shape = node.op->shape, .type = node.op->type});
+  core::Resident master = builder.resident(weight);
+  master.name = "master";
+  master.master_of = weight;
+  builder.resident(weight).type = node.op->type;
+  node.op->args[1] = core::Operand::resident(builder.add_resident(std::move(master)));
 }
 
 /// Makes a graph of one node that executes the op on random residents (tensors that stay in memory). The host fills
