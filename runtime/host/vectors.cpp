@@ -92,8 +92,19 @@ CAIRN_INLINE double exponentials_loop(const float* x, float shift, float* out, s
 // A block of C has kRows rows and kCols columns, whose sums are in registers. A panel of B has kDepth rows.
 constexpr std::int64_t kRows = 4, kCols = 32, kDepth = 256;
 
+/// Returns a * b + c. With kFused, it is rounded once, as the processor's fused instruction does.
+template <bool kFused>
+CAIRN_INLINE float multiply_add(float a, float b, float c) {
+  if constexpr (kFused) {
+    return __builtin_fmaf(a, b, c);
+  } else {
+    return a * b + c;
+  }
+}
+
 /// Adds alpha * A * panel to a block of C, for `rows` <= kRows rows of A, of which row i begins at a + i * row_step and
 /// has elements at a distance of `step`.
+template <bool kFused>
 CAIRN_INLINE void block_product(const float* a, std::int64_t row_step, std::int64_t step, const float* panel,
                                 std::int64_t depth, std::int64_t rows, std::int64_t cols, float alpha, float* c,
                                 std::int64_t ldc) {
@@ -104,7 +115,7 @@ CAIRN_INLINE void block_product(const float* a, std::int64_t row_step, std::int6
     const float* b = panel + k * kCols;
     for (std::int64_t i = 0; i < kRows; ++i) {
       const float factor = row[i][k * step];
-      for (std::int64_t j = 0; j < kCols; ++j) sums[i][j] += factor * b[j];
+      for (std::int64_t j = 0; j < kCols; ++j) sums[i][j] = multiply_add<kFused>(factor, b[j], sums[i][j]);
     }
   }
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -126,6 +137,7 @@ CAIRN_INLINE void fill_panel(const Gemm<float>& g, std::int64_t k, std::int64_t 
   }
 }
 
+template <bool kFused>
 CAIRN_INLINE void product_loop(const Gemm<float>& g) {
   alignas(64) float panel[kDepth * kCols];
   for (std::int64_t i = 0; i < g.m; ++i) {
@@ -139,8 +151,8 @@ CAIRN_INLINE void product_loop(const Gemm<float>& g) {
       const std::int64_t depth = std::min(kDepth, g.k - k);
       fill_panel(g, k, j, depth, cols, panel);
       for (std::int64_t i = 0; i < g.m; i += kRows)
-        block_product(g.a + i * row_step + k * step, row_step, step, panel, depth, std::min(kRows, g.m - i), cols,
-                      g.alpha, g.c + i * g.ldc + j, g.ldc);
+        block_product<kFused>(g.a + i * row_step + k * step, row_step, step, panel, depth, std::min(kRows, g.m - i),
+                              cols, g.alpha, g.c + i * g.ldc + j, g.ldc);
     }
   }
 }
@@ -154,7 +166,7 @@ struct Family {
 };
 
 // Defines a Family whose functions are compiled with the attributes ATTRIBUTES.
-#define CAIRN_FAMILY(NAME, ATTRIBUTES)                                                               \
+#define CAIRN_FAMILY(NAME, FUSED, ATTRIBUTES)                                                        \
   namespace NAME {                                                                                   \
   ATTRIBUTES void gelu(const float* x, float* out, std::int64_t count) { gelu_loop(x, out, count); } \
   ATTRIBUTES void gelu_grad(const float* dy, const float* x, float* out, std::int64_t count) {       \
@@ -163,14 +175,14 @@ struct Family {
   ATTRIBUTES double exponentials(const float* x, float shift, float* out, std::int64_t count) {      \
     return exponentials_loop(x, shift, out, count);                                                  \
   }                                                                                                  \
-  ATTRIBUTES void product(const Gemm<float>& g) { product_loop(g); }                                 \
+  ATTRIBUTES void product(const Gemm<float>& g) { product_loop<FUSED>(g); }                          \
   constexpr Family kFamily{gelu, gelu_grad, exponentials, product};                                  \
   }
 
-CAIRN_FAMILY(plain, )
+CAIRN_FAMILY(plain, false, )
 #if defined(__x86_64__)
-CAIRN_FAMILY(avx2, [[gnu::target("avx2")]])
-CAIRN_FAMILY(avx512, [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")]])
+CAIRN_FAMILY(avx2, true, [[gnu::target("avx2,fma")]])
+CAIRN_FAMILY(avx512, true, [[gnu::target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")]])
 #endif
 
 const Family& family() {
@@ -178,8 +190,8 @@ const Family& family() {
   static const Family& chosen = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
                                     ? avx512::kFamily
-                                : __builtin_cpu_supports("avx2") ? avx2::kFamily
-                                                                 : plain::kFamily;
+                                : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? avx2::kFamily
+                                                                                                  : plain::kFamily;
   return chosen;
 #else
   return plain::kFamily;

@@ -5,8 +5,8 @@
 #include "cairn/runtime/host/gemm.h"
 
 /// Loops over floats that are compiled for several families of processors: with AVX-512, with AVX2, and for all others.
-/// The processor decides which of them runs. Products and sums are not contracted to fused operations, and sums have
-/// the same order everywhere, so the bits do not depend on the family.
+/// The processor decides which of them runs. The bits of product() depend on the family, as those of BLAS do, because
+/// processors with AVX2 multiply and add in one rounding. The other functions have the same bits everywhere.
 namespace cairn::runtime::vectors {
 
 /// Sets out[i] = gelu(x[i]) for i < count (runtime::gelu). The relative error of the tanh in it is below 5e-7, and NaN
