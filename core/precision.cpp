@@ -33,21 +33,14 @@ OpWork stored_work(const Graph& graph, NodeId v) {
   return work;
 }
 
-/// Adapts an update of a weight to a graph of bf16 tensors. If the weight becomes bf16, the update gets an fp32 copy of
-/// it, because small changes of a bf16 number are lost by rounding.
+/// Adapts an update of a weight to a graph of bf16 tensors. The update has the type of its gradient.
 void store_update(const Graph& graph, GraphBuilder& builder, NodeId v) {
   Op& op = *builder.node(v).op;
   const Operand gradient = op.args[0];
   op.type = gradient.kind == Operand::Kind::resident
                 ? builder.resident(gradient.index).type
                 : output_type(graph.op(gradient.index)->kind, ElementType::bf16, gradient.output);
-  if (op.type != ElementType::bf16) return;
-  Resident master = graph.residents()[static_cast<std::size_t>(op.writes)];
-  builder.resident(op.writes).type = ElementType::bf16;
-  master.name += ".master";
-  master.role = Resident::Role::optimizer;
-  master.master_of = op.writes;
-  op.args[1] = Operand::resident(builder.add_resident(std::move(master)));
+  add_master(builder, op);
 }
 
 }  // namespace
@@ -102,6 +95,18 @@ Graph with_precision(const Graph& graph, Precision precision) {
     }
   }
   return builder.build();
+}
+
+void add_master(GraphBuilder& builder, Op& op) {
+  if (op.type != ElementType::bf16) return;
+  Resident& weight = builder.resident(op.writes);
+  Resident master = weight;
+  weight.type = ElementType::bf16;
+  master.name += ".master";
+  master.role = Resident::Role::optimizer;
+  master.type = ElementType::f32;
+  master.master_of = op.writes;
+  op.args[1] = Operand::resident(builder.add_resident(std::move(master)));
 }
 
 CostUnit cost_unit_of(const Roofline& roofline) {

@@ -32,6 +32,11 @@ inline Precision stored_precision(const Graph& graph) { return stores_bf16(graph
 /// O(nodes + edges).
 Graph with_precision(const Graph& graph, Precision precision);
 
+/// Adapts an update (is_update) that writes the weight args[1] to tensors of the type op.type. If that is bf16, the
+/// weight becomes bf16 and the update gets an fp32 copy of it, a new resident tensor `<weight>.master`, because small
+/// changes of a bf16 number are lost by rounding. Otherwise, nothing changes.
+void add_master(GraphBuilder& builder, Op& op);
+
 /// Returns the unit of costs that a roofline computes, which is ns. The unit's source names a GPU if the roofline is
 /// one of roofline_of().
 CostUnit cost_unit_of(const Roofline& roofline);

@@ -32,18 +32,13 @@ std::int64_t bytes_of(const core::Graph& graph, core::NodeId v) {
   return bytes;
 }
 
-/// Gives a copy of an update a tensor to write to: the weight that it updates or, if this is the fp32 copy of a bf16
-/// weight, another one.
-void add_target(core::GraphBuilder& builder, core::Node& node, std::int64_t copy) {
+/// Makes a copy of an update write the weight that it updates.
+void set_target(core::GraphBuilder& builder, core::Node& node) {
   node.pinned = true;
   for (core::Output& output : node.outputs) output.size = 0;
   node.size = 0;
   node.op->writes = node.op->args[1].index;
-  if (node.op->type == core::ElementType::f32) return;
-  core::Resident target{.name = fmt::format("target of {}", copy), .shape = node.op->shape, .type = node.op->type};
-  node.op->writes = builder.add_resident(std::move(target));
-  core::Resident& master = builder.resident(node.op->args[1].index);
-  master.master_of = node.op->writes;
+  core::add_master(builder, *node.op);
 }
 
 }  // namespace
@@ -78,7 +73,7 @@ core::Graph sample_graph(const core::Graph& graph, core::NodeId v, std::int64_t 
       argument.name = fmt::format("argument {} of {}", i, copy);
       node.op->args[i] = core::Operand::resident(builder.add_resident(std::move(argument)));
     }
-    if (core::is_update(node.op->kind)) add_target(builder, node, copy);
+    if (core::is_update(node.op->kind)) set_target(builder, node);
     builder.add(std::move(node));
   }
   return builder.build();

@@ -9,6 +9,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/op.h"
+#include "cairn/core/precision.h"
 
 namespace cairn::tests {
 
@@ -36,14 +37,8 @@ inline void set_update_argument(core::Resident& argument, core::OpKind kind, std
 inline void set_update_target(core::GraphBuilder& builder, core::Node& node) {
   node.pinned = true;
   node.size = 0;
-  const std::int32_t weight = node.op->args[1].index;
-  node.op->writes = weight;
-  if (node.op->type == core::ElementType::f32) return;
-  core::Resident master = builder.resident(weight);
-  master.name = "master";
-  master.master_of = weight;
-  builder.resident(weight).type = node.op->type;
-  node.op->args[1] = core::Operand::resident(builder.add_resident(std::move(master)));
+  node.op->writes = node.op->args[1].index;
+  core::add_master(builder, *node.op);
 }
 
 /// Makes a graph of one node that executes the op on random residents (tensors that stay in memory). The host fills
