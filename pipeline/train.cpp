@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <numbers>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -13,6 +14,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/subgraph.h"
+#include "cairn/core/support/op_attrs.h"
 #include "cairn/core/support/random.h"
 #include "cairn/pipeline/internal/backends.h"
 #include "cairn/pipeline/internal/checkpoint.h"
@@ -161,12 +163,14 @@ std::string hash_of_ops(const core::Graph& graph) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     const core::Op* op = graph.op(v);
     if (op == nullptr) continue;
-    const core::OpAttrs& a = op->attrs;
     add(runtime::op_signature(graph, v));
+    add(std::to_string(op->writes));
     for (const core::Operand& arg : op->args)
       add(fmt::format("{}.{}.{}", static_cast<int>(arg.kind), arg.index, arg.output));
-    add(fmt::format("{} {} {} {} {} {} {} {} {} {}", op->writes, a.alpha, a.eps, a.p, a.seed, a.stream, a.beta1,
-                    a.beta2, a.decay, a.limit));
+    core::for_each_attr(op->attrs, [&](const char*, const auto& value) {
+      if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(value)>, std::vector<std::int64_t>>)
+        add(fmt::format("{} ", value));  // op_signature() has the lists
+    });
   }
   return fmt::format("{:016x}", hash);
 }
