@@ -75,19 +75,16 @@ std::vector<Bf16> rounded(const TensorView& values) {
 }
 
 /// Returns the index of the fp32 copy that an update keeps of a weight, or -1. A copy that no update changes has no
-/// values.
+/// values. Throws InputError if the weight has no values itself. O(residents + nodes).
 std::int32_t master_of(const core::Graph& graph, std::int32_t weight) {
+  const std::vector<bool> executed = executed_residents(graph);
   const auto residents = graph.residents();
+  if (!executed[static_cast<std::size_t>(weight)])
+    throw core::InputError(fmt::format("resident '{}' only counts as memory; no op of the step uses it",
+                                       residents[static_cast<std::size_t>(weight)].name));
   const auto it = std::ranges::find(residents, weight, &Resident::master_of);
-  if (it == residents.end()) return -1;
-  const auto index = static_cast<std::int32_t>(it - residents.begin());
-  return executed_residents(graph)[static_cast<std::size_t>(index)] ? index : -1;
-}
-
-void require_executed(const core::Graph& graph, std::int32_t index) {
-  if (executed_residents(graph)[static_cast<std::size_t>(index)]) return;
-  throw core::InputError(fmt::format("resident '{}' only counts as memory; no op of the step uses it",
-                                     graph.residents()[static_cast<std::size_t>(index)].name));
+  if (it == residents.end() || !executed[static_cast<std::size_t>(it - residents.begin())]) return -1;
+  return static_cast<std::int32_t>(it - residents.begin());
 }
 
 }  // namespace
@@ -111,7 +108,6 @@ std::int32_t find_resident(const core::Graph& graph, std::string_view name) {
 void Executor::give(std::string_view name, const TensorView& values, bool staged) {
   const core::Graph& graph = program().graph;
   const std::int32_t index = find_resident(graph, name);
-  require_executed(graph, index);
   const Resident& resident = graph.residents()[static_cast<std::size_t>(index)];
   const std::int32_t master = master_of(graph, index);
   const std::string what = describe(resident);
@@ -140,7 +136,6 @@ void Executor::stage(std::string_view name, const TensorView& values) { give(nam
 void Executor::get(std::string_view name, const MutableTensorView& values) {
   const core::Graph& graph = program().graph;
   std::int32_t index = find_resident(graph, name);
-  require_executed(graph, index);
   const std::string what = describe(graph.residents()[static_cast<std::size_t>(index)]);
   const std::int32_t master = master_of(graph, index);
   if (master >= 0 && values.type == ElementType::f32) index = master;
