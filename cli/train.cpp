@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -71,31 +71,31 @@ fit::Decision decide(const fit::Task& task, const core::Graph& given, const Trai
 /// Shows the progress of a training on stderr: a line for each test and, on a terminal, a line that is rewritten.
 class Shown {
  public:
-  explicit Shown(const Console& console) : tests_(!console.quiet && !console.json), line_(std::in_place, console) {}
+  explicit Shown(const Console& console) : tests_(!console.quiet && !console.json), line_(console) {}
 
   void operator()(const pipeline::TrainProgress& progress) {
     if (progress.test != nullptr) return show(*progress.test);
     constexpr double kEvery = 0.1;
     const double now = watch_.seconds();
-    if (!line_->active() || (now - shown_at_ < kEvery && progress.step < progress.steps)) return;
+    if (!line_.active() || (now - shown_at_ < kEvery && progress.step < progress.steps)) return;
     shown_at_ = now;
     const double left = progress.seconds_per_step * static_cast<double>(progress.steps - progress.step);
-    line_->show(fmt::format("{}step {} of {}, loss {:.4f}, {:.0f} s left",
-                            ProgressLine::bar(static_cast<double>(progress.step) / static_cast<double>(progress.steps)),
-                            progress.step, progress.steps, progress.loss, left));
+    line_.show(fmt::format("{}step {} of {}, loss {:.4f}, {:.0f} s left",
+                           ProgressLine::bar(static_cast<double>(progress.step) / static_cast<double>(progress.steps)),
+                           progress.step, progress.steps, progress.loss, left));
   }
 
  private:
   void show(const pipeline::TestResult& test) {
     if (!tests_) return;
-    if (line_->active()) line_->show("");
+    if (line_.active()) line_.show("");
     std::cerr << fmt::format("test after {} steps: {}\n", test.step, report::test_text(test));
   }
 
   bool tests_;  ///< whether to show tests
   core::Stopwatch watch_{core::Limit{}};
   double shown_at_ = -1;
-  std::optional<ProgressLine> line_;
+  ProgressLine line_;
 };
 
 /// Checks that a checkpoint can be read and written: its path is that of a file, or free.
@@ -140,10 +140,11 @@ int train(const TrainArguments& arguments) {
   write_schedule(graph.given, arguments, decision.schedule, decision.solver, decision.plan_without_guards());
 
   pipeline::TrainOptions options = arguments.options();
-  std::optional<Shown> shown(std::in_place, arguments.console);
-  options.progress = [&](const pipeline::TrainProgress& progress) { (*shown)(progress); };
-  const pipeline::TrainResult result = pipeline::train(*backend, graph, decision, data, options);
-  shown.reset();
+  const pipeline::TrainResult result = [&] {
+    Shown shown(arguments.console);
+    options.progress = std::ref(shown);
+    return pipeline::train(*backend, graph, decision, data, options);
+  }();
   const pipeline::TrainOutcome outcome{task.problem, *backend, graph.precision, decision, data, result};
   write_output(arguments.report, [&] { return report::train_page(outcome); });
   report::Json json = report::train_json(outcome);
