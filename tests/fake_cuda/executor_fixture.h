@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "cairn/tests/fake_cuda/fake_cuda.h"
 #include "cairn/tests/runtime/graphs.h"
 #include "cairn/tests/support/device_program.h"
+#include "cairn/tests/support/errors.h"
 
 /// What tests of cuda::Executor on the fake runtime share.
 namespace cairn::tests {
@@ -51,6 +53,23 @@ inline void in_every_order(const std::function<void()>& body) {
       const Gpu gpu;
       body();
     }
+  }
+}
+
+/// Runs `use` once for each of its first `count` calls of a function of CUDA, which then fails. Checks that this is a
+/// DeviceError in one line, that nothing is left on the device, and no error. Calls see(error) with each message.
+inline void check_failures(
+    const std::string& function, std::int64_t count, const std::function<void()>& use,
+    const std::function<void(const std::string&)>& see = [](const std::string&) {}) {
+  for (std::int64_t nth = 1; nth <= count; ++nth) {
+    INFO(function << " fails at call " << nth << " of " << count);
+    const Gpu gpu;
+    fake::fail_call(function, nth);
+    const std::string error = error_of<core::DeviceError>(use);
+    CHECK_FALSE(error.empty());
+    CHECK(error.find('\n') == std::string::npos);
+    CHECK(fake::last_error() == cudaSuccess);
+    see(error);
   }
 }
 

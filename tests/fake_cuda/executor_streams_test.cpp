@@ -230,15 +230,7 @@ TEST_CASE("streams: whatever call fails, the error is one line, and nothing is l
   for (const std::string function :
        {"cudaStreamWaitEvent", "cudaEventRecord", "cudaEventCreateWithFlags", "cudaStreamCreateWithFlags", "kernel"}) {
     CHECK(calls.at(function) > 2);
-    for (std::int64_t nth = 1; nth <= calls.at(function); ++nth) {
-      INFO(function << " fails at call " << nth);
-      const Gpu gpu;
-      fake::fail_call(function, nth);
-      const std::string error = error_of<core::DeviceError>(use);
-      CHECK_FALSE(error.empty());
-      CHECK(error.find('\n') == std::string::npos);
-      CHECK(fake::last_error() == cudaSuccess);
-    }
+    check_failures(function, calls.at(function), use);
   }
 }
 

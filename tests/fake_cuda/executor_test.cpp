@@ -374,16 +374,9 @@ TEST_CASE("any call may fail: an error says so, and nothing is left behind") {
     std::int64_t kernels_of_no_step = 0;
     for (const auto& [function, count] : every_call) {
       if (contains(function, "Destroy")) continue;
-      for (std::int64_t nth = 1; nth <= count; ++nth) {
-        INFO(function << " fails at call " << nth << " of " << count);
-        const Gpu gpu;
-        fake::fail_call(function, nth);
-        const std::string error = error_of<core::DeviceError>(use);
-        CHECK_FALSE(error.empty());
-        CHECK(error.find('\n') == std::string::npos);
-        CHECK(fake::last_error() == cudaSuccess);
-        kernels_of_no_step += function == "kernel" && !contains(error, "step ");
-      }
+      check_failures(function, count, use, [&, kernel = function == "kernel"](const std::string& error) {
+        kernels_of_no_step += kernel && !contains(error, "step ");
+      });
     }
     CHECK(kernels_of_no_step == 1);  // the kernel that finds which memory was written (FindTouched)
   }
