@@ -1,12 +1,12 @@
 """Tests of cairn.Executor: numpy arrays in and out, steps, memory, and bad input."""
 
 import threading
-import time
 import tracemalloc
 import unittest
 
 import cairn
 import numpy as np
+from support import ticks_during
 
 SMALL = {"batch": 8, "layers": 3, "width": 32, "inputs": 24, "outputs": 16}
 
@@ -239,23 +239,7 @@ class Steps(unittest.TestCase):
 
     def test_other_threads_run_during_a_step(self):
         made = executor(cairn.models.build("ffn", batch=512, width=1024, inputs=1024, outputs=1024))
-        ticks = []
-        done = threading.Event()
-
-        def tick():
-            while not done.is_set():
-                ticks.append(time.monotonic())
-                time.sleep(0.001)
-
-        thread = threading.Thread(target=tick)
-        thread.start()
-        begin = time.monotonic()
-        for _ in range(3):
-            made.step()
-        end = time.monotonic()
-        done.set()
-        thread.join()
-        self.assertGreater(sum(begin < at < end for at in ticks), 8)
+        self.assertGreater(ticks_during(lambda: [made.step() for _ in range(3)]), 8)
 
     def test_threads_take_turns(self):
         made, alone = executor(resnet()), executor(resnet())

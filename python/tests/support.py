@@ -4,6 +4,8 @@ import json
 import os
 import random
 import subprocess
+import threading
+import time
 
 import cairn
 
@@ -57,3 +59,23 @@ def command(*arguments):
     """Runs `cairn ... --json`. Returns (exit code, printed object)."""
     run = subprocess.run([COMMAND, *map(str, arguments), "--json"], capture_output=True, text=True, check=False)
     return run.returncode, json.loads(run.stdout)
+
+
+def ticks_during(work):
+    """Calls `work` and returns how often another thread, which wakes up every millisecond, ran meanwhile."""
+    ticks = []
+    done = threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    begin = time.monotonic()
+    work()
+    end = time.monotonic()
+    done.set()
+    thread.join()
+    return sum(begin < at < end for at in ticks)
