@@ -24,6 +24,14 @@ struct Buffer {
   bool scratch = false;     ///< whether the buffer is the node's scratch while the node runs, and not an output
   OutputRef alias_of;       ///< output whose buffer this one takes over and overwrites at step `first`
   std::int32_t output = 0;  ///< index among the node's outputs; 0 for scratch
+  /// As in Lifetime: the evict that copies this buffer to the host, and the fetch that fills it, or -1. They change
+  /// what `first` and `last` mean.
+  std::int32_t evict = -1;
+  std::int32_t fetch = -1;
+
+  /// First and last moment in memory, as for Lifetime. Two buffers that share a moment must not overlap.
+  std::int64_t first_moment() const { return 2 * first + (fetch >= 0 ? 1 : 0); }
+  std::int64_t last_moment() const { return 2 * last + (evict >= 0 ? 1 : 0); }
   bool operator==(const Buffer&) const = default;
 };
 

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <numeric>
 
 #include "cairn/core/error.h"
 #include "cairn/core/internal/trace.h"
+#include "cairn/core/internal/transfer_trace.h"
 #include "cairn/core/support/saturating.h"
 #include "cairn/core/text.h"
 
@@ -60,6 +62,45 @@ Defect trace_last_reads(const GraphView& graph, std::span<const NodeId> steps, s
   return {};
 }
 
+namespace {
+
+std::string_view text_of(Defect::Reason reason, bool evict) {
+  using Reason = Defect::Reason;
+  switch (reason) {
+    case Reason::none:
+      return "nothing is wrong";
+    case Reason::unknown_value:
+      return evict ? "there is no such value" : "there is no such evict";
+    case Reason::pinned:
+      return "the node is pinned, and values of pinned nodes stay on the device";
+    case Reason::in_place:
+      return "another node overwrites the value in place, so that it must stay on the device";
+    case Reason::no_bytes:
+      return "the value has no bytes";
+    case Reason::not_made:
+      return "step `made` does not compute the value";
+    case Reason::starts_early:
+      return evict ? "it starts before the value is computed" : "it starts before its evict is over";
+    case Reason::finishes_early:
+      return "`finish` is not after `start`";
+    case Reason::finishes_late:
+      return evict ? "it finishes after the end of the schedule" : "it finishes after the last step that could read it";
+    case Reason::twice:
+      return "the same occurrence of the value is evicted twice";
+    case Reason::unread:
+      return evict ? "nothing fetches the copy on the host" : "nothing reads the fetched value";
+  }
+  return "";
+}
+
+std::string describe_transfer(const Graph& graph, const Defect& defect) {
+  const bool evict = defect.kind == Defect::Kind::bad_evict;
+  const std::string of = defect.node == kNoNode ? "" : fmt::format(" of '{}'", graph.name(defect.node));
+  return fmt::format("{} {}{}: {}", evict ? "evict" : "fetch", defect.transfer, of, text_of(defect.reason, evict));
+}
+
+}  // namespace
+
 std::string describe(const Graph& graph, const Defect& defect) {
   switch (defect.kind) {
     case Defect::Kind::none:
@@ -74,11 +115,19 @@ std::string describe(const Graph& graph, const Defect& defect) {
     case Defect::Kind::pinned_again:
       return fmt::format("step {}: node '{}' runs again, but is pinned to run once", defect.step,
                          graph.name(defect.node));
+    case Defect::Kind::input_on_host:
+      return fmt::format("step {}: node '{}' reads node '{}' while its value is on the host only", defect.step,
+                         graph.name(defect.node), graph.name(defect.input));
+    case Defect::Kind::kept_on_host:
+      return fmt::format("node '{}' is kept, but its value is on the host at the end", graph.name(defect.node));
+    case Defect::Kind::bad_evict:
+    case Defect::Kind::bad_fetch:
+      return describe_transfer(graph, defect);
   }
   return {};
 }
 
-Evaluator::Evaluator(const Graph& graph) : graph_(graph.view()), pinned_(graph.has_pinned()) {}
+Evaluator::Evaluator(const Graph& graph) : owner_(graph), graph_(owner_.view()), pinned_(graph.has_pinned()) {}
 
 template <bool kSingle, bool kPinned>
 Defect Evaluator::trace(std::span<const NodeId> steps) {
@@ -158,6 +207,49 @@ std::vector<std::int64_t> Evaluator::profile(std::span<const NodeId> steps) {
     profile.push_back(held - freed_[i]);
   }
   return profile;
+}
+
+namespace {
+
+/// Returns the profile of a schedule with transfers from its lifetimes.
+std::vector<std::int64_t> profile_of(const Graph& graph, const Schedule& schedule, const std::vector<Lifetime>& lives) {
+  // Entry 1 + m is that of moment m. Kept values end behind the last moment.
+  const std::size_t moments = 2 * schedule.steps.size();
+  std::vector<std::int64_t> profile(moments + 2, 0);
+  for (const Lifetime& life : lives) {
+    const std::int64_t bytes = graph.value_size(graph.value({life.node, life.output}));
+    profile[1 + life.first_moment()] += bytes;
+    profile[std::min<std::size_t>(2 + life.last_moment(), moments + 1)] -= bytes;
+  }
+  profile.pop_back();
+  std::partial_sum(profile.begin(), profile.end(), profile.begin());
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) profile[2 * i + 1] += graph.scratch(schedule.steps[i]);
+  return profile;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> Evaluator::profile(const Schedule& schedule) {
+  if (schedule.transfers.empty()) return profile(schedule.steps);
+  const TransferTrace trace = trace_transfers(owner_, schedule);
+  if (trace.defect.kind != Defect::Kind::none) throw InputError("the schedule is not valid; evaluate() says why");
+  return profile_of(owner_, schedule, trace.lives);
+}
+
+Evaluation Evaluator::evaluate(const Schedule& schedule) {
+  if (schedule.transfers.empty()) return evaluate(schedule.steps);
+  const TransferTrace trace = trace_transfers(owner_, schedule);
+  Evaluation result{.defect = trace.defect};
+  if (!result.valid()) return result;
+  const std::vector<std::int64_t> profile = profile_of(owner_, schedule, trace.lives);
+  for (std::size_t entry = 1; entry < profile.size(); ++entry) {
+    if (profile[entry] <= result.peak && result.peak_step >= 0) continue;
+    result.peak = profile[entry];
+    result.peak_step = static_cast<std::int64_t>(entry - 1) / 2;
+  }
+  for (const NodeId v : schedule.steps) result.cost = saturating_add(result.cost, graph_.cost[v]);
+  result.recomputed = recomputed_steps(owner_, schedule);
+  return result;
 }
 
 Evaluation evaluate(const Graph& graph, const Schedule& schedule) { return Evaluator(graph).evaluate(schedule); }

@@ -13,12 +13,39 @@ namespace cairn::core {
 
 /// The first defect of a schedule, or none.
 struct Defect {
-  enum class Kind : std::uint8_t { none, unknown_node, missing_input, missing_node, pinned_again };
+  enum class Kind : std::uint8_t {
+    none,
+    unknown_node,
+    missing_input,
+    missing_node,
+    pinned_again,
+    // Of transfers alone:
+    bad_evict,      ///< `reason` says why
+    bad_fetch,      ///< `reason` says why
+    input_on_host,  ///< a step reads a value that was evicted and not fetched
+    kept_on_host,   ///< a kept value is on the host at the end
+  };
+  /// What is wrong with an evict or a fetch.
+  enum class Reason : std::uint8_t {
+    none,
+    unknown_value,   ///< there is no such value, or no such evict
+    pinned,          ///< the value's node is pinned
+    in_place,        ///< another output takes over the value's storage
+    no_bytes,        ///< the value has size 0
+    not_made,        ///< step `made` is not a step that computes the value
+    starts_early,    ///< an evict starts before the value is made, or a fetch before its evict is over
+    finishes_early,  ///< `finish` is not after `start`
+    finishes_late,   ///< `finish` is after the end, or a fetch finishes at the end and the value is not kept
+    twice,           ///< two evicts of one occurrence
+    unread,          ///< nothing fetches the copy on the host, or nothing reads the fetched value
+  };
   Kind kind = Kind::none;
-  std::int64_t step = -1;  ///< step of the defect; -1 for missing_node
+  std::int64_t step = -1;  ///< step of the defect; -1 for missing_node, kept_on_host and defects of transfers
   /// For unknown_node, the number that is not a node. For missing_node, the required node that never runs.
   NodeId node = kNoNode;
-  NodeId input = kNoNode;  ///< for missing_input, the node that should have run before
+  NodeId input = kNoNode;      ///< for missing_input and input_on_host, the node that should have run before
+  std::int64_t transfer = -1;  ///< index of the bad evict or fetch
+  Reason reason = Reason::none;
   bool operator==(const Defect&) const = default;
 };
 std::string describe(const Graph& graph, const Defect& defect);
@@ -27,8 +54,10 @@ std::string describe(const Graph& graph, const Defect& defect);
 /// `defect` has a meaning.
 struct Evaluation {
   Defect defect;
-  std::int64_t peak = 0;        ///< largest number of bytes in memory while a step runs; 0 for the empty schedule
-  std::int64_t peak_step = -1;  ///< first step that reaches the peak
+  /// Largest number of bytes in memory while a step runs, or between two steps where copies run; 0 for the empty
+  /// schedule.
+  std::int64_t peak = 0;
+  std::int64_t peak_step = -1;  ///< first step that reaches the peak, while it runs or right after it
   std::int64_t cost = 0;        ///< sum of the costs of all steps
   std::int64_t recomputed = 0;  ///< number of steps that run a node again
   bool valid() const { return defect.kind == Defect::Kind::none; }
@@ -42,12 +71,15 @@ class Evaluator {
   explicit Evaluator(const Graph& graph);
 
   Evaluation evaluate(std::span<const NodeId> steps);
-  Evaluation evaluate(const Schedule& schedule) { return evaluate(schedule.steps); }
+  /// Also evaluates the transfers, in O(transfers) more.
+  Evaluation evaluate(const Schedule& schedule);
 
   /// Returns the memory over time in bytes: (0, during(1), after(1), ..., during(T), after(T)) for T steps. during(i)
   /// is the memory while step i runs. after(i) is the memory once step i has freed the values that no later step needs.
   /// Throws InputError if the schedule is invalid.
   std::vector<std::int64_t> profile(std::span<const NodeId> steps);
+  /// Also counts the bytes that transfers hold: after(i) includes those of copies that run between steps i and i + 1.
+  std::vector<std::int64_t> profile(const Schedule& schedule);
 
  private:
   /// Fills the work arrays. They have a meaning only if the returned Defect is `none`. kSingle says whether every node
@@ -56,6 +88,7 @@ class Evaluator {
   Defect trace(std::span<const NodeId> steps);
   Defect trace(std::span<const NodeId> steps);
 
+  const Graph owner_;
   GraphView graph_;
   bool pinned_;  ///< whether any node is pinned
   /// For each value, the last step that reads the result of its latest computation, or the step that computed it if

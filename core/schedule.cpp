@@ -5,6 +5,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/internal/trace.h"
+#include "cairn/core/internal/transfer_trace.h"
 #include "cairn/core/profile.h"
 
 namespace cairn::core {
@@ -12,6 +13,13 @@ namespace cairn::core {
 Schedule baseline_schedule(const Graph& graph) { return {{graph.input_order().begin(), graph.input_order().end()}}; }
 
 std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule) {
+  if (!schedule.transfers.empty()) {
+    TransferTrace trace = trace_transfers(graph, schedule);
+    if (trace.defect.kind != Defect::Kind::none) {
+      throw InputError("invalid schedule: " + describe(graph, trace.defect));
+    }
+    return std::move(trace.lives);
+  }
   std::vector<std::int32_t> latest, last_read;
   const Defect defect = trace_last_reads(graph.view(), schedule.steps, latest, last_read);
   if (defect.kind != Defect::Kind::none) throw InputError("invalid schedule: " + describe(graph, defect));

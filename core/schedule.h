@@ -7,9 +7,43 @@
 
 namespace cairn::core {
 
-/// A sequence of nodes. A node may occur more than once (recomputation). Steps count from 0.
+/// A copy of a value from the device to the host. It names the occurrence of `value` that step `made` computes. The
+/// copy starts when step `start` has ended, and is over before step `finish` begins. The device holds the bytes until
+/// then, and what reads this occurrence reads it before step `finish`.
+struct Evict {
+  ValueId value = kNoValue;
+  std::int64_t made = 0;    ///< step that computes the occurrence
+  std::int64_t start = 0;   ///< >= made
+  std::int64_t finish = 0;  ///< > start, at most the number of steps
+  bool operator==(const Evict&) const = default;
+};
+
+/// A copy of a value from the host to the device, which makes a new occurrence of the value there. The copy starts when
+/// step `start` has ended, and is over before step `finish` begins. The device holds the bytes from the end of step
+/// `start` on. What reads the new occurrence reads it at step `finish` or later.
+struct Fetch {
+  std::int32_t evict = -1;  ///< index in Transfers::evicts of the copy on the host
+  std::int64_t start = 0;   ///< at least `finish` of the evict, minus 1
+  /// Greater than `start`, at most the number of steps. It is the number of steps only for a kept value that is read no
+  /// more.
+  std::int64_t finish = 0;
+  bool operator==(const Fetch&) const = default;
+};
+
+/// The copies between device and host that go with the steps of a schedule. The host holds the copy of an evict from
+/// the end of the evict's step `start` until the begin of the last step `finish` of its fetches.
+struct Transfers {
+  std::vector<Evict> evicts;
+  std::vector<Fetch> fetches;
+  bool empty() const { return evicts.empty() && fetches.empty(); }
+  bool operator==(const Transfers&) const = default;
+};
+
+/// A sequence of nodes. A node may occur more than once (recomputation). Steps count from 0. Values may leave the
+/// device and come back.
 struct Schedule {
   std::vector<NodeId> steps;
+  Transfers transfers = {};
 
   std::int64_t length() const { return static_cast<std::int64_t>(steps.size()); }
   bool operator==(const Schedule&) const = default;
@@ -26,11 +60,23 @@ struct Lifetime {
   std::int64_t first = 0;
   std::int64_t last = 0;
   std::int32_t output = 0;
+  /// Index of the evict that copies this occurrence to the host, or -1. Then `last` is the step before the evict's
+  /// `finish`, and the bytes are held until that step begins.
+  std::int32_t evict = -1;
+  /// Index of the fetch that made this occurrence, or -1 if a step computed it. Then `first` is the fetch's `start`,
+  /// and the bytes are held from the end of that step on.
+  std::int32_t fetch = -1;
+
+  /// First and last moment in memory. Moment 2i is step i, and moment 2i + 1 lies between steps i and i + 1. Only
+  /// copies occupy moments between steps.
+  std::int64_t first_moment() const { return 2 * first + (fetch >= 0 ? 1 : 0); }
+  std::int64_t last_moment() const { return 2 * last + (evict >= 0 ? 1 : 0); }
   bool operator==(const Lifetime&) const = default;
 };
 
-/// Returns the lifetimes of the outputs of all steps, ordered by step, then by output. O(steps + inputs and outputs of
-/// all steps). Throws InputError on an invalid schedule.
+/// Returns the lifetimes of the outputs of all steps, ordered by step, then by output. The occurrences that fetches
+/// make follow, in the order of the fetches. O(steps + transfers + inputs and outputs of all steps). Throws InputError
+/// on an invalid schedule.
 std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule);
 
 /// Returns the number of steps that run a node again, which is the number of steps minus the number of distinct nodes.

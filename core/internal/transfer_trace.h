@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/schedule.h"
+
+namespace cairn::core {
+
+/// The first defect of a schedule with transfers, and its lifetimes as lifetimes() returns them. The lifetimes have a
+/// meaning only if there is no defect.
+struct TransferTrace {
+  Defect defect;
+  std::vector<Lifetime> lives;
+};
+
+/// Traces a schedule with transfers. Checks the transfers alone first, evicts before fetches, then the steps in their
+/// order, then that all copies are read. O(values + steps + transfers + inputs and outputs of all steps).
+TransferTrace trace_transfers(const Graph& graph, const Schedule& schedule);
+
+}  // namespace cairn::core

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cairn/core/cost_unit.h"
+
+namespace cairn::core {
+
+/// The connection between the memory of the device and of the host.
+struct Link {
+  std::int64_t bytes_per_second = 0;  ///< of each direction; > 0
+  std::int64_t latency_ns = 0;        ///< time before the first byte of a copy moves; >= 0
+  /// Whether both directions carry copies at the same time. Otherwise, one copy at a time uses the link.
+  bool duplex = true;
+  bool operator==(const Link&) const = default;
+};
+
+/// Parses a link. Accepts the name of a preset (`pcie3`, `pcie4`, `pcie5`, `c2c`), or a bandwidth such as `25GB/s`. A
+/// latency such as `10us` and one of the words `duplex` and `half` may follow, separated by commas. Throws InputError,
+/// which says what is accepted, on any other text, on a bandwidth that is not above 0 and on a negative latency.
+Link parse_link(std::string_view text);
+/// Returns a text that parse_link() reads as the same link, such as "25000000000B/s,10000ns,duplex".
+std::string to_string(const Link& link);
+/// Describes a link for people, such as "25.0 GB/s with a latency of 10 us, both directions at once".
+std::string describe(const Link& link);
+
+/// Returns the time that the link needs to copy `bytes`, in units of cost, rounded up: latency + bytes / bandwidth.
+/// Costs whose unit is not a time (CostUnit::seconds()) count as ns. Saturates at the largest int64.
+std::int64_t copy_cost(const Link& link, std::int64_t bytes, const CostUnit& unit);
+
+}  // namespace cairn::core
