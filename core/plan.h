@@ -42,7 +42,14 @@ struct Plan {
   /// Largest number of bytes that live buffers take at one step, with rounding and guards. `bytes` cannot be less.
   std::int64_t lower_bound = 0;
   std::int64_t alignment = 1;
-  std::vector<Buffer> buffers;  ///< the plan of a schedule orders them by `first` and has none for outputs of size 0
+  /// The plan of a schedule orders the buffers by `first`, with those that fetches fill at the end. It has none for
+  /// outputs of size 0.
+  std::vector<Buffer> buffers;
+  /// The plan of a schedule's copies on the host, in an arena of its own. Buffer i is that of evict i. It is occupied
+  /// from the end of step `first` until step `last` + 1 begins.
+  std::int64_t host_bytes = 0;
+  std::int64_t host_lower_bound = 0;
+  std::vector<Buffer> host_buffers;
 };
 
 /// Returns the offset of each of the plan's buffers. A schedule and these offsets determine a plan without guards.
@@ -84,10 +91,10 @@ struct BufferSpec {
 };
 
 /// Returns what is wrong with a plan, or an empty text if nothing is wrong. Checks that the buffers match the
-/// schedule's lifetimes and scratch, that they are aligned and inside the arena, and that no two buffers that are live
-/// at the same step overlap. Only an in-place output and the input that it overwrites may overlap. Shares no code with
-/// the planner, so that an error in the planner is found. Takes O(b log b) time for b buffers, and the time of
-/// lifetimes().
+/// schedule's lifetimes and scratch, and its copies on the host, that they are aligned and inside the arena, and that
+/// no two buffers that are live at the same step overlap. Only an in-place output and the input that it overwrites may
+/// overlap. Shares no code with the planner, so that an error in the planner is found. Takes O(b log b) time for b
+/// buffers, and the time of lifetimes().
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan);
 /// Works like check_plan(), but runs only the checks that need no graph: those of offsets, sizes and times.
 std::string check_overlaps(const Plan& plan);

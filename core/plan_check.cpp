@@ -26,8 +26,8 @@ std::string label(const Buffer& b) {
 /// Returns whether b takes over c's storage correctly: b starts at the step at which c ends, and at the same offset.
 /// The offset must be the same because an in-place kernel reads and writes element by element.
 bool takes_over(const Buffer& b, const Buffer& c) {
-  return !b.scratch && !c.scratch && b.alias_of != OutputRef() && b.alias_of == OutputRef(c.node, c.output) &&
-         c.last == b.first && c.offset == b.offset;
+  return !b.scratch && !c.scratch && c.evict < 0 && b.fetch < 0 && b.alias_of != OutputRef() &&
+         b.alias_of == OutputRef(c.node, c.output) && c.last == b.first && c.offset == b.offset;
 }
 
 bool overlap(const Buffer& a, const Buffer& b) { return a.offset < b.offset + b.size && b.offset < a.offset + a.size; }
@@ -127,14 +127,16 @@ std::string check_overlaps(const Plan& plan) {
     if (b.size > 0) by_start.push_back(&b);
   }
   by_end = by_start;
-  std::sort(by_start.begin(), by_start.end(), [](const Buffer* a, const Buffer* b) { return a->first < b->first; });
-  std::sort(by_end.begin(), by_end.end(), [](const Buffer* a, const Buffer* b) { return a->last < b->last; });
+  std::sort(by_start.begin(), by_start.end(),
+            [](const Buffer* a, const Buffer* b) { return a->first_moment() < b->first_moment(); });
+  std::sort(by_end.begin(), by_end.end(),
+            [](const Buffer* a, const Buffer* b) { return a->last_moment() < b->last_moment(); });
   // Live buffers by offset. No two of them overlap, except an in-place output and the input whose storage it takes
   // over.
   std::multimap<std::int64_t, const Buffer*> live;
   auto ended = by_end.begin();
   for (const Buffer* b : by_start) {
-    for (; (*ended)->last < b->first; ++ended) {
+    for (; (*ended)->last_moment() < b->first_moment(); ++ended) {
       const auto [from, to] = live.equal_range((*ended)->offset);
       live.erase(std::find_if(from, to, [&](const auto& entry) { return entry.second == *ended; }));
     }
@@ -151,10 +153,40 @@ std::string check_overlaps(const Plan& plan) {
   return {};
 }
 
+namespace {
+
+/// Returns what is wrong with the plan of the copies on the host. The rules are read from the transfers themselves.
+std::string check_host(const Graph& graph, const Schedule& schedule, const Plan& plan) {
+  const Transfers& transfers = schedule.transfers;
+  if (plan.host_buffers.size() != transfers.evicts.size()) {
+    return fmt::format("{} buffers on the host, but the schedule has {} evicts", plan.host_buffers.size(),
+                       transfers.evicts.size());
+  }
+  for (std::size_t e = 0; e < transfers.evicts.size(); ++e) {
+    const Buffer& b = plan.host_buffers[e];
+    const Evict& evict = transfers.evicts[e];
+    std::int64_t last = evict.start;
+    for (const Fetch& fetch : transfers.fetches) {
+      if (fetch.evict == static_cast<std::int32_t>(e)) last = std::max(last, fetch.finish - 1);
+    }
+    const bool named = b.evict == static_cast<std::int32_t>(e) && graph.value({b.node, b.output}) == evict.value;
+    if (!named) return fmt::format("buffer {} on the host is not that of evict {}", e, e);
+    if (b.first != evict.start || b.last != last) {
+      return fmt::format("on the host, {} must live from step {} to {}", label(b), evict.start, last);
+    }
+    if (b.size < graph.value_size(evict.value)) return fmt::format("on the host, {} is too small", label(b));
+  }
+  const Plan host{.bytes = plan.host_bytes, .alignment = plan.alignment, .buffers = plan.host_buffers};
+  const std::string wrong = check_overlaps(host);
+  return wrong.empty() ? wrong : "on the host, " + wrong;
+}
+
+}  // namespace
+
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan) {
-  std::map<std::tuple<std::int64_t, bool, std::int32_t>, const Buffer*> at;
+  std::map<std::tuple<std::int64_t, bool, std::int32_t, std::int32_t>, const Buffer*> at;
   for (const Buffer& b : plan.buffers) {
-    if (!at.emplace(std::tuple(b.first, b.scratch, b.output), &b).second) {
+    if (!at.emplace(std::tuple(b.first, b.scratch, b.output, b.fetch), &b).second) {
       return fmt::format("{} is a duplicate in its step", label(b));
     }
   }
@@ -166,7 +198,7 @@ std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan&
     const auto demand = [&](bool scratch, std::int64_t size, std::int64_t last) -> std::string {
       if (size <= 0) return {};
       ++expected;
-      const auto found = at.find({life.first, scratch, scratch ? 0 : life.output});
+      const auto found = at.find({life.first, scratch, scratch ? 0 : life.output, life.fetch});
       if (found == at.end()) {
         return fmt::format("step {} of node {} has no {}", life.first,
                            output_text({life.node, scratch ? 0 : life.output}), scratch ? "scratch" : "buffer");
@@ -174,15 +206,18 @@ std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan&
       const Buffer& b = *found->second;
       if (b.node != life.node) return fmt::format("{}: step {} runs node {}", label(b), life.first, life.node);
       if (b.last != last) return fmt::format("{} must live until step {}", label(b), last);
+      if (b.evict != (scratch ? -1 : life.evict)) {
+        return fmt::format("{} must name evict {}, not {}", label(b), scratch ? -1 : life.evict, b.evict);
+      }
       if (b.size < size) return fmt::format("{} is smaller than the {} bytes it holds", label(b), size);
       return {};
     };
     if (std::string wrong = demand(false, graph.value_size(x), life.last); !wrong.empty()) return wrong;
-    if (life.output == 0) {
+    if (life.output == 0 && life.fetch < 0) {
       if (std::string wrong = demand(true, graph.scratch(life.node), life.first); !wrong.empty()) return wrong;
     }
     if (graph.value_size(x) == 0) continue;
-    const Buffer* b = at.at({life.first, false, life.output});
+    const Buffer* b = at.at({life.first, false, life.output, life.fetch});
     if (b->alias_of != OutputRef()) {
       const ValueId taken = graph.inplace(x);
       const bool legal = taken != kNoValue && graph.output_ref(taken) == b->alias_of && latest[taken] != nullptr &&
@@ -194,6 +229,7 @@ std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan&
   if (expected != plan.buffers.size()) {
     return fmt::format("{} buffers, but the schedule needs {}", plan.buffers.size(), expected);
   }
+  if (std::string wrong = check_host(graph, schedule, plan); !wrong.empty()) return wrong;
   return check_overlaps(plan);
 }
 

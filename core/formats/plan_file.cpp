@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "cairn/core/formats/files.h"
 #include "cairn/core/formats/support/json.h"
 #include "cairn/core/support/sum_limit.h"
@@ -9,8 +11,11 @@ namespace {
 
 using namespace formats;
 
-constexpr auto kPlanKeys = sorted_keys({"alignment", "buffers", "bytes", "format", "graph", "lower_bound", "version"});
-constexpr auto kBufferKeys = sorted_keys({"alias_of", "first", "last", "node", "offset", "output", "scratch", "size"});
+constexpr auto kPlanKeys =
+    sorted_keys({"alignment", "buffers", "bytes", "format", "graph", "host", "lower_bound", "version"});
+constexpr auto kHostKeys = sorted_keys({"buffers", "bytes", "lower_bound"});
+constexpr auto kBufferKeys =
+    sorted_keys({"alias_of", "evict", "fetch", "first", "last", "node", "offset", "output", "scratch", "size"});
 
 OrderedJson buffer_to_json(const Buffer& buffer) {
   OrderedJson json{{"node", buffer.node},
@@ -21,6 +26,8 @@ OrderedJson buffer_to_json(const Buffer& buffer) {
   if (buffer.output != 0) json["output"] = buffer.output;
   if (buffer.scratch) json["scratch"] = true;
   if (buffer.alias_of != OutputRef()) json["alias_of"] = to_json(buffer.alias_of);
+  if (buffer.evict >= 0) json["evict"] = buffer.evict;
+  if (buffer.fetch >= 0) json["fetch"] = buffer.fetch;
   return json;
 }
 
@@ -44,6 +51,9 @@ Buffer read_buffer(const Json& json, const Place& place, const Graph& graph) {
                              buffer.alias_of.node, graph.output_count(buffer.alias_of.node)));
     }
   }
+  constexpr std::int64_t kMostTransfers = std::numeric_limits<std::int32_t>::max();
+  if (const Json* evict = find(json, "evict")) buffer.evict = to_index(*evict, kMostTransfers, "evict", place);
+  if (const Json* fetch = find(json, "fetch")) buffer.fetch = to_index(*fetch, kMostTransfers, "fetch", place);
   if (buffer.first < 0 || buffer.last < buffer.first) {
     place.fail(fmt::format("its steps {} to {} are not a valid lifetime", buffer.first, buffer.last));
   }
@@ -51,6 +61,18 @@ Buffer read_buffer(const Json& json, const Place& place, const Graph& graph) {
     place.fail(fmt::format("its offset {} or size {} is not between 0 and 2^62", buffer.offset, buffer.size));
   }
   return buffer;
+}
+
+std::vector<Buffer> read_buffers(const Json& json, std::string_view word, const Place& top, const Graph& graph) {
+  const Json& list = require_array(json, "buffers", top);
+  std::vector<Buffer> buffers;
+  buffers.reserve(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Place place{
+        .origin = top.origin, .list = word, .index = static_cast<std::int64_t>(i), .notices = top.notices};
+    buffers.push_back(read_buffer(list[i], place, graph));
+  }
+  return buffers;
 }
 
 }  // namespace
@@ -64,6 +86,13 @@ std::string plan_to_json(const Graph& graph, const Plan& plan) {
                            {"alignment", plan.alignment}});
   text.pop_back();
   append_list(text, "buffers", plan.buffers.size(), [&](std::size_t i) { return buffer_to_json(plan.buffers[i]); });
+  if (!plan.host_buffers.empty()) {
+    OrderedJson buffers = OrderedJson::array();
+    for (const Buffer& buffer : plan.host_buffers) buffers.push_back(buffer_to_json(buffer));
+    const OrderedJson host{
+        {"bytes", plan.host_bytes}, {"lower_bound", plan.host_lower_bound}, {"buffers", std::move(buffers)}};
+    text += ",\"host\":" + dump(host);
+  }
   return text + "}\n";
 }
 
@@ -85,11 +114,14 @@ Plan parse_plan(std::string_view text, const std::string& origin, const Graph& g
   plan.alignment = int_or(json, "alignment", top, 1);
   if (plan.bytes < 0 || plan.lower_bound < 0) top.fail("\"bytes\" and \"lower_bound\" must not be negative");
   if (plan.alignment < 1) top.fail(fmt::format("\"alignment\" is {}, but must be at least 1", plan.alignment));
-  const Json& buffers = require_array(json, "buffers", top);
-  plan.buffers.reserve(buffers.size());
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const Place place{.origin = origin, .list = "buffer", .index = static_cast<std::int64_t>(i), .notices = &notices};
-    plan.buffers.push_back(read_buffer(buffers[i], place, graph));
+  plan.buffers = read_buffers(json, "buffer", top, graph);
+  if (const Json* host = find(json, "host")) {
+    if (!host->is_object()) top.fail(fmt::format("\"host\" must be an object, not {}", describe(*host)));
+    top.check_keys(*host, kHostKeys);
+    plan.host_bytes = require_int(*host, "bytes", top);
+    plan.host_lower_bound = int_or(*host, "lower_bound", top, 0);
+    if (plan.host_bytes < 0 || plan.host_lower_bound < 0) top.fail("the bytes on the host must not be negative");
+    plan.host_buffers = read_buffers(*host, "buffer on the host", top, graph);
   }
   notices.tell();
   return plan;

@@ -263,7 +263,7 @@ class LeastBudgetSearch {
     if (options_.peak_only || done() || least_.memory() <= lowest_.first) return;
     solvers::PlanOptions options = planning();
     options.limit.work = std::min(options_.plan.limit.work, kWorkOfPart * part);
-    solvers::PlanSolution planned = solvers::find_plan(solvers::plan_problem(problem_.graph, least_.lowest), options);
+    solvers::PlanSolution planned = solvers::find_plan(problem_.graph, least_.lowest, options);
     keep(PlannedSchedule(problem_.graph, least_.lowest, std::move(planned.plan)), solver_.name);
   }
 

@@ -14,7 +14,7 @@ namespace cairn::fit {
 solvers::PlannedOrder plan_within(const solvers::Scope& scope, const core::Graph& graph, const core::Schedule& schedule,
                                   const solvers::PlanOptions& options) {
   if (scope.order == solvers::OrderRule::free) return solvers::plan_some_order(graph, schedule, options);
-  return {schedule, solvers::find_plan(solvers::plan_problem(graph, schedule), options)};
+  return {schedule, solvers::find_plan(graph, schedule, options)};
 }
 
 core::Plan plan_of(const core::Graph& graph, const solvers::PlacedSchedule& placed,
@@ -26,6 +26,7 @@ core::Plan plan_of(const core::Graph& graph, const solvers::PlacedSchedule& plac
   problem.rules.resize(problem.buffers.size());
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) problem.rules[i].offset = placed.offsets[i];
   core::Plan plan = solvers::greedy_plan(problem, options).plan;
+  solvers::plan_host(graph, placed.schedule, options, plan);
   require_right(core::check_plan(graph, placed.schedule, plan));
   return plan;
 }

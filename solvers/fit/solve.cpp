@@ -53,7 +53,7 @@ std::optional<core::Plan> plan_at(const core::Graph& graph, const core::Schedule
 
 solvers::PlanSolution checked_plan(const core::Graph& graph, const core::Schedule& schedule,
                                    const solvers::PlanOptions& options) {
-  solvers::PlanSolution found = solvers::find_plan(solvers::plan_problem(graph, schedule), options);
+  solvers::PlanSolution found = solvers::find_plan(graph, schedule, options);
   require_right(core::check_plan(graph, schedule, found.plan));
   return found;
 }

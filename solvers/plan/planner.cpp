@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cairn/core/error.h"
+#include "cairn/core/transfers/timeline.h"
 
 namespace cairn::solvers {
 
@@ -17,14 +19,15 @@ PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedul
     const NodeId v = life.node;
     const core::ValueId x = graph.value({v, life.output}), taken = graph.inplace(x);
     if (graph.value_size(x) > 0) {
-      const bool in_place =
-          taken != core::kNoValue && latest[taken] >= 0 && problem.buffers[latest[taken]].last == life.first;
+      const bool in_place = life.fetch < 0 && taken != core::kNoValue && latest[taken] >= 0 &&
+                            problem.buffers[latest[taken]].last == life.first;
       problem.takes_over.push_back(in_place ? latest[taken] : -1);
       latest[x] = static_cast<std::int32_t>(problem.buffers.size());
       problem.buffers.push_back({v, life.first, life.last, graph.value_size(x), 0, false,
-                                 in_place ? graph.output_ref(taken) : core::OutputRef(), life.output});
+                                 in_place ? graph.output_ref(taken) : core::OutputRef(), life.output, life.evict,
+                                 life.fetch});
     }
-    if (life.output + 1 == graph.output_count(v) && graph.scratch(v) > 0) {
+    if (life.fetch < 0 && life.output + 1 == graph.output_count(v) && graph.scratch(v) > 0) {
       problem.takes_over.push_back(-1);
       problem.buffers.push_back({v, life.first, life.first, graph.scratch(v), 0, true, {}, 0});
     }
@@ -32,8 +35,34 @@ PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedul
   return problem;
 }
 
+PlanProblem host_plan_problem(const core::Graph& graph, const core::Schedule& schedule) {
+  PlanProblem problem;
+  for (const core::HostCopy& copy : core::host_copies(graph, schedule)) {
+    const core::OutputRef ref = graph.output_ref(schedule.transfers.evicts[copy.evict].value);
+    problem.buffers.push_back({ref.node, copy.first, copy.last, copy.bytes, 0, false, {}, ref.output, copy.evict});
+  }
+  return problem;
+}
+
+void plan_host(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options, core::Plan& plan) {
+  if (schedule.transfers.empty()) return;
+  PlanOptions host = options;
+  host.capacity.reset();
+  host.guard_bytes = 0;
+  core::Plan found = find_plan(host_plan_problem(graph, schedule), host).plan;
+  plan.host_bytes = found.bytes;
+  plan.host_lower_bound = found.lower_bound;
+  plan.host_buffers = std::move(found.buffers);
+}
+
+PlanSolution find_plan(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options) {
+  PlanSolution solution = find_plan(plan_problem(graph, schedule), options);
+  plan_host(graph, schedule, options, solution.plan);
+  return solution;
+}
+
 core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options) {
-  return find_plan(plan_problem(graph, schedule), options).plan;
+  return find_plan(graph, schedule, options).plan;
 }
 
 PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs) {

@@ -113,6 +113,11 @@ PlanConflict irreducible_conflict(const PlanProblem& problem, const PlanOptions&
 /// O((T + sum of in-degrees) log T) for T steps.
 PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedule);
 
+/// Makes the buffers of a schedule's copies on the host (core::host_copies). Buffer i is that of evict i.
+PlanProblem host_plan_problem(const core::Graph& graph, const core::Schedule& schedule);
+/// Adds the plan of the copies on the host to the plan of a schedule. Takes the alignment and the limit of `options`.
+void plan_host(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options, core::Plan& plan);
+
 /// Makes the buffers of the given specs. Buffer i is specs[i], with times renumbered without gaps. Throws InputError if
 /// a spec has lower >= upper, or a gap that is not inside its lifetime.
 PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs);
@@ -127,10 +132,12 @@ struct PlannedOrder {
 /// same steps, and returns the order with the lowest plan. In all these orders, memory stays within the capacity, and
 /// every step reads the results of the same steps, so the cost is the same. If options.capacity is absent, the
 /// schedule's peak with sizes rounded up to the alignment takes its place. Schedules of more than 20,000 steps keep
-/// their order. Throws as plan_problem() does.
+/// their order, as do schedules with transfers. Throws as plan_problem() does.
 PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options);
 
-/// Finds a plan of a schedule by plan_problem() and find_plan().
+/// Finds a plan of a schedule, on the device and on the host. The status is about the device.
+PlanSolution find_plan(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options = {});
+/// Returns the plan of find_plan().
 core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options = {});
 /// Finds a plan of the given specs by find_plan(). In the result, `buffers[i]` is the buffer of specs[i], with `last` =
 /// upper - 1.

@@ -45,8 +45,9 @@ PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& sch
   PlanOptions own = options;
   own.capacity.reset();
   own.limit = watch.share(0.3);
-  PlannedOrder best{schedule, find_plan(plan_problem(graph, schedule), own)};
+  PlannedOrder best{schedule, find_plan(graph, schedule, own)};
   watch.charge(best.plan.work);
+  if (!schedule.transfers.empty()) return best;
   const auto missed = [&] { return best.plan.plan.bytes > capacity && best.plan.plan.lower_bound <= capacity; };
   if (!missed() || schedule.length() > kLongest) return best;
 

@@ -31,6 +31,18 @@ void check_options(const PlanOptions& options) {
   throw core::InputError(fmt::format("buffer {}: {}", buffer, why));
 }
 
+bool has_copies(const PlanProblem& problem) {
+  return std::ranges::any_of(problem.buffers, [](const core::Buffer& b) { return b.evict >= 0 || b.fetch >= 0; });
+}
+
+/// Checks a problem with transfers, whose buffers have no gaps and do not overlap in time with later steps.
+void check_copies(const PlanProblem& problem, const PlanOptions& options) {
+  const auto has_gaps = [](const PlacementRules& rules) { return !rules.gaps.empty(); };
+  if (std::ranges::any_of(problem.rules, has_gaps)) throw core::InputError("buffers of transfers cannot have gaps");
+  if (options.overlap_steps > 0)
+    throw core::InputError("a schedule with transfers cannot be planned for steps that overlap in time");
+}
+
 void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRules& rules, std::int64_t alignment) {
   if (rules.alignment < 1 || rules.alignment > std::int64_t{1} << 30)
     fail(b, fmt::format("its alignment {} is not between 1 and 2^30 bytes", rules.alignment));
@@ -48,22 +60,24 @@ void check_rules(std::int32_t b, const core::Buffer& buffer, const PlacementRule
   }
 }
 
-/// Gives access to takes_over and rules of each buffer, even if PlanProblem leaves these lists empty.
+/// Gives access to takes_over and rules of each buffer, even if PlanProblem leaves these lists empty. Times are those
+/// of timed_buffers().
 class Given {
  public:
-  explicit Given(const PlanProblem& problem) : problem_(problem) {
+  explicit Given(const PlanProblem& problem) : problem_(problem), buffers_(timed_buffers(problem)) {
     if (!problem.takes_over.empty() && problem.takes_over.size() != problem.buffers.size())
       throw core::InputError("takes_over must be empty or have one entry a buffer");
     if (!problem.rules.empty() && problem.rules.size() != problem.buffers.size())
       throw core::InputError("rules must be empty or have one entry a buffer");
   }
   std::int32_t count() const { return static_cast<std::int32_t>(problem_.buffers.size()); }
-  const core::Buffer& buffer(std::int32_t b) const { return problem_.buffers[b]; }
+  const core::Buffer& buffer(std::int32_t b) const { return buffers_[b]; }
   std::int32_t takes_over(std::int32_t b) const { return problem_.takes_over.empty() ? -1 : problem_.takes_over[b]; }
   const PlacementRules& rules(std::int32_t b) const { return problem_.rules.empty() ? none_ : problem_.rules[b]; }
 
  private:
   const PlanProblem& problem_;
+  const std::vector<core::Buffer> buffers_;
   const PlacementRules none_;
 };
 
@@ -118,9 +132,20 @@ void unite(std::vector<core::AddressRange>& ranges) {
 
 }  // namespace
 
+std::vector<core::Buffer> timed_buffers(const PlanProblem& problem) {
+  std::vector<core::Buffer> buffers = problem.buffers;
+  if (!has_copies(problem)) return buffers;
+  for (core::Buffer& buffer : buffers) {
+    buffer.first = buffer.first_moment();
+    buffer.last = buffer.last_moment();
+  }
+  return buffers;
+}
+
 Instance::Instance(const PlanProblem& problem, const PlanOptions& options)
     : forbidden(problem.forbidden), overlap_steps(options.overlap_steps) {
   check_options(options);
+  if (has_copies(problem)) check_copies(problem, options);
   const std::int64_t guard = core::align_up(options.guard_bytes, options.alignment);
   const Given given(problem);
   const std::vector<std::int32_t> next = successors(given, options.alignment);

@@ -48,6 +48,10 @@ struct Block {
   std::optional<std::int64_t> hint;
 };
 
+/// Returns the problem's buffers with the times that plans are made of. These are steps or, if the buffers of the
+/// problem have transfers, moments (core::Buffer::first_moment).
+std::vector<core::Buffer> timed_buffers(const PlanProblem& problem);
+
 struct Instance {
   std::vector<Rectangle> rectangles;
   std::vector<Block> blocks;

@@ -22,11 +22,12 @@ struct Fixed {
 
 std::int32_t buffer_of(const PlanProblem& problem, const Instance& instance, const Fixed& fixed) {
   std::int32_t found = -1;
-  for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
-    const core::Buffer& buffer = problem.buffers[b];
+  const std::vector<core::Buffer> buffers = timed_buffers(problem);
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    const core::Buffer& buffer = buffers[b];
     if (instance.block_of[b] != fixed.block) continue;
     if (buffer.first > fixed.rectangle->first || buffer.last + instance.overlap_steps < fixed.rectangle->last) continue;
-    if (found < 0 || buffer.first > problem.buffers[found].first) found = static_cast<std::int32_t>(b);
+    if (found < 0 || buffer.first > buffers[found].first) found = static_cast<std::int32_t>(b);
   }
   return found;
 }
