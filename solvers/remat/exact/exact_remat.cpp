@@ -53,18 +53,18 @@ struct WholeGraph {
   }
 };
 
-using Search = LiveSetSearch<Set64>;
+using SmallSearch = LiveSetSearch<Set64>;
 
 /// Finds the least peak of all schedules by bisection between the proved lower bound and the lowest known peak. Every
 /// peak is a sum of sizes and scratch, so only multiples of their greatest common divisor are tried. If the watch ends
 /// the bisection early, the lower bound stays where it has been proved.
-void find_least_peak(const core::Graph& graph, const WholeGraph& whole, std::int64_t memory_bytes, Search& search,
+void find_least_peak(const core::Graph& graph, const WholeGraph& whole, std::int64_t memory_bytes, SmallSearch& search,
                      Incumbent& incumbent, core::Stopwatch& watch) {
   const std::int64_t unit = size_unit(graph);
   while (incumbent.lower_bound() < incumbent.least_peak()) {
     const std::int64_t low = incumbent.lower_bound() / unit, high = incumbent.least_peak() / unit;
     const std::int64_t middle = (low + (high - 1 - low) / 2) * unit;
-    const Search::Result result =
+    const SmallSearch::Result result =
         search.run(whole.problem, {.budget = middle, .free_of_cost = true, .memory_bytes = memory_bytes}, watch);
     if (!result.proved) return;
     if (result.found) {
@@ -89,10 +89,10 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
   const WholeGraph whole(graph);
-  Search search;
+  SmallSearch search;
   std::int64_t budget = options.budget.value_or(0);
   const auto attempt = [&](const LiveSetLimits& limits, core::Stopwatch& part) {
-    const Search::Result result = search.run(whole.problem, limits, part);
+    const SmallSearch::Result result = search.run(whole.problem, limits, part);
     if (result.found) incumbent.offer(whole.schedule(result.steps));
     if (options.budget && result.proved && !result.found) incumbent.raise_lower_bound(budget + 1);
     return result;
@@ -110,7 +110,7 @@ Solution exact_remat(const core::Graph& graph, const SolveOptions& options) {
   if (!incumbent.proved_infeasible() && !watch.expired_now()) {
     LiveSetLimits limits{.budget = budget, .memory_bytes = options.memory_bytes};
     if (incumbent.fits(incumbent.peak())) limits.most_cost = incumbent.cost();
-    const Search::Result result = attempt(limits, watch);
+    const SmallSearch::Result result = attempt(limits, watch);
     // If the user gave no budget, `budget` is the least peak. The bound on the cost does not hold for schedules of
     // higher peaks, so it is not reported.
     if (options.budget && (result.found || !result.proved))

@@ -1,0 +1,99 @@
+#include "cairn/solvers/offload/internal/steps.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace cairn::solvers::offloading {
+namespace {
+
+using core::NodeId;
+using core::Schedule;
+
+/// Returns `from` without the steps that are not in `kept`.
+Schedule without_steps(const Schedule& from, const std::vector<std::uint8_t>& kept) {
+  Schedule result;
+  std::vector<std::int64_t> number;  // for each step, how many steps before it are kept
+  for (std::int64_t i = 0; i < from.length(); ++i) {
+    number.push_back(result.length());
+    if (kept[i] != 0) result.steps.push_back(from.steps[i]);
+  }
+  number.push_back(result.length());
+  // A copy that starts behind a dropped step starts behind the step before it.
+  const auto before = [&](std::int64_t step) { return kept[step] != 0 ? number[step] : number[step] - 1; };
+  for (const core::Evict& evict : from.transfers.evicts) {
+    result.transfers.evicts.push_back(
+        {evict.value, kept[evict.made] != 0 ? number[evict.made] : -1, before(evict.start), number[evict.finish]});
+  }
+  for (const core::Fetch& fetch : from.transfers.fetches) {
+    result.transfers.fetches.push_back({fetch.evict, before(fetch.start), number[fetch.finish]});
+  }
+  return result;
+}
+
+/// Returns `from` with `node` as an additional step at `place`.
+Schedule with_step(const Schedule& from, std::int64_t place, NodeId node) {
+  Schedule result = from;
+  result.steps.insert(result.steps.begin() + place, node);
+  const auto moved = [&](std::int64_t step) { return step >= place ? step + 1 : step; };
+  for (core::Evict& evict : result.transfers.evicts) {
+    evict = {evict.value, moved(evict.made), moved(evict.start), moved(evict.finish)};
+  }
+  for (core::Fetch& fetch : result.transfers.fetches) fetch = {fetch.evict, moved(fetch.start), moved(fetch.finish)};
+  return result;
+}
+
+/// Marks the steps that something reads, or that must run, from the last step to the first. Steps in `kept` that are
+/// not read any more are dropped, too.
+void drop_unread(const core::Graph& graph, const Schedule& schedule, std::vector<std::uint8_t>& kept) {
+  std::vector<std::uint8_t> needed(graph.node_count());
+  for (NodeId v = 0; v < graph.node_count(); ++v) needed[v] = graph.required(v) ? 1 : 0;
+  for (std::int64_t i = schedule.length(); i-- > 0;) {
+    const NodeId v = schedule.steps[i];
+    if (kept[i] == 0) continue;
+    kept[i] = needed[v];
+    if (kept[i] == 0) continue;
+    needed[v] = 0;
+    for (const NodeId u : graph.predecessors(v)) needed[u] = 1;
+  }
+}
+
+std::optional<Schedule> drop_recomputation(const core::Graph& graph, const Schedule& from, core::Random& random) {
+  std::vector<std::uint8_t> ran(graph.node_count(), 0);
+  std::vector<std::int64_t> again;
+  for (std::int64_t i = 0; i < from.length(); ++i) {
+    if (ran[from.steps[i]] != 0) again.push_back(i);
+    ran[from.steps[i]] = 1;
+  }
+  if (again.empty()) return std::nullopt;
+  std::vector<std::uint8_t> kept(from.steps.size(), 1);
+  // A run of neighbouring recomputations often belongs together.
+  const std::size_t first = random.next() % again.size();
+  const std::size_t count = 1 + random.next() % (random.next() % 3 == 0 ? 8 : 1);
+  for (std::size_t k = first; k < std::min(again.size(), first + count); ++k) kept[again[k]] = 0;
+  drop_unread(graph, from, kept);
+  return without_steps(from, kept);
+}
+
+std::optional<Schedule> recompute_fetched(const core::Graph& graph, const Schedule& from, core::Random& random,
+                                          std::int32_t most) {
+  const std::vector<core::Fetch>& fetches = from.transfers.fetches;
+  if (fetches.empty()) return std::nullopt;
+  const core::Fetch& fetch = fetches[random.next() % fetches.size()];
+  const NodeId v = graph.producer(from.transfers.evicts[fetch.evict].value);
+  const auto runs = std::ranges::count(from.steps, v);
+  if (graph.pinned(v) || fetch.finish >= from.length() || (most > 0 && runs >= most)) return std::nullopt;
+  Schedule result = with_step(from, fetch.finish, v);
+  // The recomputed value takes the place of the fetched one. State::assign() drops the fetch, because its gap ends at
+  // the new step no more.
+  return result;
+}
+
+}  // namespace
+
+std::optional<Schedule> change_steps(const core::Graph& graph, const Schedule& from, core::Random& random,
+                                     std::int32_t most) {
+  return random.next() % 2 == 0 ? drop_recomputation(graph, from, random)
+                                : recompute_fetched(graph, from, random, most);
+}
+
+}  // namespace cairn::solvers::offloading

@@ -1,0 +1,123 @@
+#include "cairn/solvers/offload/solve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/profile.h"
+#include "cairn/solvers/offload/internal/priced_graph.h"
+
+namespace cairn::solvers {
+namespace {
+
+/// A number that is searched for by bisection, between 0 and 1. The larger it is, the fewer bytes the link has to move.
+struct Bisection {
+  double low = 0, high = 1;
+
+  double middle() const { return low + (high - low) / 2; }
+  /// Goes on above the middle if steps wait for copies there, and below it otherwise.
+  void learn(bool waits) { (waits ? low : high) = middle(); }
+};
+
+class Starts {
+ public:
+  Starts(const core::Graph& graph, const SolverInfo& solver, const SolveOptions& search, const OffloadOptions& options,
+         core::Stopwatch& watch)
+      : graph_(graph), solver_(solver), search_(search), options_(options), watch_(watch) {}
+
+  std::vector<core::Schedule> find() {
+    constexpr int kRounds = 5;
+    const core::Schedule baseline = core::baseline_schedule(graph_);
+    const std::int64_t most = core::evaluate(graph_, baseline).peak;
+    if (search_.start != nullptr) add(*search_.start);
+    bool waits = add(baseline);
+    double left = 2 * kRounds + 1;
+    const auto share = [&] { return 1 / std::exchange(left, left - 1); };
+    if (!waits && done()) return std::move(starts_);
+    add_level(options_.budget, share());
+    Bisection price, level;
+    for (int k = 0; k < kRounds && !done(); ++k) {
+      price.learn(add_priced(price_at(price.middle()), share()));
+      const auto above = static_cast<double>(std::max<std::int64_t>(0, most - options_.budget));
+      const double part = 1 - level.middle();
+      level.learn(add_level(options_.budget + static_cast<std::int64_t>(part * above), share()));
+    }
+    return std::move(starts_);
+  }
+
+ private:
+  /// Returns a price of copies, as a fraction of their time. While the links are idle, a low price is right.
+  static double price_at(double part) {
+    constexpr double kLeast = 0.002, kRange = 1000;  // from 0.002 to 2
+    return kLeast * std::pow(kRange, part);
+  }
+
+  bool done() { return watch_.expired_now() || best_ <= options_.enough; }
+
+  std::optional<core::Schedule> call(const core::Graph& graph, std::int64_t budget, double share) {
+    SolveOptions one = search_;
+    one.budget = budget;
+    one.start = nullptr;
+    one.start_offsets = nullptr;
+    one.limit = watch_.share(share);
+    one.progress = {};
+    if (one.limit.seconds <= 0) return std::nullopt;
+    Solution solution = solver_.solve(graph, one);
+    watch_.charge(solution.work);
+    if (solution.schedule.steps.empty()) return std::nullopt;
+    return std::move(solution.schedule);
+  }
+
+  /// Adds a start. Returns whether steps wait for copies once it is within the budget, or whether it is not.
+  bool add(core::Schedule start) {
+    OffloadOptions one = options_;
+    one.limit = watch_.rest();
+    one.progress = {};
+    OffloadSolution built = add_transfers(graph_, start, one);
+    watch_.charge(built.work);
+    if (built.fits) best_ = std::min(best_, built.makespan);
+    starts_.push_back(std::move(built.schedule));
+    return !built.fits || built.makespan > built.cost;
+  }
+
+  bool add_level(std::int64_t budget, double share) {
+    std::optional<core::Schedule> found = call(graph_, budget, share);
+    return !found || add(std::move(*found));
+  }
+
+  bool add_priced(double price, double share) {
+    const offloading::PricedGraph priced(graph_, options_.link, price);
+    if (priced.split_nodes() == 0) return false;
+    const std::optional<core::Schedule> found = call(priced.graph(), options_.budget, share);
+    return !found || add(priced.original(*found));
+  }
+
+  const core::Graph& graph_;
+  const SolverInfo& solver_;
+  const SolveOptions& search_;
+  const OffloadOptions& options_;
+  core::Stopwatch& watch_;
+  std::vector<core::Schedule> starts_;
+  std::int64_t best_ = std::numeric_limits<std::int64_t>::max();
+};
+
+}  // namespace
+
+OffloadSolution solve_with_transfers(const core::Graph& graph, const SolverInfo& solver, const SolveOptions& search,
+                                     const OffloadOptions& options) {
+  constexpr double kOfStarts = 0.5;
+  core::Stopwatch watch(options.limit);
+  const std::vector<core::Schedule> starts = core::within(
+      watch, kOfStarts, [&](core::Stopwatch& part) { return Starts(graph, solver, search, options, part).find(); });
+  OffloadOptions rest = options;
+  rest.limit = watch.rest();
+  rest.limit.seconds = std::max(0.0, rest.limit.seconds);
+  OffloadSolution solution = offload(graph, starts, rest);
+  solution.work += watch.work();
+  return solution;
+}
+
+}  // namespace cairn::solvers

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "cairn/solvers/offload/offload.h"
+#include "cairn/solvers/registry.h"
+
+namespace cairn::solvers {
+
+/// Finds a schedule of least makespan with recomputation and transfers together. Calls `solver`, which knows
+/// recomputation only,
+/// - under several budgets on the original graph, from options.budget up to the baseline's peak. offload() brings its
+///   schedules within the budget by transfers;
+/// - under options.budget on graphs in which a run of a loading node stands for a fetch, at several prices of copies
+///   (offload/internal/priced_graph.h).
+/// Then calls offload() with all schedules found and with `search.start`, if that is given. The answer is not worse
+/// than `search.start` if that fits. The budget and the limit of `search` are not read; those of `options` count.
+/// Throws InputError as SolverInfo::solve() does.
+OffloadSolution solve_with_transfers(const core::Graph& graph, const SolverInfo& solver, const SolveOptions& search,
+                                     const OffloadOptions& options);
+
+}  // namespace cairn::solvers
