@@ -38,6 +38,14 @@ void ObjectiveArguments::add_to(CLI::App& app, const std::string& help) {
   device.add_to(app);
   app.add_option("--max-cost", max_cost,
                  "the least peak for at most this cost: 10% above the baseline's, 1.1x, or a cost as 12345");
+  add_link(app, link, host_budget);
+}
+
+void add_link(CLI::App& app, std::string& link, std::string& host_budget) {
+  app.add_option("--link", link,
+                 "connection to the host's memory, to which tensors may move: pcie3, pcie4, pcie5, c2c, or a bandwidth "
+                 "with an optional latency and direction, as 25GB/s or 25GB/s,10us,half; costs are makespans then");
+  app.add_option("--host-budget", host_budget, "bytes that tensors may take in the host's memory, as 64GiB");
 }
 
 void add_peak_only(CLI::App& app, bool& peak_only) {
@@ -52,8 +60,9 @@ void add_explain(CLI::App& app, bool& explain) {
 
 fit::Task ObjectiveArguments::task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
                                    const SolverArguments& search) const {
-  const pipeline::Request request{
-      budget, max_cost, peak_only, alignment.given, search.solver, device.given_memory(), overlap_steps};
+  const pipeline::Request request{budget,          max_cost,      peak_only,
+                                  alignment.given, search.solver, device.given_memory(),
+                                  overlap_steps,   link,          host_budget};
   const std::string shown = fit::graph_name(graph, name);
   const auto made = [&] {
     try {
@@ -78,8 +87,8 @@ namespace {
 
 /// Returns whether schedules of this search are stored for later commands.
 bool remembers(const fit::Task& task, const SolverArguments& search) {
-  return search.work_limit == 0 && search.find().can.any_means && task.plans_fit() &&
-         task.problem.graph.node_count() > 0;
+  return search.work_limit == 0 && !task.problem.graph.host_memory() && search.find().can.any_means &&
+         task.plans_fit() && task.problem.graph.node_count() > 0;
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ struct DeviceArguments {
 struct ObjectiveArguments {
   std::string budget, max_cost;
   DeviceArguments device;
+  std::string link, host_budget;
   bool peak_only = false;
   std::int64_t overlap_steps = 0;  ///< solvers::PlanOptions::overlap_steps of plans
 
@@ -45,6 +46,8 @@ struct ObjectiveArguments {
                  const SolverArguments& search) const;
 };
 
+/// Adds --link and --host-budget.
+void add_link(CLI::App& app, std::string& link, std::string& host_budget);
 /// Adds --peak-only.
 void add_peak_only(CLI::App& app, bool& peak_only);
 /// Adds --explain.

@@ -61,6 +61,7 @@ Graph::Graph(Data data) : data_(std::make_shared<const Data>(std::move(data))), 
 
 const std::string& Graph::name() const { return data_->structure->name; }
 const CostUnit& Graph::cost_unit() const { return data_->cost_unit; }
+const std::optional<HostMemory>& Graph::host_memory() const { return data_->host_memory; }
 const std::string& Graph::name(NodeId v) const { return data_->structure->names[v]; }
 bool Graph::backward(NodeId v) const { return data_->structure->backward[v] != 0; }
 NodeId Graph::forward(NodeId v) const { return data_->structure->forward[v]; }
@@ -97,6 +98,10 @@ Graph Graph::with_numbers(const Change& change) const {
 
 Graph Graph::with_scratch(std::vector<std::int64_t> scratch) const {
   return with_numbers([&](Data& data) { data.scratch = std::move(scratch); });
+}
+
+Graph Graph::with_host_memory(std::optional<HostMemory> host) const {
+  return with_numbers([&](Data& data) { data.host_memory = host; });
 }
 
 Graph Graph::with_costs(std::vector<std::int64_t> cost, std::optional<CostUnit> unit) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cairn/core/cost_unit.h"
+#include "cairn/core/link.h"
 #include "cairn/core/op.h"
 
 namespace cairn::core {
@@ -112,6 +113,9 @@ class Graph {
 
   const std::string& name() const;
   const CostUnit& cost_unit() const;
+  /// Returns the host's memory to which schedules may move values, if the caller has given any. Like costs, it belongs
+  /// to a machine, so that it is not in the fingerprint and not in files.
+  const std::optional<HostMemory>& host_memory() const;
   NodeId node_count() const { return view_.node_count; }
   std::int64_t edge_count() const { return view_.input_begin[view_.node_count]; }  ///< number of inputs of all nodes
 
@@ -199,6 +203,8 @@ class Graph {
   /// Returns the same graph with the given costs, one number per node, and with the cost unit `unit` if it is given.
   /// The result shares all other data. O(nodes + edges). Throws InputError if a cost or the unit is not legal.
   Graph with_costs(std::vector<std::int64_t> cost, std::optional<CostUnit> unit = std::nullopt) const;
+  /// Returns the same graph with the given memory of the host. The result shares all other data. O(nodes + edges).
+  Graph with_host_memory(std::optional<HostMemory> host) const;
 
  private:
   friend class GraphBuilder;
@@ -238,6 +244,7 @@ class GraphBuilder {
   void add_resident_bytes(std::int64_t bytes);
 
   void set_name(std::string name);
+  void set_host_memory(std::optional<HostMemory> host);
   void set_cost_unit(CostUnit unit);  ///< throws the InputError of check_cost_unit()
   void set_order(std::vector<NodeId> order);
 
@@ -258,6 +265,7 @@ class GraphBuilder {
  private:
   std::string name_;
   CostUnit cost_unit_;
+  std::optional<HostMemory> host_memory_;
   std::vector<Node> nodes_;
   std::vector<Resident> residents_;
   std::int64_t extra_resident_bytes_ = 0;

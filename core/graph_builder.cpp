@@ -168,7 +168,8 @@ void take_rest(std::vector<Node>& nodes, auto& structure) {
 
 }  // namespace
 
-GraphBuilder::GraphBuilder(const Graph& graph) : name_(graph.name()), cost_unit_(graph.cost_unit()) {
+GraphBuilder::GraphBuilder(const Graph& graph)
+    : name_(graph.name()), cost_unit_(graph.cost_unit()), host_memory_(graph.host_memory()) {
   for (NodeId v = 0; v < graph.node_count(); ++v) nodes_.push_back(node_of(graph, v));
   std::int64_t listed = 0;
   for (const Resident& resident : graph.residents()) listed += resident.bytes();
@@ -214,6 +215,8 @@ void GraphBuilder::add_resident_bytes(std::int64_t bytes) {
   if (__builtin_add_overflow(extra_resident_bytes_, bytes, &extra_resident_bytes_)) extra_resident_bytes_ = -1;
 }
 void GraphBuilder::set_name(std::string name) { name_ = std::move(name); }
+void GraphBuilder::set_host_memory(std::optional<HostMemory> host) { host_memory_ = host; }
+
 void GraphBuilder::set_cost_unit(CostUnit unit) {
   check_cost_unit(unit);
   cost_unit_ = std::move(unit);
@@ -225,7 +228,7 @@ Graph GraphBuilder::build() {
   name_all(nodes);
   check_inputs_exist(nodes);
   const auto structure = std::make_shared<Graph::Structure>();
-  Graph::Data data{structure, std::move(cost_unit_), {}, {}, {}, {}};
+  Graph::Data data{structure, std::move(cost_unit_), {}, {}, {}, {}, host_memory_};
   number_values(nodes, data, *structure);
   const NameOfNode name_of = [&](NodeId v) -> const std::string& { return nodes[v].name; };
   check_numbers(data.view(), name_of);

@@ -13,6 +13,7 @@
 #include "cairn/core/internal/transfer_trace.h"
 #include "cairn/core/support/saturating.h"
 #include "cairn/core/text.h"
+#include "cairn/core/timeline.h"
 
 namespace cairn::core {
 namespace {
@@ -247,7 +248,14 @@ Evaluation Evaluator::evaluate(const Schedule& schedule) {
     result.peak = profile[entry];
     result.peak_step = static_cast<std::int64_t>(entry - 1) / 2;
   }
-  for (const NodeId v : schedule.steps) result.cost = saturating_add(result.cost, graph_.cost[v]);
+  if (owner_.host_memory()) {
+    const Timeline times = timeline(owner_, schedule, owner_.host_memory()->link);
+    result.cost = times.makespan;
+    result.waiting = times.waiting;
+  } else {
+    for (const NodeId v : schedule.steps) result.cost = saturating_add(result.cost, graph_.cost[v]);
+  }
+  result.host_peak = core::host_peak(owner_, schedule);
   result.recomputed = recomputed_steps(owner_, schedule);
   return result;
 }

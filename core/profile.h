@@ -58,7 +58,11 @@ struct Evaluation {
   /// schedule.
   std::int64_t peak = 0;
   std::int64_t peak_step = -1;  ///< first step that reaches the peak, while it runs or right after it
-  std::int64_t cost = 0;        ///< sum of the costs of all steps
+  /// Sum of the costs of all steps. If the schedule has transfers and the graph knows its host_memory(), it is the
+  /// makespan (timeline.h), which also counts the time that steps wait for copies.
+  std::int64_t cost = 0;
+  std::int64_t waiting = 0;     ///< part of `cost` in which no step runs
+  std::int64_t host_peak = 0;   ///< largest number of bytes that copies hold on the host
   std::int64_t recomputed = 0;  ///< number of steps that run a node again
   bool valid() const { return defect.kind == Defect::Kind::none; }
 };

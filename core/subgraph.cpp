@@ -66,6 +66,7 @@ InducedSubgraph induced_subgraph(const Graph& graph, std::span<const NodeId> nod
 
   GraphBuilder builder(std::move(options.name));
   builder.set_cost_unit(graph.cost_unit());
+  builder.set_host_memory(graph.host_memory());
   std::int64_t listed = 0;
   for (const Resident& resident : graph.residents()) {
     listed += resident.bytes();

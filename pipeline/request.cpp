@@ -50,9 +50,29 @@ namespace {
       fmt::format("{} and {} both {}; drop one of them", core::option(one), core::option(other), what));
 }
 
+/// Returns the host's memory that the request names, or nothing. Throws InputError.
+std::optional<core::HostMemory> host_memory_of(const Request& request) {
+  if (request.link.empty()) {
+    if (!request.host_budget.empty())
+      throw core::InputError(fmt::format("{} is the memory behind a {}; give that too", core::option("host-budget"),
+                                         core::option("link")));
+    return std::nullopt;
+  }
+  core::HostMemory host{.link = core::parse_link(request.link)};
+  if (!request.host_budget.empty()) {
+    const std::string fault = core::size_fault(request.host_budget, host.budget);
+    if (!fault.empty())
+      throw core::InputError(
+          fmt::format("{} {}", core::option("host-budget", fmt::format("'{}'", request.host_budget)), fault));
+  }
+  if (request.overlap_steps > 0) refuse_both("link", "overlap-steps", "let copies or steps overlap in time");
+  return host;
+}
+
 }  // namespace
 
 fit::Task make_task(core::Graph graph, std::string_view name, const Request& request) {
+  if (const auto host = host_memory_of(request)) graph = graph.with_host_memory(host);
   const bool least = request.budget == "min";
   if (!request.budget.empty() && !request.max_cost.empty()) refuse_both("budget", "max-cost", "limit the search");
   if (request.device && !request.budget.empty()) refuse_both("budget", "device-memory", "say what the arena may have");

@@ -26,6 +26,8 @@ struct Request {
   /// If given, `budget` must be empty. The budget is then the memory of this device that is left for the arena.
   std::optional<DeviceMemory> device = {};
   std::int64_t overlap_steps = 0;  ///< solvers::PlanOptions::overlap_steps of plans
+  std::string link;                ///< connection to the host's memory, as core::parse_link() reads it; empty: none
+  std::string host_budget;         ///< bytes that copies on the host may take; empty: any number
 };
 
 /// Thrown if resident tensors, workspace and context already fill the device. Then no schedule fits, however much it

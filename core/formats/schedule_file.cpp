@@ -7,7 +7,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/formats/support/json.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/transfers/timeline.h"
+#include "cairn/core/timeline.h"
 
 namespace cairn::core {
 namespace {

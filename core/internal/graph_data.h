@@ -46,7 +46,8 @@ struct Graph::Data {
   std::vector<std::int64_t> cost, scratch;
   std::vector<std::int64_t> size;       ///< size of each value
   std::vector<std::int64_t> node_size;  ///< size of each node; empty if every node has one output
-  bool executable = true;               ///< whether all ops and residents agree with the sizes
+  std::optional<HostMemory> host_memory = {};
+  bool executable = true;  ///< whether all ops and residents agree with the sizes
 
   /// Recomputes the sizes of nodes after sizes of values have changed.
   void add_up_sizes() {

@@ -10,6 +10,7 @@
 #include "cairn/core/limit.h"
 #include "cairn/solvers/common/front.h"
 #include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/fit/internal/fit_with_transfers.h"
 #include "cairn/solvers/fit/internal/overrun.h"
 #include "cairn/solvers/fit/internal/placed_plan.h"
 #include "cairn/solvers/fit/solve.h"
@@ -502,7 +503,13 @@ class BudgetSearch {
 
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options) {
-  return BudgetSearch(problem, rounded, solver, options).run();
+  if (!problem.graph.host_memory()) return BudgetSearch(problem, rounded, solver, options).run();
+  const core::Stopwatch watch(options.search.limit);
+  FitOptions alone = options, rest = options;
+  alone.search.limit = watch.share(kAloneShare);
+  Fit found = BudgetSearch(problem, rounded, solver, alone).run();
+  rest.search.limit = watch.rest();
+  return fit_with_transfers(problem, rounded, solver, rest, std::move(found));
 }
 
 double share_for_search(const core::Graph& graph, double seconds) {

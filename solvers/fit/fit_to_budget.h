@@ -77,6 +77,10 @@ struct Fit : Solved {
 /// fits. Next, the solver looks for a cheaper schedule of about that peak. Finally, solvers::search_placed() searches
 /// for a schedule and its addresses together for the rest of the limit.
 ///
+/// If the graph has core::Graph::host_memory(), the search for recomputation alone gets a part of the time. The rest is
+/// spent on schedules with transfers (offload/solve.h), whose plans must fit into both budgets. All costs are makespans
+/// then.
+///
 /// The schedule's measures are those that the solver has reported; `evaluation` is empty, and callers use
 /// evaluate_again() to check them. After Ctrl-C, a long schedule is not planned.
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,

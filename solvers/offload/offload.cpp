@@ -9,7 +9,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/support/random.h"
-#include "cairn/core/transfers/timeline.h"
+#include "cairn/core/timeline.h"
 #include "cairn/solvers/offload/internal/construct.h"
 #include "cairn/solvers/offload/internal/improve.h"
 #include "cairn/solvers/offload/internal/steps.h"

@@ -7,8 +7,8 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
+#include "cairn/core/link.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/transfers/link.h"
 #include "cairn/solvers/common/bound.h"
 
 /// Searches for transfers between device and host that bring a schedule within a budget, together with its

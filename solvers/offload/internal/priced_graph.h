@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/link.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/transfers/link.h"
 
 namespace cairn::solvers::offloading {
 

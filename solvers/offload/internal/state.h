@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/link.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/transfers/link.h"
 
 /// The transfers of a schedule whose steps are fixed, in a form that a search can change step by step.
 namespace cairn::solvers::offloading {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/link.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/transfers/link.h"
 
 /// When the steps and the copies of a schedule run. Times are in the graph's unit of cost, from the begin of step 0.
 namespace cairn::core {

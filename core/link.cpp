@@ -1,4 +1,4 @@
-#include "cairn/core/transfers/link.h"
+#include "cairn/core/link.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -16,6 +16,13 @@ struct Link {
   /// Whether both directions carry copies at the same time. Otherwise, one copy at a time uses the link.
   bool duplex = true;
   bool operator==(const Link&) const = default;
+};
+
+/// The host's memory, to which a schedule may move values of the device.
+struct HostMemory {
+  Link link;
+  std::int64_t budget = std::numeric_limits<std::int64_t>::max();  ///< bytes that the copies on the host may take
+  bool operator==(const HostMemory&) const = default;
 };
 
 /// Parses a link. Accepts the name of a preset (`pcie3`, `pcie4`, `pcie5`, `c2c`), or a bandwidth such as `25GB/s`. A

@@ -1,4 +1,4 @@
-#include "cairn/core/transfers/timeline.h"
+#include "cairn/core/timeline.h"
 
 #include <algorithm>
 #include <numeric>
@@ -103,6 +103,7 @@ std::vector<HostCopy> host_copies(const Graph& graph, const Schedule& schedule) 
 
 std::vector<std::int64_t> host_profile(const Graph& graph, const Schedule& schedule) {
   std::vector<std::int64_t> bytes(schedule.steps.size() + 1, 0);
+  if (schedule.transfers.empty()) return std::vector<std::int64_t>(schedule.steps.size(), 0);
   for (const HostCopy& copy : host_copies(graph, schedule)) {
     bytes[copy.first] += copy.bytes;
     bytes[copy.last + 1] -= copy.bytes;

@@ -1,0 +1,118 @@
+#include "cairn/solvers/fit/internal/fit_with_transfers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cairn/core/timeline.h"
+#include "cairn/solvers/offload/solve.h"
+
+namespace cairn::fit {
+namespace {
+
+class TransferFit {
+ public:
+  TransferFit(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+              const FitOptions& options, Fit alone)
+      : problem_(problem),
+        rounded_(rounded),
+        solver_(solver),
+        options_(options),
+        host_(*rounded.graph.host_memory()),
+        watch_(options.search.limit),
+        alone_(std::move(alone)),
+        best_(alone_) {}
+
+  Fit run() {
+    constexpr int kRounds = 6;
+    constexpr double kLeast = 0.03;
+    std::int64_t budget = *problem_.budget + rounded_.plan_slack, host_budget = host_.budget;
+    for (int round = 0; round < kRounds && budget >= 0 && host_budget >= 0; ++round) {
+      const double left = watch_.rest().seconds;
+      if (done() || watch_.interrupted() || left < kLeast * options_.search.limit.seconds) break;
+      const auto [over, host_over] = attempt(budget, host_budget, share_for_search(problem_.graph, left));
+      if (over <= 0 && host_over <= 0) break;
+      if (over > 0) budget -= std::max(over, budget / 200);
+      if (host_over > 0) host_budget -= std::max(host_over, host_budget / 200);
+    }
+    return finish();
+  }
+
+ private:
+  bool done() const { return best_.fits() && best_.solution.cost <= problem_.baseline.cost; }
+
+  /// Searches once. Returns by how many bytes the plans exceed the budgets; 0 if no schedule was found.
+  std::pair<std::int64_t, std::int64_t> attempt(std::int64_t budget, std::int64_t host_budget, double share) {
+    solvers::SolveOptions search = options_.search;
+    search.progress = {};
+    if (alone_.fits()) search.start = &alone_.solution.schedule;
+    solvers::OffloadOptions offload{.link = host_.link,
+                                    .budget = budget,
+                                    .host_budget = host_budget,
+                                    .change_steps = search.scope.order != solvers::OrderRule::stages,
+                                    .max_occurrences = search.scope.max_occurrences,
+                                    .enough = problem_.baseline.cost,
+                                    .limit = watch_.share(share),
+                                    .seed = search.seed};
+    if (options_.search.progress) {
+      offload.progress = [&](std::int64_t makespan, double) {
+        options_.search.progress({*problem_.budget, makespan, watch_.seconds()});
+      };
+    }
+    solvers::OffloadSolution found = solvers::solve_with_transfers(rounded_.graph, solver_, search, offload);
+    ++best_.rounds;
+    best_.solution.work += found.work;
+    best_.solution.stop = found.stop;
+    if (!found.fits) return {0, 0};
+    solvers::PlanOptions planning = options_.plan;
+    planning.guard_bytes = 0;
+    planning.capacity = *problem_.budget;
+    planning.limit.seconds = std::max(0.0, watch_.rest().seconds / 2);
+    core::Plan plan = solvers::plan_memory(problem_.graph, found.schedule, planning);
+    const std::int64_t over = plan.bytes - *problem_.budget, host_over = plan.host_bytes - host_.budget;
+    const bool fits = over <= 0 && host_over <= 0;
+    const bool better = fits ? !best_.fits() || found.makespan < best_.solution.cost
+                             : !best_.fits() && (!best_.plan || plan.bytes < best_.plan->bytes);
+    if (better && (fits || host_over <= 0)) {
+      best_.solution.schedule = std::move(found.schedule);
+      best_.solution.peak = found.peak;
+      best_.solution.cost = found.makespan;
+      best_.solution.best_seconds = watch_.seconds();
+      best_.plan = std::move(plan);
+    }
+    return {over, host_over};
+  }
+
+  Fit finish() {
+    solvers::Solution& solution = best_.solution;
+    // What was proved for recomputation alone does not hold with transfers.
+    solution.peak_bound = {rounded_.lower_bound, solvers::kAnySchedule};
+    solution.cost_bound = {problem_.baseline.cost, solvers::kAnySchedule};
+    solution.scope = options_.search.scope;
+    const bool optimal = best_.fits() && solution.cost <= solution.cost_bound.value;
+    solution.status = optimal        ? solvers::Status::optimal
+                      : best_.fits() ? solvers::Status::feasible
+                                     : solvers::Status::not_found;
+    if (optimal) solution.stop = solvers::Stop::proved;
+    if (watch_.interrupted()) solution.stop = solvers::Stop::interrupted;
+    solution.timed_out = solution.stop == solvers::Stop::limit;
+    best_.seconds = watch_.seconds();
+    return std::move(best_);
+  }
+
+  const Problem& problem_;
+  const Problem& rounded_;
+  const solvers::SolverInfo& solver_;
+  const FitOptions& options_;
+  core::HostMemory host_;
+  core::Stopwatch watch_;
+  Fit alone_, best_;
+};
+
+}  // namespace
+
+Fit fit_with_transfers(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+                       const FitOptions& options, Fit alone) {
+  return TransferFit(problem, rounded, solver, options, std::move(alone)).run();
+}
+
+}  // namespace cairn::fit
