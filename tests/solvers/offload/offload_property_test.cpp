@@ -166,7 +166,9 @@ TEST_CASE("offload: a schedule of the graph with priced copies becomes a valid o
 TEST_CASE("offload: with transfers an answer costs at most what recomputation alone costs") {
   std::int64_t cheaper = 0, only = 0;
   for_each_schedule(240, [&](Random& random, const Graph& graph, const Schedule& schedule) {
-    const Limits limits = random_limits(random, core::evaluate(graph, schedule).peak);
+    const std::int64_t peak = core::evaluate(graph, schedule).peak, least = core::peak_lower_bound(graph);
+    Limits limits = random_limits(random, peak);
+    if (random.chance(50)) limits.budget = random.between(std::min(least, peak), peak);
     const SolverInfo& solver = find_solver("auto");
     const core::Limit limit{.work = 60'000};
     const Solution alone = solver.solve(graph, {.budget = limits.budget, .limit = limit});
@@ -191,7 +193,7 @@ TEST_CASE("offload: with transfers an answer costs at most what recomputation al
     }
   });
   REQUIRE(cheaper > 3);
-  REQUIRE(only > 1);
+  REQUIRE(only > 0);
 }
 
 }  // namespace cairn::solvers::offload_property_test
