@@ -26,9 +26,13 @@ std::string describe(const Resident& resident) {
                      fmt::join(resident.shape, ", "));
 }
 
-/// Checks the number of elements and the type. Elements in memory of the host may be fp32 where the tensor is bf16.
+/// Checks shape, number of elements and type. Elements in memory of the host may be fp32 where the tensor is bf16.
 template <class T>
-void check_view(const std::string& what, ElementType type, std::int64_t elements, const BasicTensorView<T>& values) {
+void check_view(const std::string& what, ElementType type, const core::Shape& shape, const BasicTensorView<T>& values) {
+  if (!values.shape.empty() && values.shape != shape)
+    throw core::InputError(fmt::format("{} has the shape [{}], but values of the shape [{}] are given", what,
+                                       fmt::join(shape, ", "), fmt::join(values.shape, ", ")));
+  const std::int64_t elements = core::element_count(shape);
   if (values.elements != elements)
     throw core::InputError(fmt::format("{} has {} elements, but {} are given", what, elements, values.elements));
   const bool converted = type == ElementType::bf16 && values.type == ElementType::f32 && !values.on_device;
@@ -112,7 +116,7 @@ void Executor::give(std::string_view name, const TensorView& values, bool staged
   const std::int32_t master = master_of(graph, index);
   const std::string what = describe(resident);
   const bool for_both = master >= 0 && values.type == ElementType::f32;  // the weight's own type is bf16
-  check_view(what, for_both ? ElementType::f32 : resident.type, core::element_count(resident.shape), values);
+  check_view(what, for_both ? ElementType::f32 : resident.type, resident.shape, values);
   if (master >= 0 && values.on_device)
     throw core::InputError(fmt::format("{} is kept as bf16 and as fp32; set it from memory of the host", what));
   if (!values.on_device) check_values(graph, index, values);
@@ -140,7 +144,7 @@ void Executor::get(std::string_view name, const MutableTensorView& values) {
   const std::int32_t master = master_of(graph, index);
   if (master >= 0 && values.type == ElementType::f32) index = master;
   const Resident& resident = graph.residents()[static_cast<std::size_t>(index)];
-  check_view(what, resident.type, core::element_count(resident.shape), values);
+  check_view(what, resident.type, resident.shape, values);
   if (values.type == resident.type) return read_resident(index, values.data, values.on_device);
   std::vector<Bf16> stored(static_cast<std::size_t>(values.elements));
   read_resident(index, stored.data(), false);
@@ -161,8 +165,7 @@ void Executor::get_output(std::string_view node, const MutableTensorView& values
       throw core::InputError(
           fmt::format("output {} of node '{}' has no elements, because no op computes it", output, node));
     const ElementType type = core::output_type(*op, output);
-    check_view(fmt::format("output {} of node '{}'", output, node), type,
-               core::element_count(core::output_shape(*op, output)), values);
+    check_view(fmt::format("output {} of node '{}'", output, node), type, core::output_shape(*op, output), values);
     if (type == values.type) return read_output(kept, values.data);
     std::vector<Bf16> stored(static_cast<std::size_t>(values.elements));
     read_output(kept, stored.data());

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "cairn/runtime/program.h"
@@ -80,10 +81,19 @@ struct BasicTensorView {
   core::ElementType type = core::ElementType::f32;
   std::int64_t elements = 0;
   bool on_device = false;  ///< whether `data` points to memory of the executor's GPU, not of the host
+  /// Extents of the caller's tensor, which must be those of the executor's. If this is empty, only the number of
+  /// elements must agree.
+  core::Shape shape = {};
 
   BasicTensorView() = default;
   BasicTensorView(T* data_in, core::ElementType type_in, std::int64_t elements_in, bool on_device_in = false)
       : data(data_in), type(type_in), elements(elements_in), on_device(on_device_in) {}
+  BasicTensorView(T* data_in, core::ElementType type_in, core::Shape shape_in, bool on_device_in = false)
+      : data(data_in),
+        type(type_in),
+        elements(core::element_count(shape_in)),
+        on_device(on_device_in),
+        shape(std::move(shape_in)) {}
   /// Views a contiguous range of float or std::int32_t, such as a std::vector.
   template <class Range>
   requires std::convertible_to < Range&&, std::span < std::conditional_t < std::is_const_v<T>,
@@ -126,9 +136,10 @@ class Executor {
   virtual void wait() = 0;
 
   /// Copies values into a resident tensor, after all steps that were enqueued. Throws InputError, which names the
-  /// tensor, for an unknown name, for another number of elements or type, for an element that is NaN, and for an id or
-  /// label that is out of range for an op that reads it. Values in memory of a GPU must have the tensor's own type, and
-  /// their elements are not checked. The work that writes them must have ended, because the copy may be on any stream.
+  /// tensor, for an unknown name, for another number of elements, shape or type, for an element that is NaN, and for an
+  /// id or label that is out of range for an op that reads it. Values in memory of a GPU must have the tensor's own
+  /// type, and their elements are not checked. The work that writes them must have ended, because the copy may be on
+  /// any stream.
   void set(std::string_view name, const TensorView& values);
   /// Copies the elements of a resident tensor to `values`. Throws InputError as set() does.
   void get(std::string_view name, const MutableTensorView& values);

@@ -87,6 +87,12 @@ TEST_CASE("wrong names, shapes, types and elements are refused, and nothing chan
     CHECK(contains(give("x", Integers(35)), "resident 'x' (f32 [5, 7]) does not take elements of type i32"));
     CHECK(contains(give("x", {room.data(), core::ElementType::bf16, 35}), "elements of type bf16"));
     CHECK(contains(give("x", {room.data(), core::ElementType::f32, 35, true}), "cannot reach memory of a GPU"));
+    const auto shaped = [&](core::Shape shape) {
+      return give("x", {room.data(), core::ElementType::f32, std::move(shape)});
+    };
+    CHECK(contains(shaped({7, 5}), "'x' (f32 [5, 7]) has the shape [5, 7], but values of the shape [7, 5] are given"));
+    CHECK(contains(shaped({35, 1}), "but values of the shape [35, 1] are given"));
+    CHECK(contains(shaped({5, 6}), "but values of the shape [5, 6] are given"));
     Floats bad(35, 1);
     bad[20] = std::nanf("");
     CHECK(contains(give("x", bad), "element 20 for resident 'x' (f32 [5, 7]) is NaN"));
@@ -99,6 +105,16 @@ TEST_CASE("wrong names, shapes, types and elements are refused, and nothing chan
   CHECK(contains(refusal([&] { executor->get_output("los", room); }), "did you mean 'loss'?"));
   CHECK(contains(refusal([&] { executor->get_output("loss", room); }), "output 0 of node 'loss' has 1 elements"));
   CHECK(contains(refusal([&] { executor->get_output("hidden", room); }), "keeps no output 0 of a node 'hidden'"));
+  const auto in_shape = [&](core::Shape shape) {
+    return MutableTensorView(room.data(), core::ElementType::f32, std::move(shape));
+  };
+  CHECK(contains(refusal([&] { executor->get("w1", in_shape({9, 7})); }), "has the shape [7, 9], but values of the"));
+  CHECK(contains(refusal([&] {
+                   executor->get_output("dw1", in_shape({9, 7}));
+                 }),
+                 "output 0 of node 'dw1' has the shape [7, 9], but values of the shape [9, 7] are given"));
+  executor->get("w1", in_shape({7, 9}));
+  executor->get_output("dw1", in_shape({7, 9}));
   for (const std::int32_t output : {1, -1}) {
     CHECK(contains(refusal([&] { executor->get_output("loss", {room.data(), {}, 1}, output); }), "keeps no output"));
   }
