@@ -28,7 +28,9 @@ namespace cairn::cuda {
 namespace {
 
 using runtime::Instruction;
+using runtime::MutableTensorView;
 using runtime::Program;
+using runtime::TensorView;
 
 constexpr std::int64_t kAddressAlignment = 16;  // in bytes, because kernels access 16 bytes at a time
 constexpr std::int64_t kArenaAlignment = 256;   // in bytes, as cudaMalloc aligns and as libraries' workspaces need it
@@ -81,6 +83,18 @@ bool require_scratch(Device& device, const Program& program) {
   return any;
 }
 
+/// Throws InputError unless `memory` is memory of the device `ordinal`. The message calls it `what`.
+void require_here(const void* memory, int ordinal, const std::string& what) {
+  cudaPointerAttributes attributes{};
+  check(cudaPointerGetAttributes(&attributes, memory), what);
+  if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged)
+    throw core::InputError(fmt::format("{} must be in memory of a GPU, but the pointer is of the host", what));
+  if (attributes.device != ordinal)
+    throw core::InputError(
+        fmt::format("{} must be in memory of device {}, which executes the step; it is in that of device {}", what,
+                    ordinal, attributes.device));
+}
+
 Program checked(Device& device, Program program, const ExecutorOptions& options) {
   runtime::ExecuteOptions debug;
   debug.sentinels = options.sentinels;
@@ -96,7 +110,10 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
     throw core::InputError(
         "the legacy default stream cannot be captured; give a stream made with cudaStreamNonBlocking");
   }
-  if (options.arena.data != nullptr) runtime::require_arena(options.arena, program.arena_bytes);
+  if (options.arena.data != nullptr) {
+    runtime::require_arena(options.arena, program.arena_bytes);
+    require_here(options.arena.data, device.info().ordinal, "the arena");
+  }
   return program;
 }
 
@@ -148,20 +165,21 @@ class Staging {
         uploaded_(make_event()),
         taken_(make_event()) {}
 
-  void upload(const void* values, bool on_device, cudaStream_t stream) {
-    // The copy before this one must have left the page-locked memory, and the step that takes it must have copied it.
-    check(cudaEventSynchronize(uploaded_.get()), "waiting for staged values");
-    check(cudaStreamWaitEvent(stream, taken_.get(), 0), "waiting for staged values");
+  void upload(const void* values, cudaStream_t stream) {
+    begin(stream);
     const auto bytes = static_cast<std::size_t>(bytes_);
-    if (on_device) {
-      check(cudaMemcpyAsync(arrived_.get(), values, bytes, cudaMemcpyDeviceToDevice, stream), "staging values");
-      check(cudaStreamSynchronize(stream), "staging values");
-    } else {
-      std::memcpy(pinned_.get(), values, bytes);
-      check(cudaMemcpyAsync(arrived_.get(), pinned_.get(), bytes, cudaMemcpyHostToDevice, stream), "staging values");
-    }
-    check(cudaEventRecord(uploaded_.get(), stream), "staging values");
-    pending_ = true;
+    std::memcpy(pinned_.get(), values, bytes);
+    check(cudaMemcpyAsync(arrived_.get(), pinned_.get(), bytes, cudaMemcpyHostToDevice, stream), "staging values");
+    end(stream);
+  }
+
+  /// Calls copy(to), which enqueues a copy of values in memory of the device to `to` on the stream, and waits for it.
+  template <class Copy>
+  void upload_by(const Copy& copy, cudaStream_t stream) {
+    begin(stream);
+    copy(arrived_.get());
+    check(cudaStreamSynchronize(stream), "staging values");
+    end(stream);
   }
 
   /// Enqueues the copy to the tensor on the step's stream, if values have been uploaded since the last call.
@@ -177,6 +195,17 @@ class Staging {
   void drop() { pending_ = false; }
 
  private:
+  /// Waits until the copy before this one has left the page-locked memory, and makes the stream wait for the step that
+  /// takes its values.
+  void begin(cudaStream_t stream) {
+    check(cudaEventSynchronize(uploaded_.get()), "waiting for staged values");
+    check(cudaStreamWaitEvent(stream, taken_.get(), 0), "waiting for staged values");
+  }
+  void end(cudaStream_t stream) {
+    check(cudaEventRecord(uploaded_.get(), stream), "staging values");
+    pending_ = true;
+  }
+
   std::byte* target_;
   std::int64_t bytes_;
   PinnedMemory pinned_;
@@ -459,23 +488,34 @@ struct Executor::State {
     for (auto& [index, staging] : staged) staging.take(stream);
   }
 
-  /// Stages bytes for a resident tensor, or for the key of dropouts if `index` is kDropoutKey.
-  void stage(std::int32_t index, const void* values, bool on_device) {
-    auto it = staged.find(index);
-    if (it == staged.end()) {
-      wait_for_all();  // if this allocation fails, memory is freed
-      const bool is_key = index == kDropoutKey;
-      std::byte* target = is_key ? reinterpret_cast<std::byte*>(control.dropout_key) : resident(index);
-      const auto bytes = is_key ? std::int64_t{sizeof(std::uint64_t)} : resident_bytes(index);
-      it = staged.emplace(std::piecewise_construct, std::tuple(index), std::tuple(target, bytes)).first;
-    }
-    it->second.upload(values, on_device, upload_stream);
+  /// Returns where values for a resident tensor wait for the next step, or the key of dropouts if `index` is
+  /// kDropoutKey.
+  Staging& staging(std::int32_t index) {
+    const auto it = staged.find(index);
+    if (it != staged.end()) return it->second;
+    wait_for_all();  // if this allocation fails, memory is freed
+    const bool is_key = index == kDropoutKey;
+    std::byte* target = is_key ? reinterpret_cast<std::byte*>(control.dropout_key) : resident(index);
+    const auto bytes = is_key ? std::int64_t{sizeof(std::uint64_t)} : resident_bytes(index);
+    return staged.emplace(std::piecewise_construct, std::tuple(index), std::tuple(target, bytes)).first->second;
+  }
+
+  void stage(std::int32_t index, const TensorView& values) {
+    if (!values.on_device) return stage(index, values.data);
+    require_elements_here(values, resident_name(index));
+    Staging& place = staging(index);
+    place.upload_by([&](std::byte* to) { copy_from(*uploads, values, to, resident_type(index)); }, upload_stream);
+  }
+  void stage(std::int32_t index, const void* values) {
+    Staging& place = staging(index);
+    place.upload(values, upload_stream);
   }
 
   /// Waits for the steps and for the uploads of staged values.
   void wait_for_all() {
-    if (upload_stream == nullptr) {
+    if (!uploads) {
       own_upload_stream = make_stream();
+      uploads.emplace(own_upload_stream.get());
       upload_stream = own_upload_stream.get();
     }
     wait();
@@ -487,9 +527,43 @@ struct Executor::State {
     return program.graph.residents()[static_cast<std::size_t>(index)].bytes();
   }
 
-  void copy_on_device(const void* from, void* to, std::int64_t bytes) const {
-    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream), "a copy");
+  const std::string& resident_name(std::int32_t index) const {
+    return program.graph.residents()[static_cast<std::size_t>(index)].name;
+  }
+  core::ElementType resident_type(std::int32_t index) const {
+    return program.graph.residents()[static_cast<std::size_t>(index)].type;
+  }
+
+  /// Throws InputError, which names the tensor, unless the elements are in memory of the executor's device.
+  template <class T>
+  void require_elements_here(const runtime::BasicTensorView<T>& values, const std::string& tensor) const {
+    if (values.elements > 0) require_here(values.data, ordinal, fmt::format("the array for '{}'", tensor));
+  }
+
+  /// Enqueues a copy of the caller's values, which are in memory of the device, to a tensor of the type `type`.
+  static void copy_from(const Machine& on, const TensorView& values, void* to, core::ElementType type) {
+    wait_for(values.stream, on.stream());
+    copy_elements(on, values.data, values.type, to, type, values.elements);
+  }
+
+  /// Copies a tensor of the type `type` to the caller's memory, of the host or the device.
+  void copy_to(const MutableTensorView& values, const std::string& tensor, const std::byte* from,
+               core::ElementType type) const {
     wait();
+    if (!values.on_device)
+      return machine.download(from, values.elements * core::element_bytes(type), static_cast<std::byte*>(values.data));
+    require_elements_here(values, tensor);
+    wait_for(values.stream, stream);
+    copy_elements(machine, from, type, values.data, values.type, values.elements);
+    wait();
+  }
+
+  /// Makes `copies` wait for the work that a stream of the caller has been given.
+  static void wait_for(void* other, cudaStream_t copies) {
+    if (other == nullptr || other == copies) return;
+    const Event reached = make_event();
+    check(cudaEventRecord(reached.get(), static_cast<cudaStream_t>(other)), "an event of the caller's stream");
+    check(cudaStreamWaitEvent(copies, reached.get(), 0), "waiting for the caller's stream");
   }
 
   double run_timed() {
@@ -581,7 +655,8 @@ struct Executor::State {
   GraphExec replay;
   std::optional<TimedStep> timed;
   Stream own_upload_stream;
-  cudaStream_t upload_stream = nullptr;  ///< made with the first staging
+  std::optional<Machine> uploads;        ///< copies staged values to the device; made with the first of them
+  cudaStream_t upload_stream = nullptr;  ///< stream of `uploads`
   std::map<std::int32_t, Staging> staged;
   std::vector<std::vector<std::byte>> output_bytes;  ///< the bytes to which the result of outputs() refers
   // Declared last, so that they are destroyed first, even if the constructor fails.
@@ -650,34 +725,35 @@ void Executor::reset() {
 void Executor::set_dropout_seed(std::uint64_t seed) {
   const OnDevice on(state_->ordinal);
   const std::uint64_t key = runtime::dropout_key(seed);
-  state_->stage(State::kDropoutKey, &key, false);
+  state_->stage(State::kDropoutKey, &key);
 }
 
-void Executor::write_resident(std::int32_t index, const void* bytes, bool on_device) {
+void Executor::write_resident(std::int32_t index, const TensorView& values) {
   const OnDevice on(state_->ordinal);
   state_->wait();
-  const std::int64_t count = state_->resident_bytes(index);
-  if (on_device) return state_->copy_on_device(bytes, state_->resident(index), count);
-  state_->machine.upload(static_cast<const std::byte*>(bytes), count, state_->resident(index));
-}
-
-void Executor::read_resident(std::int32_t index, void* bytes, bool on_device) {
-  const OnDevice on(state_->ordinal);
+  std::byte* const to = state_->resident(index);
+  if (!values.on_device)
+    return state_->machine.upload(static_cast<const std::byte*>(values.data), state_->resident_bytes(index), to);
+  state_->require_elements_here(values, state_->resident_name(index));
+  State::copy_from(state_->machine, values, to, state_->resident_type(index));
   state_->wait();
-  const std::int64_t count = state_->resident_bytes(index);
-  if (on_device) return state_->copy_on_device(state_->resident(index), bytes, count);
-  state_->machine.download(state_->resident(index), count, static_cast<std::byte*>(bytes));
 }
 
-void Executor::stage_resident(std::int32_t index, const void* bytes, bool on_device) {
+void Executor::read_resident(std::int32_t index, const MutableTensorView& values) {
   const OnDevice on(state_->ordinal);
-  state_->stage(index, bytes, on_device);
+  state_->copy_to(values, state_->resident_name(index), state_->resident(index), state_->resident_type(index));
 }
 
-void Executor::read_output(const runtime::KeptOutput& kept, void* bytes) {
+void Executor::stage_resident(std::int32_t index, const TensorView& values) {
   const OnDevice on(state_->ordinal);
-  state_->wait();
-  state_->machine.download(state_->step.address(kept.location), kept.location.bytes, static_cast<std::byte*>(bytes));
+  state_->stage(index, values);
+}
+
+void Executor::read_output(const runtime::KeptOutput& kept, const MutableTensorView& values) {
+  const OnDevice on(state_->ordinal);
+  const core::Op& op = *state_->program.graph.op(kept.node);
+  state_->copy_to(values, state_->program.graph.name(kept.node), state_->step.address(kept.location),
+                  core::output_type(op, kept.output));
 }
 
 std::vector<runtime::Output> Executor::outputs() {

@@ -26,7 +26,7 @@ std::string describe(const Resident& resident) {
                      fmt::join(resident.shape, ", "));
 }
 
-/// Checks shape, number of elements and type. Elements in memory of the host may be fp32 where the tensor is bf16.
+/// Checks shape, number of elements and type. Elements may be fp32 where the tensor is bf16.
 template <class T>
 void check_view(const std::string& what, ElementType type, const core::Shape& shape, const BasicTensorView<T>& values) {
   if (!values.shape.empty() && values.shape != shape)
@@ -35,10 +35,9 @@ void check_view(const std::string& what, ElementType type, const core::Shape& sh
   const std::int64_t elements = core::element_count(shape);
   if (values.elements != elements)
     throw core::InputError(fmt::format("{} has {} elements, but {} are given", what, elements, values.elements));
-  const bool converted = type == ElementType::bf16 && values.type == ElementType::f32 && !values.on_device;
+  const bool converted = type == ElementType::bf16 && values.type == ElementType::f32;
   if (values.type != type && !converted)
-    throw core::InputError(fmt::format("{} does not take elements of type {}{}", what, core::to_string(values.type),
-                                       values.on_device ? " in memory of a GPU" : ""));
+    throw core::InputError(fmt::format("{} does not take elements of type {}", what, core::to_string(values.type)));
 }
 
 template <class T>
@@ -72,10 +71,20 @@ void convert(const void* from, void* to, std::int64_t elements) {
     static_cast<To*>(to)[i] = To(static_cast<float>(static_cast<const From*>(from)[i]));
 }
 
-std::vector<Bf16> rounded(const TensorView& values) {
-  std::vector<Bf16> result(static_cast<std::size_t>(values.elements));
-  convert<float, Bf16>(values.data, result.data(), values.elements);
-  return result;
+/// Returns a view of the elements in another type, and keeps them in `kept`.
+template <class From, class To>
+TensorView converted(const TensorView& values, std::vector<To>& kept) {
+  kept.resize(static_cast<std::size_t>(values.elements));
+  convert<From, To>(values.data, kept.data(), values.elements);
+  return {kept.data(), std::is_same_v<To, Bf16> ? ElementType::bf16 : ElementType::f32, values.elements};
+}
+
+/// Calls read() with memory for bf16 elements, and copies these to `values` as fp32.
+template <class Read>
+void read_as_floats(const MutableTensorView& values, const Read& read) {
+  std::vector<Bf16> stored(static_cast<std::size_t>(values.elements));
+  read(MutableTensorView(stored.data(), ElementType::bf16, values.elements));
+  convert<Bf16, float>(stored.data(), values.data, values.elements);
 }
 
 /// Returns the index of the fp32 copy that an update keeps of a weight, or -1. A copy that no update changes has no
@@ -117,21 +126,24 @@ void Executor::give(std::string_view name, const TensorView& values, bool staged
   const std::string what = describe(resident);
   const bool for_both = master >= 0 && values.type == ElementType::f32;  // the weight's own type is bf16
   check_view(what, for_both ? ElementType::f32 : resident.type, resident.shape, values);
-  if (master >= 0 && values.on_device)
-    throw core::InputError(fmt::format("{} is kept as bf16 and as fp32; set it from memory of the host", what));
-  if (!values.on_device) check_values(graph, index, values);
-  const auto give_one = [&](std::int32_t to, const void* bytes) {
-    staged ? stage_resident(to, bytes, values.on_device) : write_resident(to, bytes, values.on_device);
+  const auto give_one = [&](std::int32_t to, const TensorView& given) {
+    staged ? stage_resident(to, given) : write_resident(to, given);
   };
-  if (values.type == resident.type) {
-    give_one(index, values.data);
-    if (master < 0) return;
-    std::vector<float> exact(static_cast<std::size_t>(values.elements));
-    convert<Bf16, float>(values.data, exact.data(), values.elements);
-    return give_one(master, exact.data());
+  if (values.on_device) {
+    give_one(index, values);
+    if (master >= 0) give_one(master, values);
+    return;
   }
-  give_one(index, rounded(values).data());
-  if (master >= 0) give_one(master, values.data);
+  check_values(graph, index, values);
+  if (values.type == resident.type) {
+    give_one(index, values);
+    std::vector<float> exact;
+    if (master >= 0) give_one(master, converted<Bf16, float>(values, exact));
+    return;
+  }
+  std::vector<Bf16> rounded;
+  give_one(index, converted<float, Bf16>(values, rounded));
+  if (master >= 0) give_one(master, values);
 }
 
 void Executor::set(std::string_view name, const TensorView& values) { give(name, values, false); }
@@ -145,10 +157,8 @@ void Executor::get(std::string_view name, const MutableTensorView& values) {
   if (master >= 0 && values.type == ElementType::f32) index = master;
   const Resident& resident = graph.residents()[static_cast<std::size_t>(index)];
   check_view(what, resident.type, resident.shape, values);
-  if (values.type == resident.type) return read_resident(index, values.data, values.on_device);
-  std::vector<Bf16> stored(static_cast<std::size_t>(values.elements));
-  read_resident(index, stored.data(), false);
-  convert<Bf16, float>(stored.data(), values.data, values.elements);
+  if (values.type == resident.type || values.on_device) return read_resident(index, values);
+  read_as_floats(values, [&](const MutableTensorView& stored) { read_resident(index, stored); });
 }
 
 void Executor::get_output(std::string_view node, const MutableTensorView& values, std::int32_t output) {
@@ -160,17 +170,13 @@ void Executor::get_output(std::string_view node, const MutableTensorView& values
       continue;
     }
     const core::Op* op = graph.op(kept.node);
-    if (values.on_device) throw core::InputError("outputs are read into memory of the host; give such memory");
     if (op == nullptr || output >= core::output_count(op->kind))
       throw core::InputError(
           fmt::format("output {} of node '{}' has no elements, because no op computes it", output, node));
     const ElementType type = core::output_type(*op, output);
     check_view(fmt::format("output {} of node '{}'", output, node), type, core::output_shape(*op, output), values);
-    if (type == values.type) return read_output(kept, values.data);
-    std::vector<Bf16> stored(static_cast<std::size_t>(values.elements));
-    read_output(kept, stored.data());
-    convert<Bf16, float>(stored.data(), values.data, values.elements);
-    return;
+    if (type == values.type || values.on_device) return read_output(kept, values);
+    return read_as_floats(values, [&](const MutableTensorView& stored) { read_output(kept, stored); });
   }
   throw core::InputError(fmt::format("'{}' keeps no output {} of a node '{}'{}", graph.name(), output, node,
                                      core::did_you_mean(node, names)));

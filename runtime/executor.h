@@ -84,6 +84,9 @@ struct BasicTensorView {
   /// Extents of the caller's tensor, which must be those of the executor's. If this is empty, only the number of
   /// elements must agree.
   core::Shape shape = {};
+  /// A cudaStream_t of the caller. If `data` is memory of a GPU, the copy waits for the work that this stream has been
+  /// given before. If this is nullptr, work that uses `data` must have ended, because the copy may be on any stream.
+  void* stream = nullptr;
 
   BasicTensorView() = default;
   BasicTensorView(T* data_in, core::ElementType type_in, std::int64_t elements_in, bool on_device_in = false)
@@ -137,9 +140,8 @@ class Executor {
 
   /// Copies values into a resident tensor, after all steps that were enqueued. Throws InputError, which names the
   /// tensor, for an unknown name, for another number of elements, shape or type, for an element that is NaN, and for an
-  /// id or label that is out of range for an op that reads it. Values in memory of a GPU must have the tensor's own
-  /// type, and their elements are not checked. The work that writes them must have ended, because the copy may be on
-  /// any stream.
+  /// id or label that is out of range for an op that reads it. The elements of values in memory of a GPU are not
+  /// checked, because the host does not see them. The GPU copies them, and converts them between fp32 and bf16.
   void set(std::string_view name, const TensorView& values);
   /// Copies the elements of a resident tensor to `values`. Throws InputError as set() does.
   void get(std::string_view name, const MutableTensorView& values);
@@ -182,12 +184,12 @@ class Executor {
   Executor& operator=(const Executor&) = default;
 
  private:
-  /// Copies the bytes of a whole resident tensor, from or to memory of the host, or of the device if `on_device`.
-  virtual void write_resident(std::int32_t index, const void* bytes, bool on_device) = 0;
-  virtual void read_resident(std::int32_t index, void* bytes, bool on_device) = 0;
-  virtual void stage_resident(std::int32_t index, const void* bytes, bool on_device) = 0;
-  /// Copies the bytes of one kept output to memory of the host.
-  virtual void read_output(const KeptOutput& kept, void* bytes) = 0;
+  // These functions copy a whole resident tensor or kept output. `values` has as many elements. Those in memory of the
+  // host have the tensor's type. Those in memory of a GPU may be fp32 where the tensor is bf16, or the reverse.
+  virtual void write_resident(std::int32_t index, const TensorView& values) = 0;
+  virtual void read_resident(std::int32_t index, const MutableTensorView& values) = 0;
+  virtual void stage_resident(std::int32_t index, const TensorView& values) = 0;
+  virtual void read_output(const KeptOutput& kept, const MutableTensorView& values) = 0;
 
   void give(std::string_view name, const TensorView& values, bool staged);
 };

@@ -24,4 +24,9 @@ class MachineStep {
   runtime::device::Step step_;
 };
 
+/// Enqueues a copy of elements within the device's memory. If the types differ, they must be f32 and bf16, and the
+/// elements are converted.
+void copy_elements(const Machine& machine, const void* from, core::ElementType from_type, void* to,
+                   core::ElementType to_type, std::int64_t elements);
+
 }  // namespace cairn::cuda

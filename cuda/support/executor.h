@@ -90,13 +90,14 @@ class Executor final : public runtime::Executor {
   static std::int64_t bytes_beside_arena(const runtime::Program& program, bool sentinels, int streams = 1);
 
  private:
-  void write_resident(std::int32_t index, const void* bytes, bool on_device) override;
-  void read_resident(std::int32_t index, void* bytes, bool on_device) override;
+  // Values in memory of a GPU must be in that of the executor's device. Otherwise, these functions throw InputError.
+  void write_resident(std::int32_t index, const runtime::TensorView& values) override;
+  void read_resident(std::int32_t index, const runtime::MutableTensorView& values) override;
   /// Copies the values to page-locked memory, and from there, on a stream of its own, to memory of the device that is
-  /// not the tensor's. The first call for a tensor waits for the stream and allocates both, as many bytes as the tensor
-  /// has.
-  void stage_resident(std::int32_t index, const void* bytes, bool on_device) override;
-  void read_output(const runtime::KeptOutput& kept, void* bytes) override;
+  /// not the tensor's. Values in memory of the device are copied straight to that memory. The first call for a tensor
+  /// waits for the stream and allocates both, as many bytes as the tensor has.
+  void stage_resident(std::int32_t index, const runtime::TensorView& values) override;
+  void read_output(const runtime::KeptOutput& kept, const runtime::MutableTensorView& values) override;
 
   struct State;
   std::unique_ptr<State> state_;

@@ -122,31 +122,36 @@ class HostExecutor final : public Executor {
   void set_dropout_seed(std::uint64_t seed) override { dropout_key_ = dropout_key(seed); }
 
  private:
-  void write_resident(std::int32_t index, const void* bytes, bool on_device) override {
-    refuse_device(on_device);
-    const std::span<std::byte> tensor = residents_.at(index);
-    std::memcpy(tensor.data(), bytes, tensor.size());
+  void write_resident(std::int32_t index, const TensorView& values) override {
+    refuse_device(values.on_device);
+    set_bytes(index, values.data);
   }
-  void read_resident(std::int32_t index, void* bytes, bool on_device) override {
-    refuse_device(on_device);
+  void read_resident(std::int32_t index, const MutableTensorView& values) override {
+    refuse_device(values.on_device);
     const std::span<std::byte> tensor = residents_.at(index);
-    std::memcpy(bytes, tensor.data(), tensor.size());
+    std::memcpy(values.data, tensor.data(), tensor.size());
   }
-  void stage_resident(std::int32_t index, const void* bytes, bool on_device) override {
-    refuse_device(on_device);
-    const auto* begin = static_cast<const std::byte*>(bytes);
+  void stage_resident(std::int32_t index, const TensorView& values) override {
+    refuse_device(values.on_device);
+    const auto* begin = static_cast<const std::byte*>(values.data);
     staged_[index].assign(begin, begin + residents_.at(index).size());
   }
-  void read_output(const KeptOutput& kept, void* bytes) override {
+  void read_output(const KeptOutput& kept, const MutableTensorView& values) override {
+    refuse_device(values.on_device);
     const std::span<std::byte> output = bytes_at(kept.location);
-    std::memcpy(bytes, output.data(), output.size());
+    std::memcpy(values.data, output.data(), output.size());
   }
   static void refuse_device(bool on_device) {
     if (on_device) throw core::InputError("the host executes this step, so it cannot reach memory of a GPU");
   }
 
+  void set_bytes(std::int32_t index, const void* bytes) {
+    const std::span<std::byte> tensor = residents_.at(index);
+    std::memcpy(tensor.data(), bytes, tensor.size());
+  }
+
   void take_staged() {
-    for (const auto& [index, bytes] : staged_) write_resident(index, bytes.data(), false);
+    for (const auto& [index, bytes] : staged_) set_bytes(index, bytes.data());
     staged_.clear();
   }
 

@@ -28,6 +28,19 @@ using cuda::Launch;
 using Floats = std::vector<float>;
 using Integers = std::vector<std::int32_t>;
 
+/// Returns a bf16 weight and the name of its fp32 copy.
+std::pair<core::Resident, std::string> weight_with_master(const Graph& graph) {
+  for (const core::Resident& copy : graph.residents()) {
+    if (copy.master_of >= 0) return {graph.residents()[static_cast<std::size_t>(copy.master_of)], copy.name};
+  }
+  throw std::out_of_range("no fp32 copy");
+}
+
+struct WaitAtEnd {
+  cudaStream_t stream;
+  ~WaitAtEnd() { cudaStreamSynchronize(stream); }
+};
+
 /// What a tiny gpt2 that adamw trains gets in one step.
 struct Feed {
   Integers tokens, labels;
@@ -216,8 +229,8 @@ TEST_CASE("values come from and go to memory of the device") {
       Executor executor(f.device, f.program(), {.launch = launch});
       const cuda::DeviceMemory memory = cuda::device_memory(35 * sizeof(float));
       auto* const floats = reinterpret_cast<float*>(memory.get());
-      const auto view = [&](std::int64_t count) {
-        return runtime::MutableTensorView(floats, core::ElementType::f32, count, true);
+      const auto view = [&](core::Shape shape) {
+        return runtime::MutableTensorView(floats, core::ElementType::f32, std::move(shape), true);
       };
       const auto given = [&](std::int64_t count) {
         return runtime::TensorView(floats, core::ElementType::f32, count, true);
@@ -228,7 +241,7 @@ TEST_CASE("values come from and go to memory of the device") {
       std::fill_n(floats, 35, 0.0F);
       executor.get("x", x);
       CHECK(x == Floats(35, 3));
-      executor.get("x", view(35));
+      executor.get("x", view({5, 7}));
       CHECK(Floats(floats, floats + 35) == x);
 
       std::fill_n(floats, 35, 5.0F);
@@ -240,10 +253,85 @@ TEST_CASE("values come from and go to memory of the device") {
       executor.enqueue();
       executor.get("x", x);
       CHECK(x == Floats(35, 5));
+      Floats loss(1);
+      executor.get_output("loss", loss);
+      floats[0] = -1;
+      executor.get_output("loss", view({1}));
+      CHECK(floats[0] == loss[0]);
       CHECK(contains(error_of<InputError>([&] { executor.set("x", given(34)); }), "34 are given"));
-      CHECK(contains(error_of<InputError>([&] { executor.get_output("loss", view(1)); }), "memory of the host"));
+      CHECK(contains(error_of<InputError>([&] { executor.get("x", view({7, 5})); }), "the shape [5, 7]"));
     });
   }
+}
+
+TEST_CASE("values in memory of the device wait for the caller's stream") {
+  in_every_order([] {
+    Fixture f;
+    Executor executor(f.device, f.program());
+    const cuda::DeviceMemory memory = cuda::device_memory(35 * sizeof(float));
+    auto* const floats = reinterpret_cast<float*>(memory.get());
+    const cuda::Stream stream = cuda::make_stream();
+    std::fill_n(floats, 35, 0.0F);
+    runtime::TensorView given(floats, core::ElementType::f32, 35, true);
+    runtime::MutableTensorView room(floats, core::ElementType::f32, 35, true);
+    given.stream = room.stream = stream.get();
+    const auto write_later = [&](float value) {
+      fake::enqueue(
+          stream.get(), [=] { std::fill_n(floats, 35, value); }, "the caller's work");
+    };
+    Floats x(35);
+    write_later(3);
+    executor.set("x", given);
+    executor.get("x", x);
+    CHECK(x == Floats(35, 3));
+    write_later(5);
+    executor.stage("x", given);
+    write_later(7);
+    executor.get("x", room);
+    CHECK(Floats(floats, floats + 35) == Floats(35, 3));
+    executor.run();
+    executor.get("x", x);
+    CHECK(x == Floats(35, 5));
+    Floats gradient(63);
+    executor.get_output("dw1", gradient);
+    const cuda::DeviceMemory more = cuda::device_memory(63 * sizeof(float));
+    auto* const read = reinterpret_cast<float*>(more.get());
+    fake::enqueue(
+        stream.get(), [=] { std::fill_n(read, 63, 9.0F); }, "the caller's work");
+    room = {read, core::ElementType::f32, 63, true};
+    room.stream = stream.get();
+    executor.get_output("dw1", room);
+    CHECK(Floats(read, read + 63) == gradient);
+  });
+}
+
+TEST_CASE("memory of the host or of another device is refused where the executor's device is meant") {
+  const Gpu gpu;
+  fake::set_device_count(2);
+  Fixture f(1);
+  Executor executor(f.device, f.program());
+  Floats host(63);
+  const cuda::DeviceMemory memory = cuda::device_memory(63 * sizeof(float));  // of device 0
+  const auto refused = [&](void* data, const std::string& why) {
+    const auto check = [&](const auto& call) { check_line(error_of<InputError>(call), {why}); };
+    const runtime::MutableTensorView room(data, core::ElementType::f32, 35, true);
+    const runtime::TensorView given(data, core::ElementType::f32, 35, true);
+    check([&] { executor.set("x", given); });
+    CHECK(contains(error_of<InputError>([&] { executor.set("x", given); }), "the array for 'x' must"));
+    check([&] { executor.stage("x", given); });
+    check([&] { executor.get("x", room); });
+    check([&] { executor.get_output("dw1", {data, core::ElementType::f32, 63, true}); });
+  };
+  refused(host.data(), " must be in memory of a GPU, but the pointer is of the host");
+  refused(memory.get(), " must be in memory of device 1, which executes the step; it is in that of device 0");
+  std::vector<std::byte> bytes(static_cast<std::size_t>(f.program().arena_bytes) + 256);
+  void* arena = bytes.data();
+  std::size_t space = bytes.size();
+  std::align(256, space - 256, arena, space);
+  const std::string error = error_of<InputError>([&] {
+    Executor(f.device, f.program(), {.arena = {static_cast<std::byte*>(arena), f.program().arena_bytes}});
+  });
+  CHECK(contains(error, "the arena must be in memory of a GPU"));
 }
 
 TEST_CASE("bf16 tensors: values are rounded, fp32 copies are not, and both are set together") {
@@ -251,14 +339,7 @@ TEST_CASE("bf16 tensors: values are rounded, fp32 copies are not, and both are s
   Device device;
   const Graph graph = device.with_scratch(gpt2_with_updates(Precision::bf16), false);
   Executor executor(device, device_program(device, graph));
-  const auto masters = [&] {
-    for (std::size_t r = 0; r < graph.residents().size(); ++r) {
-      const std::int32_t of = graph.residents()[r].master_of;
-      if (of >= 0) return std::pair(graph.residents()[static_cast<std::size_t>(of)], graph.residents()[r].name);
-    }
-    throw std::out_of_range("no fp32 copy");
-  }();
-  const auto& [weight, master] = masters;
+  const auto [weight, master] = weight_with_master(graph);
   const auto count = static_cast<std::size_t>(core::element_count(weight.shape));
   const auto elements = static_cast<std::int64_t>(count);
   const float exact = 1.001F;
@@ -285,18 +366,51 @@ TEST_CASE("bf16 tensors: values are rounded, fp32 copies are not, and both are s
     executor.get(weight.name, read);
     CHECK(read == Floats(count, 2.5F));
   }
-  // Values in memory of the device would need a conversion there.
-  for (const core::ElementType type : {core::ElementType::f32, core::ElementType::bf16}) {
-    const std::string error = error_of<InputError>([&] {
-      executor.set(weight.name, {halves.data(), type, elements, true});
-    });
-    CHECK(contains(error, "is kept as bf16 and as fp32; set it from memory of the host"));
-  }
   halves[0].bits = 0x7FFF;
   CHECK(contains(error_of<InputError>([&] {
                    executor.set(weight.name, {halves.data(), core::ElementType::bf16, elements});
                  }),
                  "element 0 for resident"));
+}
+
+TEST_CASE("bf16 tensors and their fp32 copies: the device converts values in its memory") {
+  in_every_order([] {
+    Device device;
+    const Graph graph = device.with_scratch(gpt2_with_updates(Precision::bf16), false);
+    Executor executor(device, device_program(device, graph));
+    const auto [weight, master] = weight_with_master(graph);
+    const auto count = static_cast<std::size_t>(core::element_count(weight.shape));
+    const cuda::DeviceMemory memory = cuda::device_memory(static_cast<std::int64_t>(count * sizeof(float)));
+    auto* const floats = reinterpret_cast<float*>(memory.get());
+    auto* const halves = reinterpret_cast<core::Bf16*>(memory.get());
+    const runtime::TensorView as_floats(floats, core::ElementType::f32, weight.shape, true);
+    const runtime::TensorView as_halves(halves, core::ElementType::bf16, weight.shape, true);
+    const float exact = 1.001F;
+    Floats read(count);
+    std::vector<core::Bf16> stored(count);
+    for (const bool staged : {false, true}) {
+      const auto give = [&](const runtime::TensorView& values) {
+        staged ? executor.stage(weight.name, values) : executor.set(weight.name, values);
+        executor.set("learning_rate", Floats{0});  // a step leaves the weights as they are
+        if (staged) executor.run();
+        executor.get(weight.name, {stored.data(), core::ElementType::bf16, weight.shape});
+        executor.get(master, read);
+      };
+      std::fill_n(floats, count, exact);
+      give(as_floats);
+      CHECK(stored == std::vector(count, core::Bf16(exact)));
+      CHECK(read == Floats(count, exact));
+      std::fill_n(floats, count, 0.0F);
+      executor.get(weight.name, {floats, core::ElementType::f32, weight.shape, true});
+      CHECK(Floats(floats, floats + count) == read);
+      executor.get(weight.name, {halves, core::ElementType::bf16, weight.shape, true});
+      CHECK(std::vector(halves, halves + count) == stored);
+      std::fill_n(halves, count, core::Bf16(2.5F));
+      give(as_halves);
+      CHECK(stored == std::vector(count, core::Bf16(2.5F)));
+      CHECK(read == Floats(count, 2.5F));
+    }
+  });
 }
 
 TEST_CASE("a raised stop flag ends run and enqueue before a step, and keeps staged values for a later one") {
@@ -322,8 +436,11 @@ TEST_CASE("any call may fail while values are set, staged and read: an error say
   const auto use = [&] {
     Device device;
     const cuda::DeviceMemory memory = cuda::device_memory(35 * sizeof(float));
+    const cuda::Stream stream = cuda::make_stream();
     Executor executor(device, program);
-    const runtime::TensorView on_device(memory.get(), core::ElementType::f32, 35, true);
+    const WaitAtEnd wait{stream.get()};  // an error can leave the record of an event on the caller's stream
+    runtime::TensorView on_device(memory.get(), core::ElementType::f32, 35, true);
+    on_device.stream = stream.get();
     Floats x(35), loss(1);
     for (int i = 0; i < 2; ++i) {
       executor.stage("x", x);
@@ -338,6 +455,7 @@ TEST_CASE("any call may fail while values are set, staged and read: an error say
     executor.reset();
     executor.wait();
     executor.get_output("loss", loss);
+    executor.get_output("loss", {memory.get(), core::ElementType::f32, 1, true});
     calls = fake::calls();
   };
   fake::reset();

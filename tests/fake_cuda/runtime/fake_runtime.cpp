@@ -165,6 +165,7 @@ cudaError_t destroy(const char* function, std::set<Handle>& alive, Handle handle
 cudaError_t record(cudaEvent_t event, cudaStream_t stream, bool external) {
   EventState& state = *event->state;
   runtime().require_current(event->device, "a record");
+  if (stream == cudaStreamLegacy) return cudaSuccess;  // the default stream never has work, so the event is complete
   const bool captured = runtime().is_alive(stream) && stream->capture != nullptr;
   if (captured && !external && !state.timed) {
     state.capture = stream->capture;
@@ -369,6 +370,15 @@ cudaError_t cudaFuncSetAttribute(const void* func, cudaFuncAttribute attr, int v
   }
   if (!shared_of_kernels().emplace(std::pair{func, runtime().current}, value).second)
     runtime().fault("a kernel's shared memory is set twice");
+  return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* ptr) {
+  *attributes = {};
+  if (const cudaError_t status = runtime().enter("cudaPointerGetAttributes")) return status;
+  if (!runtime().on_device(ptr, 1, "a pointer")) return cudaSuccess;  // cudaMemoryTypeUnregistered
+  attributes->type = cudaMemoryTypeDevice;
+  attributes->device = std::prev(runtime().allocations.upper_bound(static_cast<const std::byte*>(ptr)))->second.device;
   return cudaSuccess;
 }
 
