@@ -1,4 +1,4 @@
-"""The class Executor, which runs training steps with numpy arrays as inputs and outputs."""
+"""The class Executor, which runs training steps with arrays of numpy and other libraries as inputs and outputs."""
 
 from __future__ import annotations
 
@@ -8,28 +8,14 @@ import numpy
 
 from . import _cairn
 from ._api import Bytes, Planned, Progress, Seconds, _request, _search, _threads
-from ._cairn import Graph
+from ._arrays import Array, as_arena, as_array, require_room
+from ._cairn import DeviceArray, Graph
 from ._errors import InputError
 from ._types import Tensor
 
-_CPU, _PINNED = 1, 3  # kinds of devices in DLPack whose memory the host reads: its own, and page-locked memory
 
-
-def _is_on_device(array: Any) -> bool:
-    device = getattr(array, "__dlpack_device__", None)
-    return device is not None and device()[0] not in (_CPU, _PINNED)
-
-
-def _as_numpy(array: Any, what: str) -> numpy.ndarray:
-    """Returns an array that shares its memory with `array`, if this is an array or a tensor of another library."""
-    if _is_on_device(array):
-        raise InputError(f"{what}: the array is in memory of a GPU; give a copy in memory of the host, as array.cpu()")
-    if hasattr(array, "detach"):  # a tensor of PyTorch, which refuses this for tensors with gradients
-        array = array.detach()
-    try:
-        return numpy.asarray(array)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what}: not an array: {str(error).splitlines()[0]}") from None
+def _other_shape(name: str, wanted, given) -> str:
+    return f"'{name}' has the shape {list(wanted)}, but the array has {list(given)}"
 
 
 class Executor(_cairn.Loaded):
@@ -48,6 +34,9 @@ class Executor(_cairn.Loaded):
     backend    "host", "cuda" or "auto"; "cuda:1" is the second of several devices
     precision  "fp32", "tf32" or "bf16"; None: the precision in which the graph is stored
     poison     whether to overwrite every buffer when its lifetime ends, so that a read of freed memory shows
+    arena      memory for the plan, which the executor fills and then uses in every step: a writeable array of uint8, or
+               another buffer such as a bytearray; on a GPU, an array in its memory. None: the executor allocates it.
+               Executors whose steps do not overlap in time may share it. planned_bytes + 255 bytes are enough.
 
     Other arguments are those of solve. For arguments of solve that are not here, call solve and give its answer as
     `schedule`. Several threads may use an executor; they take turns. Other Python threads run during a step.
@@ -58,12 +47,13 @@ class Executor(_cairn.Loaded):
                  time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
                  max_cost: Union[int, str, None] = None, alignment: Optional[int] = None,
                  options: Optional[Mapping[str, int]] = None, device_memory: Optional[Bytes] = None,
-                 context_memory: Optional[Bytes] = None, poison: bool = False, threads: Optional[int] = None,
-                 progress: Optional[Progress] = None) -> None:
+                 context_memory: Optional[Bytes] = None, poison: bool = False, arena: Any = None,
+                 threads: Optional[int] = None, progress: Optional[Progress] = None) -> None:
         request = _request(budget, max_cost, False, alignment, solver, device_memory, context_memory)
         search = _search(solver, time_limit, work_limit, seed, None, "free", None, options)
+        memory = None if arena is None else as_arena(arena)
         with _threads(threads):
-            super().__init__(graph, request, search, schedule, backend, precision, poison, progress)
+            super().__init__(graph, request, search, schedule, backend, precision, poison, memory, progress)
         self._tensors = {name: Tensor(shape, numpy.dtype(dtype), kind)
                          for name, shape, dtype, kind in self._residents()}
 
@@ -79,6 +69,11 @@ class Executor(_cairn.Loaded):
         PyTorch on the CPU. A contiguous array of the tensor's dtype is copied once. Other arrays are converted first:
         float64 and float16 to float32, whole numbers to float32 or int32. For a tensor of one element, a number is
         enough. InputError names the tensor if the shape or the type is wrong, or if an element is NaN or out of range.
+
+        On a GPU, values may be an array in its memory that has a method __dlpack__ or a __cuda_array_interface__, such
+        as a tensor of PyTorch. It is copied within that memory, after the work that its library has enqueued. It must
+        be contiguous and have the tensor's dtype; its elements are not checked. bfloat16 is accepted where the step
+        stores bf16.
         """
         self._give_all(name, values, False)
 
@@ -90,8 +85,8 @@ class Executor(_cairn.Loaded):
     def get(self, name: str, *, out: Any = None) -> Any:
         """Returns the elements of a resident tensor as a new numpy array, or copies them to `out` and returns it.
 
-        `out` is a contiguous array of the tensor's shape and dtype, such as a tensor of PyTorch on the CPU. Nothing
-        else is copied."""
+        `out` is a contiguous array of the tensor's shape and dtype, such as a tensor of PyTorch, in memory of the host
+        or of the executor's GPU. Nothing else is copied."""
         tensor = self._tensor(name)
         array, out = self._room(f"'{name}'", tensor.shape, tensor.dtype, out)
         self._get(name, array)
@@ -122,14 +117,26 @@ class Executor(_cairn.Loaded):
         for key, value in converted.items():
             self._give(key, value, staged)
 
-    def _converted(self, name: str, values: Any) -> numpy.ndarray:
+    def _array(self, values: Any, what: str) -> Array:
+        return as_array(values, what, of_host=self.backend == "host")
+
+    def _converted(self, name: str, values: Any) -> Array:
         tensor = self._tensor(name)
-        array = _as_numpy(values, f"'{name}'")
+        array = self._array(values, f"'{name}'")
         wanted = tensor.dtype
+        if isinstance(array, DeviceArray):
+            if array.dtype not in (wanted.name, "bfloat16"):
+                raise InputError(f"'{name}' has elements of type {wanted}; an array of {array.dtype} in memory of a GPU "
+                                 "is not converted")
+            if array.shape != tensor.shape:
+                raise InputError(_other_shape(name, tensor.shape, array.shape))
+            if not array.contiguous:
+                raise InputError(f"'{name}': an array in memory of a GPU must be contiguous, as array.contiguous()")
+            return array
         if array.dtype.kind not in ("iub" if wanted.kind == "i" else "iubf") or array.dtype.itemsize > 8:
             raise InputError(f"'{name}' has elements of type {wanted}, which {array.dtype} is not converted to")
         if array.shape != tensor.shape and not (array.shape == () and tensor.shape == (1,)):
-            raise InputError(f"'{name}' has the shape {list(tensor.shape)}, but the array has {list(array.shape)}")
+            raise InputError(_other_shape(name, tensor.shape, array.shape))
         if wanted.kind == "i" and array.dtype.itemsize >= 4 and array.dtype != wanted and array.size:
             limits = numpy.iinfo(wanted)
             for extreme in (int(array.min()), int(array.max())):
@@ -138,16 +145,14 @@ class Executor(_cairn.Loaded):
         with numpy.errstate(over="ignore"):
             return numpy.ascontiguousarray(array, wanted)
 
-    @staticmethod
-    def _room(what: str, shape, dtype: numpy.dtype, out: Any):
+    def _room(self, what: str, shape, dtype: numpy.dtype, out: Any):
         """Returns the array into which elements are copied, and what the caller is given: `out`, or a new array."""
         if out is None:
             array = numpy.empty(shape, dtype)
             return array, array
-        array = _as_numpy(out, what)
-        if array.shape != shape or array.dtype != dtype:
+        array = self._array(out, what)
+        if array.shape != shape or str(array.dtype) != dtype.name:
             raise InputError(f"{what} is an array of {dtype} with shape {list(shape)}, but out= is one of "
                              f"{array.dtype} with shape {list(array.shape)}")
-        if not array.flags.c_contiguous or not array.flags.writeable:
-            raise InputError(f"{what}: out= must be contiguous and writeable")
+        require_room(array, f"{what}: out=")
         return array, out

@@ -38,6 +38,7 @@ void bind_sweep(nb::module_& module);
 void bind_run(nb::module_& module);
 void bind_models(nb::module_& module);
 void bind_builder_of_models(nb::module_& module);
+void bind_device_array(nb::module_& module);
 void bind_executor(nb::module_& module);
 void bind_train(nb::module_& module);
 

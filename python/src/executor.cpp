@@ -15,6 +15,7 @@
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
 #include "cairn/python/src/choice.h"
+#include "cairn/python/src/device_array.h"
 #include "cairn/runtime/support/residents.h"
 
 namespace cairn::python {
@@ -23,24 +24,61 @@ namespace {
 using GivenArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using WritableArray = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
+constexpr std::int64_t kArenaAlignment = 256;  // in bytes (runtime::ArenaView)
+
+/// Returns the part of an array from the first address on at which an arena may begin. Throws InputError if the array
+/// is not in the backend's memory or if `bytes` bytes do not fit.
+runtime::ArenaView arena_in(nb::handle array, const pipeline::Backend& backend, std::int64_t bytes) {
+  const bool on_device = nb::isinstance<DeviceArray>(array);
+  if (on_device != (backend.name() != "host"))
+    throw core::InputError(on_device ? "arena= is in memory of a GPU, but the host executes the step; give an array in "
+                                       "memory of the host"
+                                     : "arena= is in memory of the host, but a GPU executes the step; give an array in "
+                                       "its memory");
+  void* data = nullptr;
+  std::int64_t given = 0;
+  if (on_device) {
+    const auto& device = nb::cast<const DeviceArray&>(array);
+    data = device.data;
+    given = device.elements();
+  } else {
+    const auto host = nb::cast<WritableArray>(array);
+    data = host.data();
+    given = static_cast<std::int64_t>(host.nbytes());
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  const std::int64_t skipped =
+      core::align_up(static_cast<std::int64_t>(address), kArenaAlignment) - static_cast<std::int64_t>(address);
+  if (given - skipped < bytes)
+    throw core::InputError(
+        fmt::format("arena= has {} bytes, but the plan needs {}, which begin at the first multiple of {}, so {} more; "
+                    "lower the budget or give {} bytes",
+                    given, bytes, kArenaAlignment, skipped, bytes + kArenaAlignment - 1));
+  return {static_cast<std::byte*>(data) + skipped, given - skipped};
+}
+
 /// The base of the Python class Executor: a graph that a backend has loaded. Threads take turns with its members.
 class Loaded {
  public:
   Loaded(const core::Graph& given, const pipeline::Request& request, const SearchArguments& search, nb::handle schedule,
-         const std::string& backend, const std::optional<std::string>& precision, bool poison, nb::object progress)
-      : backend_(pipeline::open_backend(backend)) {
+         const std::string& backend, const std::optional<std::string>& precision, bool poison, nb::object arena,
+         nb::object progress)
+      : backend_(pipeline::open_backend(backend)), given_arena_(std::move(arena)) {
     std::optional<core::Precision> stored;
     if (precision) stored = core::precision_from_string(*precision);
     graph_ = pipeline::prepare(*backend_, given, stored);
     Call call(std::move(progress));
     decision_ = choose(*backend_, graph_.prepared, request, search, schedule, 0, call).decision;
+    runtime::ArenaView memory;
+    if (!given_arena_.is_none()) memory = arena_in(given_arena_, *backend_, decision_.plan.bytes);
     const nb::gil_scoped_release release;
     executor_ = backend_->load({.graph = graph_.prepared,
                                 .schedule = decision_.schedule,
                                 .plan = decision_.plan,
                                 .precision = graph_.precision,
                                 .seed = search.seed,
-                                .poison = poison});
+                                .poison = poison,
+                                .arena = memory});
   }
 
   const core::Graph& graph() const { return graph_.prepared; }
@@ -57,6 +95,7 @@ class Loaded {
 
  private:
   std::unique_ptr<pipeline::Backend> backend_;
+  nb::object given_arena_;  ///< keeps the memory of the arena alive; None: the executor has its own
   pipeline::PreparedGraph graph_;
   fit::Decision decision_;
   std::unique_ptr<runtime::Executor> executor_;
@@ -67,6 +106,12 @@ core::ElementType type_of(const nb::dlpack::dtype& type) {
   if (type == nb::dtype<float>()) return core::ElementType::f32;
   if (type == nb::dtype<std::int32_t>()) return core::ElementType::i32;
   throw core::InputError("an array must have the type float32 or int32");
+}
+core::ElementType type_of(const DeviceArray& array) {
+  if (array.dtype == "float32") return core::ElementType::f32;
+  if (array.dtype == "int32") return core::ElementType::i32;
+  if (array.dtype == "bfloat16") return core::ElementType::bf16;
+  throw core::InputError("an array in memory of a GPU must have the type float32, int32 or bfloat16");
 }
 
 /// Returns the name of the numpy type with which elements are given and read.
@@ -86,14 +131,43 @@ nb::list residents(const Loaded& loaded) {
   return list;
 }
 
-void give(Loaded& loaded, const std::string& name, const GivenArray& array, bool staged) {
-  const runtime::TensorView values(array.data(), type_of(array.dtype()), static_cast<std::int64_t>(array.size()));
+template <class Array>
+core::Shape shape_of(const Array& array) {
+  return core::Shape(array.shape_ptr(), array.shape_ptr() + array.ndim());
+}
+
+runtime::TensorView view_of(const GivenArray& array) { return {array.data(), type_of(array.dtype()), shape_of(array)}; }
+runtime::MutableTensorView view_of(const WritableArray& array) {
+  return {array.data(), type_of(array.dtype()), shape_of(array)};
+}
+runtime::MutableTensorView view_of(const DeviceArray& array) {
+  runtime::MutableTensorView view(array.data, type_of(array), array.shape, true);
+  view.stream = array.stream;
+  return view;
+}
+
+template <class View>
+void give(Loaded& loaded, const std::string& name, const View& values, bool staged) {
   loaded.alone(
       [&](runtime::Executor& executor) { staged ? executor.stage(name, values) : executor.set(name, values); });
 }
+void give_from_host(Loaded& loaded, const std::string& name, const GivenArray& array, bool staged) {
+  give(loaded, name, view_of(array), staged);
+}
+void give_from_device(Loaded& loaded, const std::string& name, const DeviceArray& array, bool staged) {
+  const runtime::MutableTensorView view = view_of(array);
+  runtime::TensorView values(view.data, view.type, view.shape, true);
+  values.stream = view.stream;
+  give(loaded, name, values, staged);
+}
 
-runtime::MutableTensorView view_of(const WritableArray& array) {
-  return {array.data(), type_of(array.dtype()), static_cast<std::int64_t>(array.size())};
+template <class Array>
+void get(Loaded& loaded, const std::string& name, const Array& array) {
+  loaded.alone([&](runtime::Executor& executor) { executor.get(name, view_of(array)); });
+}
+template <class Array>
+void get_output(Loaded& loaded, const std::string& node, const Array& array, std::int32_t output) {
+  loaded.alone([&](runtime::Executor& executor) { executor.get_output(node, view_of(array), output); });
 }
 
 /// Returns (shape, numpy type) of a kept output. Throws InputError if the node does not keep it.
@@ -166,19 +240,12 @@ void bind_steps(nb::class_<Loaded>& loaded) {
           "Makes the dropouts of the following steps draw other elements for every other seed. With 0, the default, "
           "the\n"
           "graph's own seeds alone decide.")
-      .def("_give", &give, "name"_a, "array"_a, "staged"_a)
-      .def(
-          "_get",
-          [](Loaded& l, const std::string& name, const WritableArray& array) {
-            l.alone([&](runtime::Executor& executor) { executor.get(name, view_of(array)); });
-          },
-          "name"_a, "array"_a)
-      .def(
-          "_get_output",
-          [](Loaded& l, const std::string& node, const WritableArray& array, std::int32_t output) {
-            l.alone([&](runtime::Executor& executor) { executor.get_output(node, view_of(array), output); });
-          },
-          "node"_a, "array"_a, "output"_a);
+      .def("_give", &give_from_host, "name"_a, "array"_a, "staged"_a)
+      .def("_give", &give_from_device, "name"_a, "array"_a, "staged"_a)
+      .def("_get", &get<WritableArray>, "name"_a, "array"_a)
+      .def("_get", &get<DeviceArray>, "name"_a, "array"_a)
+      .def("_get_output", &get_output<WritableArray>, "node"_a, "array"_a, "output"_a)
+      .def("_get_output", &get_output<DeviceArray>, "node"_a, "array"_a, "output"_a);
 }
 
 }  // namespace
@@ -187,9 +254,9 @@ void bind_executor(nb::module_& module) {
   bind_report(module);
   nb::class_<Loaded> loaded(module, "Loaded", "A graph that a backend has loaded: the base of cairn.Executor.");
   loaded.def(nb::init<const core::Graph&, const pipeline::Request&, const SearchArguments&, nb::handle,
-                      const std::string&, const std::optional<std::string>&, bool, nb::object>(),
+                      const std::string&, const std::optional<std::string>&, bool, nb::object, nb::object>(),
              "graph"_a, "request"_a, "search"_a, "schedule"_a.none(), "backend"_a, "precision"_a.none(), "poison"_a,
-             "progress"_a.none());
+             "arena"_a.none(), "progress"_a.none());
   bind_facts(loaded);
   bind_steps(loaded);
 }

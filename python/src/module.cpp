@@ -30,6 +30,7 @@ NB_MODULE(_cairn, module) {
   python::bind_run(module);
   python::bind_models(module);
   python::bind_builder_of_models(module);
+  python::bind_device_array(module);
   python::bind_executor(module);
   python::bind_train(module);
   module.attr("__version__") = std::string(core::kVersion);

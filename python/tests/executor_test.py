@@ -172,6 +172,68 @@ class Arrays(unittest.TestCase):
                 made.get("labels", out=room)
 
 
+class OnlyDlpack:
+    """An array of a library that shares memory of the host by nothing but DLPack."""
+
+    def __init__(self, host):
+        self.host = host
+
+    def __dlpack_device__(self):
+        return self.host.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        return self.host.__dlpack__(**options)
+
+
+class Arenas(unittest.TestCase):
+    def test_memory_of_the_caller_is_used(self):
+        graph = resnet()
+        own = executor(graph)
+        own.step()
+        room = own.planned_bytes + 255
+        for memory in (np.zeros(room, np.uint8), np.zeros((room + 9) // 10 * 10, np.uint8).reshape(10, -1),
+                       bytearray(room), memoryview(bytearray(room)), OnlyDlpack(np.zeros(room, np.uint8))):
+            with self.subTest(type=type(memory)):
+                made = executor(graph, arena=memory)
+                made.step()
+                self.assertEqual(made.output("loss"), own.output("loss"))
+                self.assertEqual(made.measured_peak_bytes, made.planned_bytes)
+                written = np.asarray(getattr(memory, "host", memory))
+                self.assertGreater(np.count_nonzero(written), room // 2)
+
+    def test_several_executors_share_it_and_keep_it(self):
+        graph = resnet()
+        expected = executor(graph)
+        expected.step()
+        memory = np.zeros(expected.planned_bytes + 255, np.uint8)
+        both = [executor(graph, seed=seed, arena=memory) for seed in (0, 1)]
+        del memory
+        for made in (*both, both[0]):
+            made.reset()
+            made.step()
+        self.assertEqual(both[0].output("loss"), expected.output("loss"))
+
+    def test_bad_arenas(self):
+        graph = ffn()
+        planned = executor(graph).planned_bytes
+        fixed = np.zeros(planned + 255, np.uint8)
+        fixed.flags.writeable = False
+
+        class OnDevice:
+            __cuda_array_interface__ = {"shape": (1 << 20,), "typestr": "|u1", "data": (1 << 20, False), "version": 3}
+
+        for memory, words in ((np.zeros(planned + 255, np.float32), "arena= must be an array of uint8, not of float32"),
+                              (7, "array of uint8, not of int64"), (b"bytes", "array of uint8"), ([[1], [2, 3]], "array"),
+                              (np.zeros(planned // 2, np.uint8), f"arena= has {planned // 2} bytes, but the plan needs "
+                                                                 f"{planned},.*give {planned + 255} bytes"),
+                              (np.zeros(2 * planned + 510, np.uint8)[::2], "arena= must be contiguous and writeable"),
+                              (fixed, "arena= must be contiguous and writeable"),
+                              (OnDevice(), "arena= is in memory of a GPU, but the host executes the step")):
+            with self.subTest(words=words), self.assertRaisesRegex(cairn.InputError, words) as caught:
+                executor(graph, arena=memory)
+            self.assertNotIn("\n", str(caught.exception))
+
+
 class Steps(unittest.TestCase):
     def test_a_budget_changes_memory_and_nothing_else(self):
         graph = gpt2()
