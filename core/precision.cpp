@@ -43,6 +43,26 @@ void store_update(const Graph& graph, GraphBuilder& builder, NodeId v) {
   add_master(builder, op);
 }
 
+/// Throws InputError if v adds gradients of the parameters of norms, which are fp32 in a graph whose sums are bf16. A
+/// graph has such a node where norms share their parameters.
+void refuse_shared_norm(const Graph& graph, NodeId v) {
+  const Op& op = *graph.op(v);
+  if (op.kind != OpKind::add) return;
+  for (const Operand& arg : op.args) {
+    if (arg.kind == Operand::Kind::resident) continue;
+    const OpKind kind = graph.op(arg.index)->kind;
+    if (kind != OpKind::batchnorm_grad_params && kind != OpKind::layernorm_grad_params) continue;
+    const auto name = [&](std::size_t i) {
+      return op.args[i].kind == Operand::Kind::resident ? graph.residents()[op.args[i].index].name
+                                                        : graph.name(op.args[i].index);
+    };
+    throw InputError(
+        fmt::format("node '{}' adds '{}' and '{}', gradients of norms that share their parameters, which bf16 does not "
+                    "support; give each norm its own parameters, or drop {}",
+                    graph.name(v), name(0), name(1), option("precision", "bf16")));
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(Precision precision) { return kNames[static_cast<std::size_t>(precision)]; }
@@ -81,6 +101,7 @@ Graph with_precision(const Graph& graph, Precision precision) {
       store_update(graph, builder, v);
       continue;
     }
+    refuse_shared_norm(graph, v);
     node.op->type = output_type(node.op->kind, kStorage);
     if (node.op->writes < 0) {
       const std::int64_t fp32_size = graph.value_size(graph.value(v));

@@ -7,6 +7,8 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/support/bf16.h"
+#include "cairn/models/autodiff.h"
+#include "cairn/models/builder.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/models/tiny_models.h"
 #include "cairn/tests/support/errors.h"
@@ -88,6 +90,20 @@ TEST_CASE("mixed storage is refused, and the message names the node") {
   builder.node(changed).op->type = ElementType::bf16;
   builder.node(changed).size /= 2;
   CHECK(tests::contains(tests::error_of([&] { builder.build(); }), graph.name(changed)));
+}
+
+TEST_CASE("norms that share their parameters are refused at bf16, by the names of both") {
+  for (const char* optimizer : {"", "adamw"}) {
+    models::ModelBuilder model("shared", {.optimizer = optimizer});
+    const auto params = model.weight("norm", {2, 8}, core::Resident::Init::norm_params);
+    auto x = model.data("x", {4, 8});
+    for (const char* name : {"first", "second"}) x = model.layernorm(name, x, params);
+    const Graph graph = models::training_step(model, model.mse("loss", x, model.data("target", {4, 8})));
+    tests::check_line(tests::error_of<core::InputError>([&] { core::with_precision(graph, Precision::bf16); }),
+                      {"node 'norm/grad_sum' adds 'second/grad_params' and 'first/grad_params'",
+                       "give each norm its own parameters, or drop --precision bf16"});
+    CHECK_NOTHROW(core::with_precision(graph, Precision::tf32));
+  }
 }
 
 TEST_CASE("names of precisions") {
