@@ -110,6 +110,10 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
     throw core::InputError(
         "the legacy default stream cannot be captured; give a stream made with cudaStreamNonBlocking");
   }
+  if (options.stream == cudaStreamPerThread) {
+    throw core::InputError(
+        "the per-thread default stream is another one in every thread; give a stream made with cudaStreamNonBlocking");
+  }
   if (options.arena.data != nullptr) {
     runtime::require_arena(options.arena, program.arena_bytes);
     require_here(options.arena.data, device.info().ordinal, "the arena");

@@ -38,8 +38,11 @@ struct ExecuteRequest {
   bool poison = false;
   runtime::ArenaView arena = {};    ///< memory for the arena; if its `data` is nullptr, it is allocated
   std::int64_t reserved_bytes = 0;  ///< bytes of host memory that the caller needs during the execution
-  int streams = 1;                  ///< number of streams of a step (runtime/overlap.h); the host has only one
-  double rounding_noise = 0;        ///< relative size of the noise added to all values; on the host only
+  /// A cudaStream_t of the caller, on which steps and copies run, as cuda::ExecutorOptions::stream. If it is nullptr,
+  /// the executor creates one. The host takes none.
+  void* stream = nullptr;
+  int streams = 1;            ///< number of streams of a step (runtime/overlap.h); the host has only one
+  double rounding_noise = 0;  ///< relative size of the noise added to all values; on the host only
   /// Flag that ends the execution once it is true. The host checks it before every instruction, CUDA before every
   /// execution of the whole schedule.
   const std::atomic<bool>* stop = nullptr;

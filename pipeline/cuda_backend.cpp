@@ -46,6 +46,7 @@ class CudaBackend : public Backend {
     options.arena = request.arena;
     options.sentinels = request.guard_bytes > 0;
     options.stop = request.stop;
+    options.stream = request.stream;
     options.streams = request.streams;
     return std::make_unique<cuda::Executor>(
         device_,

@@ -51,6 +51,9 @@ class HostBackend : public Backend {
 
   std::unique_ptr<runtime::Executor> load(const ExecuteRequest& request) override {
     require_streams(request.streams);
+    if (request.stream != nullptr)
+      throw core::InputError(fmt::format("the host executes steps without streams of CUDA; drop {} or use {}",
+                                         core::option("stream"), core::option("backend", "cuda")));
     runtime::ExecuteOptions options;
     options.seed = request.seed;
     options.poison = request.poison;

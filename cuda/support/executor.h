@@ -23,7 +23,7 @@ struct ExecutorOptions {
   bool poison = false;     ///< fills freed buffers with NaN, as runtime::ExecuteOptions::poison does
   bool sentinels = false;  ///< checks the gap behind every buffer, as runtime::ExecuteOptions::sentinels does
   Launch launch = Launch::graph;
-  /// A cudaStream_t that outlives the executor. It must not be the default stream. If it is nullptr, the executor
+  /// A cudaStream_t that outlives the executor. It must not be a default stream. If it is nullptr, the executor
   /// creates a stream.
   void* stream = nullptr;
   runtime::ArenaView arena = {};  ///< device memory of the caller; if its `data` is nullptr, the executor allocates it

@@ -14,6 +14,20 @@ from ._errors import InputError
 from ._types import Tensor
 
 
+def _handle(stream: Any) -> int:
+    """Returns the handle of a CUDA stream, or 0 for None."""
+    if stream is None:
+        return 0
+    handle = getattr(stream, "cuda_stream", stream)
+    if isinstance(handle, bool) or not isinstance(handle, int) or not 0 <= handle < 1 << 64:
+        raise InputError("stream= must be the handle of a CUDA stream, as torch.cuda.Stream().cuda_stream is, "
+                         f"not {stream!r}")
+    if handle == 0:
+        raise InputError("stream=0 is CUDA's default stream, which cannot be captured; give another one, as "
+                         "torch.cuda.Stream()")
+    return handle
+
+
 def _other_shape(name: str, wanted, given) -> str:
     return f"'{name}' has the shape {list(wanted)}, but the array has {list(given)}"
 
@@ -37,6 +51,8 @@ class Executor(_cairn.Loaded):
     arena      memory for the plan, which the executor fills and then uses in every step: a writeable array of uint8, or
                another buffer such as a bytearray; on a GPU, an array in its memory. None: the executor allocates it.
                Executors whose steps do not overlap in time may share it. planned_bytes + 255 bytes are enough.
+    stream     a CUDA stream on which steps and copies run: its handle, or an object with an attribute cuda_stream, such
+               as a torch.cuda.Stream, which must outlive the executor. None: the executor creates one
 
     Other arguments are those of solve. For arguments of solve that are not here, call solve and give its answer as
     `schedule`. Several threads may use an executor; they take turns. Other Python threads run during a step.
@@ -47,13 +63,15 @@ class Executor(_cairn.Loaded):
                  time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
                  max_cost: Union[int, str, None] = None, alignment: Optional[int] = None,
                  options: Optional[Mapping[str, int]] = None, device_memory: Optional[Bytes] = None,
-                 context_memory: Optional[Bytes] = None, poison: bool = False, arena: Any = None,
+                 context_memory: Optional[Bytes] = None, poison: bool = False, arena: Any = None, stream: Any = None,
                  threads: Optional[int] = None, progress: Optional[Progress] = None) -> None:
         request = _request(budget, max_cost, False, alignment, solver, device_memory, context_memory)
         search = _search(solver, time_limit, work_limit, seed, None, "free", None, options)
         memory = None if arena is None else as_arena(arena)
         with _threads(threads):
-            super().__init__(graph, request, search, schedule, backend, precision, poison, memory, progress)
+            super().__init__(graph, request, search, schedule, backend, precision, poison, memory, _handle(stream),
+                             progress)
+        self._stream = stream  # an object stays alive as long as its stream is used
         self._tensors = {name: Tensor(shape, numpy.dtype(dtype), kind)
                          for name, shape, dtype, kind in self._residents()}
 

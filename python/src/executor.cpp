@@ -62,7 +62,7 @@ class Loaded {
  public:
   Loaded(const core::Graph& given, const pipeline::Request& request, const SearchArguments& search, nb::handle schedule,
          const std::string& backend, const std::optional<std::string>& precision, bool poison, nb::object arena,
-         nb::object progress)
+         std::uintptr_t stream, nb::object progress)
       : backend_(pipeline::open_backend(backend)), given_arena_(std::move(arena)) {
     std::optional<core::Precision> stored;
     if (precision) stored = core::precision_from_string(*precision);
@@ -78,7 +78,8 @@ class Loaded {
                                 .precision = graph_.precision,
                                 .seed = search.seed,
                                 .poison = poison,
-                                .arena = memory});
+                                .arena = memory,
+                                .stream = reinterpret_cast<void*>(stream)});
   }
 
   const core::Graph& graph() const { return graph_.prepared; }
@@ -253,10 +254,11 @@ void bind_steps(nb::class_<Loaded>& loaded) {
 void bind_executor(nb::module_& module) {
   bind_report(module);
   nb::class_<Loaded> loaded(module, "Loaded", "A graph that a backend has loaded: the base of cairn.Executor.");
-  loaded.def(nb::init<const core::Graph&, const pipeline::Request&, const SearchArguments&, nb::handle,
-                      const std::string&, const std::optional<std::string>&, bool, nb::object, nb::object>(),
-             "graph"_a, "request"_a, "search"_a, "schedule"_a.none(), "backend"_a, "precision"_a.none(), "poison"_a,
-             "arena"_a.none(), "progress"_a.none());
+  loaded.def(
+      nb::init<const core::Graph&, const pipeline::Request&, const SearchArguments&, nb::handle, const std::string&,
+               const std::optional<std::string>&, bool, nb::object, std::uintptr_t, nb::object>(),
+      "graph"_a, "request"_a, "search"_a, "schedule"_a.none(), "backend"_a, "precision"_a.none(), "poison"_a,
+      "arena"_a.none(), "stream"_a, "progress"_a.none());
   bind_facts(loaded);
   bind_steps(loaded);
 }

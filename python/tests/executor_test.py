@@ -172,6 +172,20 @@ class Arrays(unittest.TestCase):
                 made.get("labels", out=room)
 
 
+class Streams(unittest.TestCase):
+    def test_the_host_has_none(self):
+        class Stream:
+            cuda_stream = 1 << 40
+
+        for stream in (1 << 40, Stream()):
+            with self.assertRaisesRegex(cairn.InputError, "without streams of CUDA; drop stream= or use backend='cuda'$"):
+                executor(ffn(), stream=stream)
+        for stream, words in ((0, "stream=0 is CUDA's default stream"), (True, "not True"), (-1, "not -1"),
+                              (1 << 64, "not 18446744073709551616"), ("1", "handle of a CUDA stream, .* not '1'")):
+            with self.subTest(words=words), self.assertRaisesRegex(cairn.InputError, words):
+                executor(ffn(), stream=stream)
+
+
 class OnlyDlpack:
     """An array of a library that shares memory of the host by nothing but DLPack."""
 

@@ -287,6 +287,9 @@ TEST_CASE("the caller's stream and the caller's arena are used, and left to the 
   });
   CHECK(contains(too_small, "lower the budget"));
   CHECK_THROWS_AS(Executor(f.device, program, {.arena = {arena.get() + 16, program.arena_bytes}}), core::InputError);
+  const std::string default_stream =
+      error_of<core::InputError>([&] { Executor(f.device, program, {.stream = cudaStreamPerThread}); });
+  CHECK(contains(default_stream, "another one in every thread"));
 }
 
 TEST_CASE("a step whose fills are divided into pieces leaves the same bytes in the arena") {

@@ -9,7 +9,7 @@ import numpy as np
 from cairn import _cairn
 
 _runtime = ctypes.CDLL(_cairn.__file__)  # the fake runtime is part of the extension module
-_runtime.fake_cuda_allocate.restype = ctypes.c_void_p
+_runtime.fake_cuda_allocate.restype = _runtime.fake_cuda_stream.restype = ctypes.c_void_p
 SHAPE = (8, 24)
 
 
@@ -28,6 +28,9 @@ class Memory:
         count = int(np.prod(shape)) * np.dtype(dtype).itemsize
         self.address = ctypes.c_void_p(_runtime.fake_cuda_allocate(ctypes.c_size_t(count)))
         self.host = np.frombuffer((ctypes.c_char * count).from_address(self.address.value), dtype).reshape(shape)
+
+    def fill_later(self, byte, stream):
+        _runtime.fake_cuda_fill(self.address, byte, ctypes.c_size_t(self.host.nbytes), ctypes.c_void_p(stream))
 
     def __del__(self):
         _runtime.fake_cuda_free(self.address)
@@ -117,6 +120,34 @@ class Arrays(unittest.TestCase):
         made.get("inputs", out=array)
         made.set("inputs", array)
         self.assertEqual(array.streams, [1, 1])
+
+    def test_copies_wait_for_the_stream_of_the_array(self):
+        made, memory, stream = executor(ffn()), Memory(SHAPE), _runtime.fake_cuda_stream()
+        memory.host[:] = 1
+        memory.fill_later(0, stream)
+        made.set("inputs", Interface(memory.host, stream=stream))
+        self.assertFalse(made.get("inputs").any())
+        memory.fill_later(0xFF, stream)  # NaN
+        made.get("inputs", out=Interface(memory.host, stream=stream))
+        self.assertFalse(memory.host.any())
+
+    def test_steps_run_on_the_stream_of_the_caller(self):
+        class Stream:
+            cuda_stream = _runtime.fake_cuda_stream()
+
+        graph, memory = ffn(), Memory(SHAPE)
+        expected = executor(graph)
+        expected.set("inputs", np.zeros(SHAPE, np.float32))
+        expected.step()
+        for stream in (Stream(), Stream.cuda_stream):
+            made = executor(graph, stream=stream)
+            memory.host[:] = 1
+            memory.fill_later(0, Stream.cuda_stream)
+            made.set("inputs", Interface(memory.host))  # on the same stream, so that it needs to name no other
+            made.step()
+            np.testing.assert_array_equal(made.output("loss"), expected.output("loss"))
+        for stream, words in ((1, "legacy default stream"), (2, "per-thread default stream")):
+            self.check_error(words, executor, graph, stream=stream)
 
     def test_bf16(self):
         made = executor(ffn(optimizer="sgd"), precision="bf16")

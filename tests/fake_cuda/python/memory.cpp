@@ -1,4 +1,5 @@
-// Memory of the fake device for the Python tests, which find these functions by name in the extension module.
+// Memory and streams of the fake device for the Python tests, which find these functions by name in the extension
+// module.
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
@@ -11,5 +12,15 @@ __attribute__((visibility("default"))) void* fake_cuda_allocate(std::size_t byte
   return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
 }
 __attribute__((visibility("default"))) void fake_cuda_free(void* memory) { cudaFree(memory); }
+
+/// Returns a stream of the device, or nullptr.
+__attribute__((visibility("default"))) void* fake_cuda_stream() {
+  cudaStream_t stream = nullptr;
+  return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess ? stream : nullptr;
+}
+/// Enqueues a fill on the stream.
+__attribute__((visibility("default"))) void fake_cuda_fill(void* memory, int byte, std::size_t bytes, void* stream) {
+  cudaMemsetAsync(memory, byte, bytes, static_cast<cudaStream_t>(stream));
+}
 
 }  // extern "C"
