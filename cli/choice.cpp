@@ -65,11 +65,7 @@ void ChoiceArguments::add_streams_to(CLI::App& app) {
 }
 
 void ChoiceArguments::require_streams(const pipeline::Backend& opened, bool poison) const {
-  opened.require_streams(streams);
-  if (streams > 1 && (poison || sentinels))
-    throw core::InputError("--poison and --sentinels check steps on one stream; drop them or --streams");
-  if (streams == 1 && objective.overlap_steps > 0)
-    throw core::InputError("--overlap-steps is for steps on several streams; give --streams 2 or drop it");
+  opened.require_streams(streams, objective.overlap_steps, poison || sentinels);
 }
 
 void ChoiceArguments::require_one_choice() const {

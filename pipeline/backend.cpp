@@ -146,6 +146,16 @@ void Backend::require_streams(int streams) const {
                              : fmt::format("a step can have 1 to {} streams, not {}", most_streams(), streams));
 }
 
+void Backend::require_streams(int streams, std::int64_t overlap_steps, bool checks_memory) const {
+  require_streams(streams);
+  if (streams > 1 && checks_memory)
+    throw core::InputError(fmt::format("{} and {} check steps on one stream; drop them or {}", core::option("poison"),
+                                       core::option("sentinels"), core::option("streams")));
+  if (streams == 1 && overlap_steps > 0)
+    throw core::InputError(fmt::format("{} is for steps on several streams; give {} or drop it",
+                                       core::option("overlap-steps"), core::option("streams", "2")));
+}
+
 Execution Backend::execute(const ExecuteRequest& request) {
   const std::unique_ptr<runtime::Executor> executor = load(request);
   Execution execution;

@@ -100,6 +100,9 @@ class Backend {
   virtual int most_streams() const { return 1; }
   /// Throws InputError if `streams` is below 1 or above most_streams().
   void require_streams(int streams) const;
+  /// Also throws InputError if options contradict each other: `overlap_steps` (solvers::PlanOptions) needs several
+  /// streams, and executions with checks of memory (poison, guards) need one.
+  void require_streams(int streams, std::int64_t overlap_steps, bool checks_memory) const;
   /// Compiles the request's schedule and plan, and allocates the arena and the resident tensors. The graph must be a
   /// result of prepare(). The executor must not outlive the backend or what the request refers to. Throws MemoryError
   /// if arena and resident tensors do not fit into memory. The executor's run() throws InterruptedError once the

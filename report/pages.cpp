@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 
 #include "cairn/core/text.h"
@@ -22,6 +23,12 @@ void add_memory_facts(Report& page, const fit::Problem& problem, std::int64_t pe
   page.facts.push_back({"Peak memory", html::change(from, peak), html::from_to(from, peak)});
   page.facts.push_back({"Lower bound", core::format_bytes(problem.lower_bound), "no schedule has less"});
   page.levels.push_back({"lower bound", problem.lower_bound, ReportLevel::Kind::bound});
+}
+
+void add_streams_fact(Report& page, const core::Graph& graph, const fit::Decision& decision,
+                      const std::optional<runtime::Overlap>& overlap) {
+  if (overlap)
+    page.facts.push_back({"Streams", std::to_string(overlap->streams), streams_note(graph, decision, *overlap)});
 }
 
 void add_cost_fact(Report& page, const fit::Problem& problem, const core::Evaluation& evaluation) {

@@ -37,6 +37,10 @@ void add_memory_facts(Report& page, const fit::Problem& problem, std::int64_t pe
                       std::optional<std::int64_t> from_bytes = std::nullopt);
 /// Adds the cost of the schedule, compared with that of the baseline.
 void add_cost_fact(Report& page, const fit::Problem& problem, const core::Evaluation& evaluation);
+/// Adds the number of streams of a step, what they can bring, and the price of PlanOptions::overlap_steps in bytes.
+/// Adds nothing if steps ran on one stream.
+void add_streams_fact(Report& page, const core::Graph& graph, const fit::Decision& decision,
+                      const std::optional<runtime::Overlap>& overlap);
 /// Adds the problem's budget, if it has one, and whether the schedule meets it. `planned_bytes` is the height of the
 /// schedule's plan, or none if nothing was planned. `peak_bytes`, the schedule's peak, must be given if the budget
 /// limits the peak instead of the plan.

@@ -42,15 +42,18 @@ std::string synthetic_note(const core::Graph& graph) {
   return fmt::format("synthetic kernels{}: memory is real, arithmetic is not", which);
 }
 
-std::string streams_text(const core::Graph& graph, const fit::Decision& decision, const runtime::Overlap& overlap) {
+std::string streams_note(const core::Graph& graph, const fit::Decision& decision, const runtime::Overlap& overlap) {
   const auto cost = [&](std::int64_t value) { return core::cost_text(value, graph.cost_unit()); };
-  std::string text =
-      fmt::format("{}; by the costs, a step takes at least {} of {}, on any number of streams {}", overlap.streams,
-                  cost(overlap.makespan), cost(overlap.cost), cost(overlap.critical_path));
+  std::string text = fmt::format("by the costs, a step takes at least {} of {}, on any number of streams {}",
+                                 cost(overlap.makespan), cost(overlap.cost), cost(overlap.critical_path));
   if (decision.overlap_steps > 0)
     text += fmt::format("; addresses apart for {} steps cost {}", decision.overlap_steps,
                         core::format_bytes(decision.overlap_bytes));
   return text;
+}
+
+std::string streams_text(const core::Graph& graph, const fit::Decision& decision, const runtime::Overlap& overlap) {
+  return fmt::format("{}; {}", overlap.streams, streams_note(graph, decision, overlap));
 }
 
 std::string predicted_by(const core::Graph& graph) {
@@ -168,6 +171,7 @@ std::string run_page(const fit::Problem& problem, const pipeline::Backend& backe
   add_memory_facts(page, problem, decision.predicted_peak, baseline.predicted_peak);
   add_cost_fact(page, problem, decision.evaluation);
   add_budget(page, problem, decision.budgeted_bytes);
+  add_streams_fact(page, problem.graph, decision, result.scheduled_run.overlap);
   page.notes = notes_of(problem.graph, result);
   if (const std::optional<bool> identical = result.identical()) {
     page.facts.push_back({"Outputs", *identical ? "identical" : "different", compared_text(result.comparison),

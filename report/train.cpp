@@ -134,6 +134,7 @@ std::string train_page(const TrainOutcome& outcome) {
         {"Test", last.accuracy ? fmt::format("{:.2f}%", 100 * *last.accuracy) : fmt::format("{:.4f}", last.loss),
          last.accuracy ? "accuracy on the test part" : "mean loss on the test part"});
   }
+  add_streams_fact(page, problem.graph, outcome.decision, result.overlap);
   page.facts.push_back({"Measured peak", core::format_bytes(result.measured_peak_bytes), seconds_text(result)});
   ReportLosses losses{{}, {}};
   constexpr std::size_t kMostPoints = 500;

@@ -146,6 +146,8 @@ std::string synthetic_note(const core::Graph& graph);
 /// Says on how many streams a step runs, what that can bring by the graph's costs, and what PlanOptions::overlap_steps
 /// costs: "2; by the costs, a step takes at least 8 ms of 12 ms, on any number of streams 6 ms".
 std::string streams_text(const core::Graph& graph, const fit::Decision& decision, const runtime::Overlap& overlap);
+/// Returns streams_text() without the number of streams.
+std::string streams_note(const core::Graph& graph, const fit::Decision& decision, const runtime::Overlap& overlap);
 
 /// Says where the costs that predict times come from.
 std::string predicted_by(const core::Graph& graph);

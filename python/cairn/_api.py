@@ -105,17 +105,27 @@ def _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences
                                   max_occurrences=max_occurrences or 0, options=dict(options or {}))
 
 
-def _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory):
+def _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory, overlap_steps=0):
     if context_memory is not None and device_memory is None:
         raise InputError("context_memory= is a part of device_memory=; give that too")
     if device_memory is not None and budget is not None:
         raise InputError("budget= and device_memory= both say what the arena may have; drop one of them")
+    if _whole(overlap_steps, "overlap_steps") < 0:
+        raise InputError(f"overlap_steps={overlap_steps} must be at least 0")
     return _cairn.Request(
         budget=_budget_text(budget), max_cost=_cost_text(max_cost), peak_only=peak_only,
         alignment=_alignment(alignment), solver=solver,
         device_memory=None if device_memory is None else _size(device_memory, "device_memory"),
         context_memory=None if context_memory is None
-        else 0 if context_memory in (0, "0") else _size(context_memory, "context_memory"))
+        else 0 if context_memory in (0, "0") else _size(context_memory, "context_memory"),
+        overlap_steps=_whole(overlap_steps, "overlap_steps"))
+
+
+def _streams(streams) -> int:
+    count = _whole(streams, "streams")
+    if not 1 <= count < 1 << 31:
+        raise InputError(f"streams={streams} must be at least 1")
+    return count
 
 
 def _size(value: Bytes, name: str) -> int:
@@ -295,7 +305,8 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Plan
         max_occurrences: Optional[int] = None, options: Optional[Mapping[str, int]] = None,
         memory: Optional[Bytes] = None, device_memory: Optional[Bytes] = None,
         context_memory: Optional[Bytes] = None, repeats: Optional[int] = None, poison: bool = False, sentinels: bool = False,
-        check: bool = False, threads: Optional[int] = None, progress: Optional[Progress] = None) -> RunResult:
+        check: bool = False, streams: int = 1, overlap_steps: int = 0, threads: Optional[int] = None,
+        progress: Optional[Progress] = None) -> RunResult:
     """Executes a schedule of a graph within a memory budget, in one block of memory. Also executes the baseline, and
     compares the results bit by bit.
 
@@ -306,17 +317,21 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Plan
     poison     whether to overwrite every buffer when its lifetime ends, so that a read of freed memory shows
     sentinels  whether to check after each step that no op has written into the guard bytes behind a buffer
     check      whether to compare every kept output with that of the host in fp32
+    streams    number of streams of a step on a GPU, on which independent ops can run at the same time
+    overlap_steps  with several streams: the number of steps for which the addresses of a buffer stay free after its
+               last use, so that fewer ops wait for each other. The plan needs more bytes, which count in the budget
 
     Other arguments are those of solve. Nodes without an op run a synthetic kernel, which uses the node's memory but
     computes no real result.
     """
-    request = _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory)
+    request = _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory,
+                       overlap_steps)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
     if repeats is not None and repeats < 1:
         raise InputError(f"repeats must be at least 1, not {repeats}")
     with _threads(threads):
         return _cairn.run(graph, request, search, schedule, backend, precision, repeats or 0, poison, sentinels, check,
-                          progress)
+                          _streams(streams), progress)
 
 
 def datasets() -> List[DatasetInfo]:
@@ -332,8 +347,8 @@ def train(graph: Graph, data: str, budget: Optional[Bytes] = None, *, steps: int
           time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
           max_cost: Union[int, str, None] = None, alignment: Optional[int] = None,
           options: Optional[Mapping[str, int]] = None, device_memory: Optional[Bytes] = None,
-          context_memory: Optional[Bytes] = None, poison: bool = False, threads: Optional[int] = None,
-          progress: Optional[Progress] = None) -> TrainResult:
+          context_memory: Optional[Bytes] = None, poison: bool = False, streams: int = 1, overlap_steps: int = 0,
+          threads: Optional[int] = None, progress: Optional[Progress] = None) -> TrainResult:
     """Trains a model on a data set of the package, within a memory budget, and tests it.
 
     graph             a graph that updates its weights: cairn.models.build(..., optimizer="adamw")
@@ -368,12 +383,13 @@ def train(graph: Graph, data: str, budget: Optional[Bytes] = None, *, steps: int
             raise InputError(f"{name}={value} must be at least {least}")
     if shift > 8:
         raise InputError(f"shift={shift} must be at most 8")
-    request = _request(budget, max_cost, False, alignment, solver, device_memory, context_memory)
+    request = _request(budget, max_cost, False, alignment, solver, device_memory, context_memory,
+                       overlap_steps)
     search = _search(solver, time_limit, work_limit, seed, None, "free", None, options)
     course = _cairn.TrainOptions(steps=steps, warmup=warmup, cosine=lr_schedule == "cosine", shift=shift,
                                  test_every=test_every or 0, checkpoint="" if checkpoint is None else
                                  os.fspath(checkpoint), checkpoint_every=checkpoint_every, resume=resume,
-                                 poison=poison)
+                                 streams=_streams(streams), poison=poison)
     rate = None if learning_rate is None else _number(learning_rate, "learning_rate")
     with _threads(threads):
         trained = _cairn.train(graph, data, request, search, schedule, backend, precision, rate, course, progress)

@@ -7,7 +7,7 @@ from typing import Any, Dict, Mapping, Optional, Union
 import numpy
 
 from . import _cairn
-from ._api import Bytes, Planned, Progress, Seconds, _request, _search, _threads
+from ._api import Bytes, Planned, Progress, Seconds, _request, _search, _streams, _threads
 from ._arrays import Array, as_arena, as_array, require_room
 from ._cairn import DeviceArray, Graph
 from ._errors import InputError
@@ -53,6 +53,7 @@ class Executor(_cairn.Loaded):
                Executors whose steps do not overlap in time may share it. planned_bytes + 255 bytes are enough.
     stream     a CUDA stream on which steps and copies run: its handle, or an object with an attribute cuda_stream, such
                as a torch.cuda.Stream, which must outlive the executor. None: the executor creates one
+    streams    number of streams of a step, as in run, with overlap_steps
 
     Other arguments are those of solve. For arguments of solve that are not here, call solve and give its answer as
     `schedule`. Several threads may use an executor; they take turns. Other Python threads run during a step.
@@ -64,13 +65,14 @@ class Executor(_cairn.Loaded):
                  max_cost: Union[int, str, None] = None, alignment: Optional[int] = None,
                  options: Optional[Mapping[str, int]] = None, device_memory: Optional[Bytes] = None,
                  context_memory: Optional[Bytes] = None, poison: bool = False, arena: Any = None, stream: Any = None,
-                 threads: Optional[int] = None, progress: Optional[Progress] = None) -> None:
-        request = _request(budget, max_cost, False, alignment, solver, device_memory, context_memory)
+                 streams: int = 1, overlap_steps: int = 0, threads: Optional[int] = None, progress: Optional[Progress] = None) -> None:
+        request = _request(budget, max_cost, False, alignment, solver, device_memory, context_memory,
+                           overlap_steps)
         search = _search(solver, time_limit, work_limit, seed, None, "free", None, options)
         memory = None if arena is None else as_arena(arena)
         with _threads(threads):
             super().__init__(graph, request, search, schedule, backend, precision, poison, memory, _handle(stream),
-                             progress)
+                             _streams(streams), progress)
         self._stream = stream  # an object stays alive as long as its stream is used
         self._tensors = {name: Tensor(shape, numpy.dtype(dtype), kind)
                          for name, shape, dtype, kind in self._residents()}

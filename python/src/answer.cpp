@@ -171,13 +171,15 @@ void bind_arguments(nb::module_& module) {
       .def(
           "__init__",
           [](pipeline::Request* self, std::string budget, std::string max_cost, bool peak_only, std::int64_t alignment,
-             std::string solver, std::optional<std::int64_t> device_memory, std::optional<std::int64_t> context) {
+             std::string solver, std::optional<std::int64_t> device_memory, std::optional<std::int64_t> context,
+             std::int64_t overlap_steps) {
             new (self)
                 pipeline::Request{std::move(budget), std::move(max_cost), peak_only, alignment, std::move(solver)};
+            self->overlap_steps = overlap_steps;
             if (device_memory) self->device = {*device_memory, context.value_or(pipeline::kContextBytes)};
           },
           "budget"_a, "max_cost"_a, "peak_only"_a, "alignment"_a, "solver"_a, "device_memory"_a.none(),
-          "context_memory"_a.none());
+          "context_memory"_a.none(), "overlap_steps"_a);
 }
 
 void bind_found(nb::class_<Answer>& answer) {

@@ -37,7 +37,8 @@ Choice choose(pipeline::Backend& backend, const core::Graph& prepared, const pip
     throw core::InputError("schedule= runs a schedule as it is: drop max_cost= and budget='min'");
   Choice choice{pipeline::make_task(prepared, "graph", request), {}, {}};
   pipeline::require_memory(backend, prepared, choice.task.rounded);
-  const solvers::PlanOptions plan{.alignment = choice.task.alignment, .guard_bytes = guard_bytes};
+  const solvers::PlanOptions plan{
+      .alignment = choice.task.alignment, .guard_bytes = guard_bytes, .overlap_steps = request.overlap_steps};
   if (!schedule.is_none()) {
     choice.decision = decide_on_given(choice.task.problem, schedule, plan);
   } else if (!has_objective(request)) {

@@ -62,8 +62,9 @@ class Loaded {
  public:
   Loaded(const core::Graph& given, const pipeline::Request& request, const SearchArguments& search, nb::handle schedule,
          const std::string& backend, const std::optional<std::string>& precision, bool poison, nb::object arena,
-         std::uintptr_t stream, nb::object progress)
+         std::uintptr_t stream, int streams, nb::object progress)
       : backend_(pipeline::open_backend(backend)), given_arena_(std::move(arena)) {
+    backend_->require_streams(streams, request.overlap_steps, poison);
     std::optional<core::Precision> stored;
     if (precision) stored = core::precision_from_string(*precision);
     graph_ = pipeline::prepare(*backend_, given, stored);
@@ -79,7 +80,8 @@ class Loaded {
                                 .seed = search.seed,
                                 .poison = poison,
                                 .arena = memory,
-                                .stream = reinterpret_cast<void*>(stream)});
+                                .stream = reinterpret_cast<void*>(stream),
+                                .streams = streams});
   }
 
   const core::Graph& graph() const { return graph_.prepared; }
@@ -256,9 +258,9 @@ void bind_executor(nb::module_& module) {
   nb::class_<Loaded> loaded(module, "Loaded", "A graph that a backend has loaded: the base of cairn.Executor.");
   loaded.def(
       nb::init<const core::Graph&, const pipeline::Request&, const SearchArguments&, nb::handle, const std::string&,
-               const std::optional<std::string>&, bool, nb::object, std::uintptr_t, nb::object>(),
+               const std::optional<std::string>&, bool, nb::object, std::uintptr_t, int, nb::object>(),
       "graph"_a, "request"_a, "search"_a, "schedule"_a.none(), "backend"_a, "precision"_a.none(), "poison"_a,
-      "arena"_a.none(), "stream"_a, "progress"_a.none());
+      "arena"_a.none(), "stream"_a, "streams"_a, "progress"_a.none());
   bind_facts(loaded);
   bind_steps(loaded);
 }

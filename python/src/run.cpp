@@ -53,8 +53,9 @@ struct RunResult {
 
 RunResult run(const core::Graph& given, const pipeline::Request& request, const SearchArguments& search,
               nb::handle schedule, const std::string& backend_name, const std::optional<std::string>& precision,
-              int repeats, bool poison, bool sentinels, bool check, nb::object progress) {
+              int repeats, bool poison, bool sentinels, bool check, int streams, nb::object progress) {
   std::shared_ptr<pipeline::Backend> backend = pipeline::open_backend(backend_name);
+  backend->require_streams(streams, request.overlap_steps, poison || sentinels);
   std::optional<core::Precision> stored;
   if (precision) stored = core::precision_from_string(*precision);
   pipeline::PreparedGraph graph = pipeline::prepare(*backend, given, stored);
@@ -74,6 +75,7 @@ RunResult run(const core::Graph& given, const pipeline::Request& request, const 
     task = pipeline::make_task(graph.prepared, "graph", request);
   }
   pipeline::RunOptions options{.seed = search.seed, .poison = poison, .repeats = repeats, .check_on_host = check};
+  options.streams = streams;
   options.limit = {.seconds = search.options().limit.seconds, .stop = call.stop()};
   pipeline::RunResult result;
   call.run([&] { result = pipeline::run(*backend, graph, decision, options); });
@@ -178,7 +180,7 @@ void bind_run(nb::module_& module) {
   bind_executed(module);
   bind_result(module);
   module.def("run", &run, "graph"_a, "request"_a, "search"_a, "schedule"_a.none(), "backend"_a, "precision"_a.none(),
-             "repeats"_a, "poison"_a, "sentinels"_a, "check"_a, "progress"_a.none());
+             "repeats"_a, "poison"_a, "sentinels"_a, "check"_a, "streams"_a, "progress"_a.none());
 }
 
 }  // namespace cairn::python

@@ -49,6 +49,7 @@ Trained train(const core::Graph& given, const std::string& data_name, const pipe
               nb::object progress) {
   const auto data = std::make_shared<models::Dataset>(models::load_dataset(data_name));
   std::shared_ptr<pipeline::Backend> backend = pipeline::open_backend(backend_name);
+  backend->require_streams(options.streams, request.overlap_steps, options.poison);
   std::optional<core::Precision> stored;
   if (precision) stored = core::precision_from_string(*precision);
   const pipeline::PreparedGraph graph = pipeline::prepare(*backend, given, stored);
@@ -77,7 +78,8 @@ void bind_options(nb::module_& module) {
       .def(
           "__init__",
           [](pipeline::TrainOptions* self, std::int64_t steps, std::int64_t warmup, bool cosine, std::int64_t shift,
-             std::int64_t test_every, std::string checkpoint, std::int64_t checkpoint_every, bool resume, bool poison) {
+             std::int64_t test_every, std::string checkpoint, std::int64_t checkpoint_every, bool resume, int streams,
+             bool poison) {
             new (self) pipeline::TrainOptions{
                 .steps = steps,
                 .rate = {.warmup = warmup, .cosine = cosine ? steps : 0},
@@ -86,11 +88,12 @@ void bind_options(nb::module_& module) {
                 .checkpoint = std::move(checkpoint),
                 .checkpoint_every = checkpoint_every,
                 .resume = resume,
+                .streams = streams,
                 .poison = poison,
             };
           },
           "steps"_a, "warmup"_a, "cosine"_a, "shift"_a, "test_every"_a, "checkpoint"_a, "checkpoint_every"_a,
-          "resume"_a, "poison"_a);
+          "resume"_a, "streams"_a, "poison"_a);
 }
 
 void bind_result(nb::module_& module) {

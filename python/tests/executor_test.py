@@ -186,6 +186,21 @@ class Streams(unittest.TestCase):
                 executor(ffn(), stream=stream)
 
 
+    def test_the_number_of_streams(self):
+        graph = ffn(optimizer="sgd", inputs=64, outputs=10)
+        for make in (lambda **options: executor(graph, **options),
+                     lambda **options: cairn.run(graph, "100%", backend="host", **options),
+                     lambda **options: cairn.train(graph, "digits", steps=1, backend="host", **options)):
+            for options, words in (({"streams": 2}, "one stream only; drop streams= or use backend='cuda'$"),
+                                   ({"streams": 0}, "streams=0 must be at least 1"),
+                                   ({"streams": "2"}, "streams must be a whole number"),
+                                   ({"overlap_steps": 2}, "overlap_steps= is for steps on several streams; "
+                                                          "give streams=2 or drop it"),
+                                   ({"overlap_steps": -1}, "overlap_steps=-1 must be at least 0")):
+                with self.subTest(words=words), self.assertRaisesRegex(cairn.InputError, words):
+                    make(**options)
+
+
 class OnlyDlpack:
     """An array of a library that shares memory of the host by nothing but DLPack."""
 

@@ -88,6 +88,15 @@ TEST_CASE("command: several streams of a device: identical, and what they bring 
              {"streams: 2; by the costs, a step takes at least ", "; addresses apart for 3 steps cost ",
               "; the baseline ran on one"});
 
+  const Folder folder;
+  const auto page = [&](const Words& more) {
+    CHECK(run_on({}, run + Words{"--backend", "cuda", "--report", folder / "r.html"} + more).code == 0);
+    return core::read_file(folder / "r.html");
+  };
+  check_says(page({"--streams", "2", "--overlap-steps", "3"}),
+             {"Streams", "by the costs, a step takes at least ", "; addresses apart for 3 steps cost "});
+  CHECK(page({}).find("addresses apart") == std::string::npos);
+
   const auto refused = [&](const Words& more, const std::string& why) {
     const Outcome outcome = run_on({}, run + more);
     CHECK(outcome.code == 2);

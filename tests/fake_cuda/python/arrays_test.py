@@ -2,6 +2,8 @@
 """
 
 import ctypes
+import json
+import tempfile
 import unittest
 
 import cairn
@@ -208,6 +210,41 @@ class Arrays(unittest.TestCase):
                          arena=Interface(arena.host, fixed=True))
         self.check_error("arena= is in memory of a GPU, but the host executes", cairn.Executor, graph, backend="host",
                          arena=Dlpack(arena.host))
+
+
+class Streams(unittest.TestCase):
+    def test_a_run_and_a_training_say_what_several_streams_bring_and_cost(self):
+        graph = cairn.models.build("resnet18", batch=2, image=16, classes=10, width=4)
+        result = cairn.run(graph, "150%", backend="cuda", repeats=1, work_limit=20_000, streams=2, overlap_steps=3)
+        said = json.loads(result.to_json())
+        self.assertEqual((said["identical"], said["streams"], said["overlap_steps"]), (True, 2, 3))
+        self.assertGreater(said["overlap_bytes"], 0)
+        self.assertLess(said["makespan"], said["scheduled"]["cost"])
+        self.assertRegex(str(result), "streams: 2; by the costs, .*; addresses apart for 3 steps cost ")
+        options = dict(batch=8, layers=3, width=16, inputs=64, outputs=10, optimizer="adamw")
+        one, several = (cairn.train(cairn.models.build("ffn", **options), "digits", steps=3, backend="cuda", **streams)
+                        for streams in ({}, {"streams": 3, "overlap_steps": 2}))
+        self.assertEqual(one.digest, several.digest)
+        said = json.loads(several.to_json())
+        self.assertEqual((said["streams"], said["overlap_steps"]), (3, 2))
+        with tempfile.TemporaryDirectory() as folder:
+            for made in (result, several):
+                made.report(f"{folder}/page.html")
+                with open(f"{folder}/page.html", encoding="utf-8") as page:
+                    self.assertRegex(page.read(), "Streams.*addresses apart for . steps cost ")
+
+    def test_an_executor_on_several_streams_has_the_bits_of_one(self):
+        graph = cairn.models.build("gpt2", batch=2, seq=4, layers=2, width=8, heads=2, vocab=11, optimizer="adamw")
+        one, several = executor(graph), executor(graph, streams=3, overlap_steps=2)
+        for made in (one, several):
+            made.step()
+            made.step()
+        self.assertEqual(one.output("loss"), several.output("loss"))
+        self.assertGreater(several.planned_bytes, one.planned_bytes)
+        for arguments, words in (({"streams": 17}, "1 to 16 streams, not 17"),
+                                 ({"streams": 2, "poison": True}, "poison= and sentinels= check steps on one stream")):
+            with self.assertRaisesRegex(cairn.InputError, words):
+                executor(graph, **arguments)
 
 
 if __name__ == "__main__":
