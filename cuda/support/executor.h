@@ -42,9 +42,10 @@ struct ExecutorOptions {
 runtime::CompileOptions compile_options(Device& device, bool tf32, std::int64_t guard_bytes = 0);
 
 /// Runs one program on a GPU. Owns the resident tensors and, unless the caller provides one, the arena. A step does not
-/// allocate, free or wait, because scratch and workspaces of libraries are in the arena. Profilers see an NVTX range
-/// with the op's kind and the node's name around the work of each op; the range's name ends in "again" if the op is
-/// recomputed. A call does not change the calling thread's current CUDA device.
+/// allocate, free or wait, because scratch and workspaces of libraries are in the arena. With Launch::stream, profilers
+/// see an NVTX range with the op's kind and the node's name around the work of each op; the range's name ends in
+/// "again" if the op is recomputed. A captured graph carries no ranges. A call does not change the calling thread's
+/// current CUDA device.
 class Executor final : public runtime::Executor {
  public:
   /// Allocates and fills the memory that the program needs, and runs one step with a check after every node, so that an
