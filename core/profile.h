@@ -11,7 +11,12 @@
 
 namespace cairn::core {
 
-/// The first defect of a schedule, or none.
+/// The first defect of a schedule, or none. Without transfers, defects are looked for step by step, and then required
+/// nodes that never run. If there are transfers, the order is:
+/// 1. the first evict that is bad by itself; an occurrence that is evicted twice; the first fetch that is bad by
+///    itself;
+/// 2. the first step that runs an unknown node; the first step with any other defect; required nodes that never run;
+/// 3. kept values on the host at the end; the first fetch that nothing reads; the first evict that nothing fetches.
 struct Defect {
   enum class Kind : std::uint8_t {
     none,
@@ -25,7 +30,7 @@ struct Defect {
     input_on_host,  ///< a step reads a value that was evicted and not fetched
     kept_on_host,   ///< a kept value is on the host at the end
   };
-  /// What is wrong with an evict or a fetch.
+  /// What is wrong with an evict or a fetch. If several reasons apply, the first in this order is named.
   enum class Reason : std::uint8_t {
     none,
     unknown_value,   ///< there is no such value, or no such evict
@@ -37,11 +42,12 @@ struct Defect {
     finishes_early,  ///< `finish` is not after `start`
     finishes_late,   ///< `finish` is after the end, or a fetch finishes at the end and the value is not kept
     twice,           ///< two evicts of one occurrence
-    unread,          ///< nothing fetches the copy on the host, or nothing reads the fetched value
+    unread,          ///< nothing fetches the copy on the host, or nothing reads the fetched value and it is not kept
   };
   Kind kind = Kind::none;
   std::int64_t step = -1;  ///< step of the defect; -1 for missing_node, kept_on_host and defects of transfers
-  /// For unknown_node, the number that is not a node. For missing_node, the required node that never runs.
+  /// For unknown_node, the number that is not a node. For missing_node, the required node that never runs. For defects
+  /// of transfers and kept_on_host, the node of the value; kNoNode if there is no such value or no such evict.
   NodeId node = kNoNode;
   NodeId input = kNoNode;      ///< for missing_input and input_on_host, the node that should have run before
   std::int64_t transfer = -1;  ///< index of the bad evict or fetch
@@ -54,10 +60,12 @@ std::string describe(const Graph& graph, const Defect& defect);
 /// `defect` has a meaning.
 struct Evaluation {
   Defect defect;
-  /// Largest number of bytes in memory while a step runs, or between two steps where copies run; 0 for the empty
-  /// schedule.
+  /// Largest entry of profile(): the number of bytes in memory while a step runs or, where copies run, between two
+  /// steps; 0 for the empty schedule.
   std::int64_t peak = 0;
-  std::int64_t peak_step = -1;  ///< first step that reaches the peak, while it runs or right after it
+  /// First step that reaches the peak while it runs; in a schedule with transfers, while it runs or right after it. -1
+  /// for the empty schedule.
+  std::int64_t peak_step = -1;
   /// Sum of the costs of all steps. If the schedule has transfers and the graph knows its host_memory(), it is the
   /// makespan (timeline.h), which also counts the time that steps wait for copies.
   std::int64_t cost = 0;

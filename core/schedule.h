@@ -32,6 +32,11 @@ struct Fetch {
 
 /// The copies between device and host that go with the steps of a schedule. The host holds the copy of an evict from
 /// the end of the evict's step `start` until the begin of the last step `finish` of its fetches.
+///
+/// Occurrences of a value are made by the steps of its node and by fetches. An input is read from the latest occurrence
+/// that is available: one that step i computes is available from step i + 1 on, a fetched one from step `finish` on. If
+/// both become available before the same step, the fetched one is later. At the end, a kept value is the latest
+/// occurrence of all.
 struct Transfers {
   std::vector<Evict> evicts;
   std::vector<Fetch> fetches;
