@@ -66,6 +66,10 @@ std::int64_t parse_latency(std::string_view part, std::string_view text) {
   };
   constexpr std::array<Unit, 2> kSmall{{{"ns", 1e-9}, {"us", 1e-6}}};
   if (part.starts_with('-')) fail(text, "the latency is negative");
+  // Without a unit, parse_seconds() would read seconds, which no link needs.
+  if (!part.empty() && part.back() >= '0' && part.back() <= '9') {
+    fail(text, fmt::format("the latency '{}' has no unit", printable(part)));
+  }
   double seconds = 0;
   try {
     const auto unit = std::ranges::find_if(kSmall, [&](const Unit& u) { return part.ends_with(u.name); });

@@ -26,16 +26,19 @@ struct HostMemory {
 };
 
 /// Parses a link. Accepts the name of a preset (`pcie3`, `pcie4`, `pcie5`, `c2c`), or a bandwidth such as `25GB/s`. A
-/// latency such as `10us` and one of the words `duplex` and `half` may follow, separated by commas. Throws InputError,
-/// which says what is accepted, on any other text, on a bandwidth that is not above 0 and on a negative latency.
+/// latency such as `10us`, with a unit and of at most an hour, and one of the words `duplex` and `half` may follow,
+/// separated by commas. A bandwidth alone has latency 0, and a link is duplex unless the text says otherwise. Throws
+/// InputError, which says what is accepted, on any other text, on a bandwidth that is not above 0 and on a negative
+/// latency.
 Link parse_link(std::string_view text);
-/// Returns a text that parse_link() reads as the same link, such as "25000000000B/s,10000ns,duplex".
+/// Returns a text that parse_link() reads as the same link, such as "25000000000B/s,10000ns,duplex", if the latency is
+/// at most an hour.
 std::string to_string(const Link& link);
-/// Describes a link for people, such as "25.0 GB/s with a latency of 10 us, both directions at once".
+/// Describes a link for people, such as "25 GB/s with a latency of 10.00 us, both directions at once".
 std::string describe(const Link& link);
 
-/// Returns the time that the link needs to copy `bytes`, in units of cost, rounded up: latency + bytes / bandwidth.
-/// Costs whose unit is not a time (CostUnit::seconds()) count as ns. Saturates at the largest int64.
+/// Returns the time that the link needs to copy `bytes`, in units of cost: latency + bytes / bandwidth. The sum is
+/// rounded up once. Costs whose unit is not a time (CostUnit::seconds()) count as ns. Saturates at the largest int64.
 std::int64_t copy_cost(const Link& link, std::int64_t bytes, const CostUnit& unit);
 
 }  // namespace cairn::core
