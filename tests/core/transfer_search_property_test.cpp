@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cairn/core/cost_unit.h"
+#include "cairn/core/link.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/transfers/link.h"
-#include "cairn/core/transfers/timeline.h"
+#include "cairn/core/timeline.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/transfer_search.h"
 #include "cairn/tests/support/random_graph.h"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cairn/core/formats/files.h"
+#include "cairn/core/link.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/transfers/link.h"
-#include "cairn/core/transfers/timeline.h"
+#include "cairn/core/timeline.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/transfers.h"
 #include "cairn/tests/support/errors.h"

@@ -9,10 +9,10 @@
 
 #include "cairn/core/cost_unit.h"
 #include "cairn/core/error.h"
+#include "cairn/core/link.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/transfers/link.h"
-#include "cairn/core/transfers/timeline.h"
+#include "cairn/core/timeline.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/transfers.h"
 #include "cairn/tests/support/random_graph.h"

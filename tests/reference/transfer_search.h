@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/link.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/transfers/link.h"
 #include "cairn/tests/reference/transfers.h"
 
 /// Brute force over all schedules with transfers of a small graph, with any amount of recomputation.

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/link.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/transfers/link.h"
-#include "cairn/core/transfers/timeline.h"
+#include "cairn/core/timeline.h"
 #include "cairn/tests/reference/reference.h"
 
 /// The definitions of transfers between device and host, written literally and without regard to speed. They extend

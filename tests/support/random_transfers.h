@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/link.h"
 #include "cairn/core/schedule.h"
-#include "cairn/core/transfers/link.h"
 #include "cairn/tests/reference/transfers.h"
 #include "cairn/tests/support/random_graph.h"
 
