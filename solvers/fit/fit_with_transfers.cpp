@@ -48,8 +48,7 @@ class TransferFit {
     solvers::OffloadOptions offload{.link = host_.link,
                                     .budget = budget,
                                     .host_budget = host_budget,
-                                    .change_steps = search.scope.order != solvers::OrderRule::stages,
-                                    .max_occurrences = search.scope.max_occurrences,
+                                    .scope = search.scope,
                                     .enough = problem_.baseline.cost,
                                     .limit = watch_.share(share),
                                     .seed = search.seed};

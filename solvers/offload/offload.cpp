@@ -34,14 +34,15 @@ class OffloadSearch {
         options_(options),
         watch_(options.limit),
         random_(options.seed),
+        may_change_(options.change_steps && options.scope.order != OrderRule::stages),
         limits_{options.link, options.budget, options.host_budget.value_or(std::numeric_limits<std::int64_t>::max())} {}
 
   OffloadSolution run(std::span<const core::Schedule> starts) {
     constexpr double kOfStarts = 0.4, kOfAnnealing = 0.5;
     start_from(starts, kOfStarts);
     if (!found_.empty() && found_.front().fits()) {
-      anneal(found_.front(), options_.change_steps ? kOfAnnealing : 1.0);
-      if (options_.change_steps) change_steps();
+      anneal(found_.front(), may_change_ ? kOfAnnealing : 1.0);
+      if (may_change_) change_steps();
     }
     return finish();
   }
@@ -125,8 +126,8 @@ class OffloadSearch {
       const std::size_t from = random_.next() % 4 == 0 ? random_.next() % found_.size() : 0;
       const Candidate& base = found_[from];
       ++failures;
-      std::optional<core::Schedule> changed =
-          offloading::change_steps(graph_, base.schedule, random_, options_.max_occurrences);
+      std::optional<core::Schedule> changed = offloading::change_steps(
+          graph_, base.schedule, random_, {options_.scope.max_occurrences, options_.scope.order == OrderRule::free});
       watch_.charge(base.schedule.length());
       if (!changed) continue;
       State state(graph_, changed->steps, limits_);
@@ -184,6 +185,7 @@ class OffloadSearch {
   const OffloadOptions& options_;
   core::Stopwatch watch_;
   core::Random random_;
+  bool may_change_;
   offloading::Limits limits_;
   std::vector<Candidate> found_;  ///< the best first
 };

@@ -19,11 +19,11 @@ struct OffloadOptions {
   core::Link link;
   std::int64_t budget = 0;                  ///< bytes of the device
   std::optional<std::int64_t> host_budget;  ///< bytes of the host; absent: any number
-  /// Whether the search may turn recomputations into transfers and transfers into recomputations. Otherwise it keeps
-  /// the steps of the starts.
+  /// Whether the search may turn recomputations into transfers and transfers into recomputations, and move steps.
+  /// Otherwise it keeps the steps of the starts.
   bool change_steps = true;
-  std::int32_t max_occurrences = 0;  ///< largest number of runs of one node; 0: any number
-  std::int64_t enough = 0;           ///< the search ends at a makespan of at most this number; a proved lower bound
+  Scope scope;              ///< rules that changed steps keep to; OrderRule::stages allows no changes
+  std::int64_t enough = 0;  ///< the search ends at a makespan of at most this number; a proved lower bound
   core::Limit limit;
   std::uint64_t seed = 0;
   /// Called with the makespan of each better schedule that is found.
@@ -49,8 +49,9 @@ struct OffloadSolution {
 /// each start,
 /// - a construction adds transfers (offload/internal/construct.h);
 /// - simulated annealing changes their times and their choice (offload/internal/improve.h).
-/// Then the search changes recomputations of the best schedules into transfers and back. The result is never worse than
-/// a start that fits. Deterministic under a limit of work. Throws InputError if there is no start or one is invalid.
+/// Then the search changes recomputations of the best schedules into transfers and back, and the order of their steps.
+/// The result is never worse than a start that fits. Deterministic under a limit of work. Throws InputError if there is
+/// no start or one is invalid.
 OffloadSolution offload(const core::Graph& graph, std::span<const core::Schedule> starts,
                         const OffloadOptions& options);
 

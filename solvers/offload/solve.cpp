@@ -89,7 +89,7 @@ class Starts {
   }
 
   bool add_priced(double price, double share) {
-    if (!options_.change_steps) return true;
+    if (options_.scope.order == OrderRule::stages) return true;
     const offloading::PricedGraph priced(graph_, options_.link, price);
     if (priced.split_nodes() == 0) return false;
     const std::optional<core::Schedule> found = call(priced.graph(), options_.budget, share);

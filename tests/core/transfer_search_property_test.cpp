@@ -16,6 +16,7 @@
 #include "cairn/tests/support/random_transfers.h"
 #include "cairn/tests/support/seeds.h"
 #include "cairn/tests/support/show.h"
+#include "cairn/tests/support/transfer_instance.h"
 
 // Tests the search of the reference over schedules with transfers: nothing that random choice or plain enumeration
 // finds is better.
@@ -26,39 +27,14 @@ using reference::FastestSchedule;
 using reference::TransferLimits;
 using tests::Random;
 using tests::random_schedule;
+using tests::TransferInstance;
 
-/// A graph, a link whose copies take about as long as the nodes, and limits.
-struct Instance {
-  Graph graph;
-  Link link;
-  TransferLimits limits;
-};
-
-/// Returns nothing if memory is not scarce in the graph, or the graph has too many values.
-std::optional<Instance> random_instance(Random& random, NodeId nodes, ValueId values) {
-  Graph graph = tests::random_graph(random, tests::any_graph(random, {.max_nodes = nodes}));
-  if (graph.value_count() > values) return std::nullopt;
-  std::vector<std::int64_t> costs;
-  std::int64_t largest = 1;
-  for (NodeId v = 0; v < graph.node_count(); ++v) costs.push_back(random.between(1, 20));
-  for (ValueId x = 0; x < graph.value_count(); ++x) largest = std::max(largest, graph.value_size(x));
-  const std::int64_t low = reference::peak_lower_bound(graph);
-  const std::int64_t high = reference::least_peak_without_recomputation(graph);
-  if (low == high) return std::nullopt;
-  const std::int64_t device = random.between(low, high - 1);
-  return Instance{.graph = graph.with_costs(costs, CostUnit{.name = "ns", .source = ""}),
-                  .link = {.bytes_per_second = largest * 1'000'000'000 / random.between(1, 30),
-                           .latency_ns = random.below(3),
-                           .duplex = random.chance(50)},
-                  .limits = {.device = device, .host = random.below(1 + 2 * device)}};
-}
-
-std::optional<FastestSchedule> search(const Instance& instance) {
+std::optional<FastestSchedule> search(const TransferInstance& instance) {
   return reference::fastest_within(instance.graph, instance.limits, instance.link);
 }
 
 /// Checks that the result is what it claims to be, by the definitions and by the tested functions.
-void check_result(const Instance& instance, const FastestSchedule& found) {
+void check_result(const TransferInstance& instance, const FastestSchedule& found) {
   const auto& [graph, link, limits] = instance;
   const Schedule& schedule = found.schedule;
   CAPTURE(tests::show(schedule.steps), tests::show(schedule.transfers));
@@ -128,7 +104,7 @@ void for_each_steps(const Graph& graph, std::int64_t length, Schedule& steps, co
 TEST_CASE("no random schedule with transfers is faster than the search's") {
   int with_transfers = 0, faster = 0, left_out = 0, infeasible = 0;
   tests::for_each_seed(5000, [&](Random& random) {
-    std::optional<Instance> instance = random_instance(random, 5, 7);
+    std::optional<TransferInstance> instance = tests::random_transfer_instance(random, 5, 7);
     if (!instance) return;
     const Graph& graph = instance->graph;
     Schedule schedule = random_schedule(random, graph, random.below(3));
@@ -165,7 +141,7 @@ TEST_CASE("the search finds the fastest of all schedules that are enumerated") {
   constexpr std::int64_t kLength = 5;
   int equal = 0, with_transfers = 0;
   tests::for_each_seed(8000, [&](Random& random) {
-    const std::optional<Instance> instance = random_instance(random, 4, 5);
+    const std::optional<TransferInstance> instance = tests::random_transfer_instance(random, 4, 5);
     if (!instance || instance->graph.node_count() < 3 || random.chance(70)) return;
     const auto& [graph, link, limits] = *instance;
     CAPTURE(tests::show(graph), to_string(link), limits.device, limits.host);

@@ -1,6 +1,7 @@
 #include "cairn/solvers/offload/internal/steps.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 namespace cairn::solvers::offloading {
@@ -88,12 +89,53 @@ std::optional<Schedule> recompute_fetched(const core::Graph& graph, const Schedu
   return result;
 }
 
+/// Returns whether the steps `first` and `second`, in this order, must keep their order: the later one reads or
+/// computes what the earlier one computes, or the earlier one reads what the later one computes again.
+bool depend(const core::Graph& graph, NodeId first, NodeId second) {
+  const auto reads = [&](NodeId reader, NodeId of) {
+    return std::ranges::find(graph.predecessors(reader), of) != graph.predecessors(reader).end();
+  };
+  return first == second || reads(second, first) || reads(first, second);
+}
+
+/// Moves a step to another place at which it reads the same results.
+std::optional<Schedule> move_step(const core::Graph& graph, const Schedule& from, core::Random& random) {
+  if (from.length() < 2) return std::nullopt;
+  const auto length = static_cast<std::uint64_t>(from.length());
+  const auto here = static_cast<std::int64_t>(random.next() % length);
+  const auto distance = static_cast<std::int64_t>(1 + random.next() % (std::uint64_t{1} << random.next() % 9));
+  const bool later = random.next() % 2 == 0;
+  const std::int64_t by = later ? 1 : -1;
+  std::int64_t to = here;
+  while (to + by >= 0 && to + by < from.length() && std::abs(to - here) < distance) {
+    const NodeId moved = from.steps[here], passed = from.steps[to + by];
+    if (depend(graph, later ? moved : passed, later ? passed : moved)) break;
+    to += by;
+  }
+  if (to == here) return std::nullopt;
+  Schedule result = from;
+  result.steps.erase(result.steps.begin() + here);
+  result.steps.insert(result.steps.begin() + to, from.steps[here]);
+  const auto place = [&](std::int64_t step) {
+    if (step == here) return to;
+    if (later) return step > here && step <= to ? step - 1 : step;
+    return step >= to && step < here ? step + 1 : step;
+  };
+  for (core::Evict& evict : result.transfers.evicts) {
+    evict = {evict.value, place(evict.made), place(evict.start), place(evict.finish)};
+  }
+  for (core::Fetch& fetch : result.transfers.fetches) fetch = {fetch.evict, place(fetch.start), place(fetch.finish)};
+  return result;
+}
+
 }  // namespace
 
-std::optional<Schedule> change_steps(const core::Graph& graph, const Schedule& from, core::Random& random,
-                                     std::int32_t most) {
-  return random.next() % 2 == 0 ? drop_recomputation(graph, from, random)
-                                : recompute_fetched(graph, from, random, most);
+std::optional<core::Schedule> change_steps(const core::Graph& graph, const Schedule& from, core::Random& random,
+                                           const StepRules& rules) {
+  const std::uint64_t kind = random.next() % 3;
+  if (kind == 0) return drop_recomputation(graph, from, random);
+  if (kind == 1) return recompute_fetched(graph, from, random, rules.max_occurrences);
+  return rules.any_order ? move_step(graph, from, random) : std::nullopt;
 }
 
 }  // namespace cairn::solvers::offloading

@@ -133,7 +133,7 @@ TEST_CASE("offload: every change of the steps leaves a valid schedule") {
     if (!state.gaps().empty()) change(random, state, 5);
     core::Random numbers(static_cast<std::uint64_t>(random.below(1000)));
     for (int k = 0; k < 4; ++k) {
-      const auto next = offloading::change_steps(graph, state.schedule(), numbers, 0);
+      const auto next = offloading::change_steps(graph, state.schedule(), numbers, {});
       if (!next) continue;
       ++changed;
       REQUIRE(core::evaluate(graph, Schedule{next->steps}).valid());
