@@ -42,10 +42,13 @@ class LiveGuards {
 };
 
 void check_location(const Program& program, const Location& location) {
-  if (location.kind == Location::Kind::arena &&
-      (location.offset < 0 || location.reserved < 0 || location.offset > program.arena_bytes - location.reserved)) {
-    throw core::InputError(fmt::format("the program reaches bytes [{}, {}+{}), outside its arena of {}",
-                                       location.offset, location.offset, location.reserved, program.arena_bytes));
+  const bool on_host = location.kind == Location::Kind::host;
+  const std::int64_t arena_bytes = on_host ? program.host_arena_bytes : program.arena_bytes;
+  if ((on_host || in_arena(location)) &&
+      (location.offset < 0 || location.reserved < 0 || location.offset > arena_bytes - location.reserved)) {
+    throw core::InputError(fmt::format("the program reaches bytes [{}, {}+{}), outside its arena of {}{}",
+                                       location.offset, location.offset, location.reserved, arena_bytes,
+                                       on_host ? " on the host" : ""));
   }
   if (location.kind == Location::Kind::resident &&
       (location.resident < 0 || location.resident >= static_cast<std::int64_t>(program.graph.residents().size()))) {
@@ -58,29 +61,53 @@ void check_location(const Program& program, const Location& location) {
 Liveness liveness(const Program& program, bool guards) {
   Liveness result;
   LiveGuards live_guards;
-  std::int64_t live = 0;
+  std::int64_t live = 0, live_on_host = 0;
   const auto reach = [&](std::int64_t end) { result.high_water_bytes = std::max(result.high_water_bytes, end); };
+  const auto count_peak = [&] { result.live_peak_bytes = std::max(result.live_peak_bytes, live); };
   const auto fill_guard = [&](core::NodeId node, const Location& buffer, std::vector<Guard>& filled) {
     const std::optional<Guard> guard = live_guards.add(node, buffer);
     if (!guard) return;
     filled.push_back(*guard);
     reach(guard->offset + program.guard_bytes);
   };
+  const auto add = [&](const Location& buffer) {
+    if (!in_arena(buffer)) return;
+    live += buffer.reserved;
+    reach(buffer.offset + buffer.reserved);
+  };
+  const auto end_copies = [&](std::int64_t step) {
+    for (const std::int32_t due : program.copies_due(step)) {
+      const Copy& copy = program.copies[static_cast<std::size_t>(due)];
+      if (copy.frees_host) live_on_host -= copy.host.reserved;
+      if (!copy.is_evict()) continue;
+      live -= copy.device.reserved;
+      live_guards.remove(copy.device.offset);
+    }
+  };
+  const auto begin_copies = [&](const Instruction& instruction) {
+    for (const Copy& copy : program.copies_after(instruction.step)) {
+      if (copy.is_evict()) {
+        live_on_host += copy.host.reserved;
+        result.host_high_water_bytes = std::max(result.host_high_water_bytes, copy.host.offset + copy.host.reserved);
+      } else {
+        add(copy.device);
+        if (guards) fill_guard(copy.node, copy.device, result.after_.guards);
+      }
+    }
+    count_peak();
+    result.host_live_peak_bytes = std::max(result.host_live_peak_bytes, live_on_host);
+  };
   for (const Instruction& instruction : program.instructions) {
     const auto outputs = program.outputs_of(instruction);
     const auto dying = program.frees_of(instruction);
-    const auto add = [&](const Location& buffer) {
-      if (!in_arena(buffer)) return;
-      live += buffer.reserved;
-      reach(buffer.offset + buffer.reserved);
-    };
+    end_copies(instruction.step);
     add(instruction.scratch);
     for (const OutputLocation& output : outputs) {
       add(output);
       // While an in-place node runs, its input and its output share storage. So only the larger of them counts.
       live -= std::min(output.taken_bytes, output.reserved);
     }
-    result.live_peak_bytes = std::max(result.live_peak_bytes, live);
+    count_peak();
     if (guards) {
       for (const OutputLocation& output : outputs) {
         if (output.taken_bytes > 0) live_guards.remove(output.offset);
@@ -104,6 +131,7 @@ Liveness liveness(const Program& program, bool guards) {
         fill_guard(instruction.node, output, result.after_.guards);
       }
     }
+    begin_copies(instruction);
     result.before_.end_step();
     result.checked_.end_step();
     result.after_.end_step();
@@ -119,6 +147,10 @@ void check_program(const Program& program, const ExecuteOptions& options) {
   for (const Location& output : program.outputs) check_location(program, output);
   for (const Location& dying : program.frees) check_location(program, dying);
   for (const Instruction& instruction : program.instructions) check_location(program, instruction.scratch);
+  for (const Copy& copy : program.copies) {
+    check_location(program, copy.device);
+    check_location(program, copy.host);
+  }
 }
 
 void require_arena(const ArenaView& arena, std::int64_t bytes) {

@@ -200,6 +200,8 @@ class Assignment {
 Overlap overlap(const Program& program, int streams) {
   if (streams < 1 || streams > kMostStreams)
     throw core::InputError(fmt::format("{} streams are not between 1 and {}", streams, kMostStreams));
+  if (streams > 1 && !program.copies.empty())
+    throw core::InputError("a schedule with transfers cannot run on several streams; choose one stream");
   Dependences dependences(program);
   Assignment assignment(streams);
   for (const Instruction& instruction : program.instructions)

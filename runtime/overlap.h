@@ -45,7 +45,8 @@ struct Overlap {
 /// within a stream and from other waits are left out. Streams are chosen in the order of the program, in a simulation
 /// in which every instruction takes its cost: an instruction goes behind its predecessor on the longest path if that is
 /// the last instruction of its stream, otherwise to the stream on which it starts earliest. Throws InputError for
-/// another number of streams. O(T log T + d log d) for T steps and d dependences, times the number of streams.
+/// another number of streams, and for several streams if the program has copies. O(T log T + d log d) for T steps and d
+/// dependences, times the number of streams.
 Overlap overlap(const Program& program, int streams);
 
 }  // namespace cairn::runtime

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
@@ -34,17 +36,28 @@ void check_alignment(const Graph& graph, const core::Plan& plan, std::int64_t ne
   }
 }
 
-/// Finds the buffers of a plan whose lifetimes begin at a given step. A pointer is nullptr if there is no such buffer.
+/// Finds the buffers of a plan whose lifetimes begin at a given step, and those of transfers. A pointer is nullptr if
+/// there is no such buffer.
 class BuffersByStep {
  public:
   BuffersByStep(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan)
-      : scratch_(schedule.steps.size()) {
+      : scratch_(schedule.steps.size()),
+        evicted_(schedule.transfers.evicts.size()),
+        fetched_(schedule.transfers.fetches.size()) {
     for (const NodeId v : schedule.steps) begin_.push_back(begin_.back() + graph.output_count(v));
     outputs_.resize(begin_.back());
     for (const Buffer& buffer : plan.buffers) {
-      (buffer.scratch ? scratch_[buffer.first] : outputs_[begin_[buffer.first] + buffer.output]) = &buffer;
+      if (buffer.evict >= 0) evicted_[buffer.evict] = &buffer;
+      if (buffer.fetch >= 0) {
+        fetched_[buffer.fetch] = &buffer;
+      } else {
+        (buffer.scratch ? scratch_[buffer.first] : outputs_[begin_[buffer.first] + buffer.output]) = &buffer;
+      }
     }
   }
+
+  const Buffer& evicted(std::int32_t evict) const { return *evicted_[evict]; }
+  const Buffer& fetched(std::int32_t fetch) const { return *fetched_[fetch]; }
 
   const Buffer* scratch(std::int64_t step) const { return scratch_[step]; }
   std::span<const Buffer* const> outputs(std::int64_t step) const {
@@ -53,7 +66,74 @@ class BuffersByStep {
 
  private:
   std::vector<std::size_t> begin_{0};  ///< index in outputs_ of the first output of each step
-  std::vector<const Buffer*> outputs_, scratch_;
+  std::vector<const Buffer*> outputs_, scratch_, evicted_, fetched_;
+};
+
+/// Makes the copies of a program from the transfers of its schedule.
+class CopyList {
+ public:
+  CopyList(const Graph& graph, const core::Schedule& schedule, const core::Plan& plan, const BuffersByStep& buffers)
+      : graph_(graph), moves_(schedule.transfers), plan_(plan), buffers_(buffers) {}
+
+  void add_to(Program& program) const {
+    const std::size_t evicts = moves_.evicts.size();
+    std::vector<Copy> copies;
+    for (std::size_t e = 0; e < evicts; ++e) copies.push_back(evict(static_cast<std::int32_t>(e)));
+    for (const core::Fetch& each : moves_.fetches) copies.push_back(fetch(each, copies));
+    std::vector<std::size_t> order(copies.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](std::size_t i) { return std::tuple(copies[i].start, copies[i].finish, i); });
+    std::vector<std::int32_t> place(copies.size());
+    for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::int32_t>(i);
+    for (const std::size_t i : order) {
+      program.copies.push_back(copies[i]);
+      Copy& copy = program.copies.back();
+      if (!copy.is_evict()) copy.source = place[static_cast<std::size_t>(copy.source)];
+    }
+    program.copies_by_finish.resize(copies.size());
+    std::iota(program.copies_by_finish.begin(), program.copies_by_finish.end(), 0);
+    std::ranges::stable_sort(program.copies_by_finish, {}, [&](std::int32_t i) { return program.copies[i].finish; });
+    std::vector<bool> freed(copies.size());  // for each evict, whether a fetch is known that is over last
+    for (std::size_t i = copies.size(); i-- > 0;) {
+      Copy& copy = program.copies[program.copies_by_finish[i]];
+      if (copy.is_evict() || freed[copy.source]) continue;
+      copy.frees_host = true;
+      freed[copy.source] = true;
+    }
+    program.host_arena_bytes = plan_.host_bytes;
+  }
+
+ private:
+  Copy evict(std::int32_t index) const {
+    const core::Evict& move = moves_.evicts[index];
+    const Buffer& from = buffers_.evicted(index);
+    const Buffer& to = plan_.host_buffers[index];
+    const std::int64_t bytes = graph_.value_size(move.value);
+    Copy copy;
+    copy.node = from.node;
+    copy.device = {Location::Kind::arena, from.offset, -1, bytes, from.size};
+    copy.host = {Location::Kind::host, to.offset, -1, bytes, to.size};
+    copy.start = move.start;
+    copy.finish = move.finish;
+    return copy;
+  }
+
+  Copy fetch(const core::Fetch& move, const std::vector<Copy>& copies) const {
+    const auto index = static_cast<std::int32_t>(&move - moves_.fetches.data());
+    const Buffer& to = buffers_.fetched(index);
+    Copy copy = copies[move.evict];
+    copy.direction = Copy::Direction::fetch;
+    copy.device = {Location::Kind::arena, to.offset, -1, copy.device.bytes, to.size};
+    copy.start = move.start;
+    copy.finish = move.finish;
+    copy.source = move.evict;
+    return copy;
+  }
+
+  const Graph& graph_;
+  const core::Transfers& moves_;
+  const core::Plan& plan_;
+  const BuffersByStep& buffers_;
 };
 
 class Compiler {
@@ -70,14 +150,22 @@ class Compiler {
         updated_by_(graph.residents().size(), core::kNoNode) {}
 
   void compile_into(Program& program) {
+    CopyList(graph_, schedule_, plan_, buffers_).add_to(program);
     const std::vector<std::vector<Location>> dying = dying_buffers();
+    const std::vector<std::int32_t> fetches = fetches_by_finish();
+    auto fetch = fetches.begin();
+    const auto take_fetched = [&](std::int64_t step) {
+      for (; fetch != fetches.end() && schedule_.transfers.fetches[*fetch].finish <= step; ++fetch) take(*fetch);
+    };
     for (std::int64_t step = 0; step < schedule_.length(); ++step) {
+      take_fetched(step);
       program.instructions.push_back(instruction(step, program));
       Instruction& instruction = program.instructions.back();
       instruction.free_begin = static_cast<std::uint32_t>(program.frees.size());
       instruction.free_count = static_cast<std::uint32_t>(dying[step].size());
       program.frees.insert(program.frees.end(), dying[step].begin(), dying[step].end());
     }
+    take_fetched(schedule_.length());
     for (ValueId x = 0; x < graph_.value_count(); ++x) {
       if (!graph_.value_kept(x)) continue;
       program.kept.push_back({graph_.producer(x), graph_.output_ref(x).output, value_location(x)});
@@ -85,6 +173,20 @@ class Compiler {
   }
 
  private:
+  std::vector<std::int32_t> fetches_by_finish() const {
+    const std::vector<core::Fetch>& all = schedule_.transfers.fetches;
+    std::vector<std::int32_t> fetches(all.size());
+    std::iota(fetches.begin(), fetches.end(), 0);
+    std::ranges::stable_sort(fetches, {}, [&](std::int32_t f) { return all[f].finish; });
+    return fetches;
+  }
+
+  /// Makes the occurrence that a fetch brings back the one that later steps read.
+  void take(std::int32_t fetch) {
+    const core::Transfers& moves = schedule_.transfers;
+    latest_[moves.evicts[moves.fetches[fetch].evict].value] = &buffers_.fetched(fetch);
+  }
+
   Instruction instruction(std::int64_t step, Program& program) {
     const NodeId v = schedule_.steps[step];
     if (!seen_[v]) check_scratch(v);
@@ -126,7 +228,8 @@ class Compiler {
     }
   }
 
-  /// Returns where a value is after the latest execution of its node. A schedule can execute a node several times.
+  /// Returns where a value is after the latest execution of its node, or the latest fetch. A schedule can execute a
+  /// node several times.
   Location value_location(ValueId x) const {
     const auto [v, output] = graph_.output_ref(x);
     const core::Op* op = graph_.op(v);
@@ -147,11 +250,12 @@ class Compiler {
     return {Location::Kind::arena, buffer.offset, -1, bytes, buffer.size};
   }
 
-  /// Returns the buffers that are freed after each step, except those whose storage an in-place output takes over.
+  /// Returns the buffers that are freed after each step. Leaves out those whose storage an in-place output takes over,
+  /// and those that are freed once an evict is over.
   std::vector<std::vector<Location>> dying_buffers() const {
     std::vector<std::vector<Location>> dying(schedule_.steps.size());
     for (const Buffer& buffer : plan_.buffers) {
-      if (buffer.last >= schedule_.length()) continue;
+      if (buffer.last >= schedule_.length() || buffer.evict >= 0) continue;
       const auto takes_over = [self = OutputRef(buffer.node, buffer.output)](const Buffer* next) {
         return next != nullptr && next->alias_of == self;
       };
@@ -213,6 +317,17 @@ class Compiler {
 };
 
 }  // namespace
+
+std::span<const Copy> Program::copies_after(std::int64_t step) const {
+  const auto found = std::ranges::equal_range(copies, step, {}, &Copy::start);
+  return {found.data(), found.size()};
+}
+
+std::span<const std::int32_t> Program::copies_due(std::int64_t step) const {
+  const auto found =
+      std::ranges::equal_range(copies_by_finish, step, {}, [this](std::int32_t i) { return copies[i].finish; });
+  return {found.data(), found.size()};
+}
 
 bool can_overwrite(core::OpKind kind, std::size_t arg) {
   using core::OpKind;

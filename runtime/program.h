@@ -12,11 +12,11 @@
 namespace cairn::runtime {
 
 /// Where an operand is: at an offset in the arena, or in a resident tensor (one that stays in memory outside the arena,
-/// such as a parameter).
+/// such as a parameter), or in the host's arena, which holds the copies of evicted values.
 struct Location {
-  enum class Kind : std::uint8_t { none, arena, resident };
+  enum class Kind : std::uint8_t { none, arena, resident, host };
   Kind kind = Kind::none;
-  std::int64_t offset = 0;  ///< bytes into the arena
+  std::int64_t offset = 0;  ///< bytes into the arena, or into the host's
   std::int32_t resident = -1;
   std::int64_t bytes = 0;     ///< exact size of the tensor, not rounded up
   std::int64_t reserved = 0;  ///< bytes of the tensor's buffer in the plan
@@ -52,6 +52,23 @@ struct KeptOutput {
   Location location;
 };
 
+/// A copy of a value between the arena and the host's arena (core::Transfers). It starts when the instruction of step
+/// `start` has ended, and for a fetch, when the evict is over that fills the host's bytes. It is over before the
+/// instruction of step `finish` begins, or before the end of the whole step if there is no such instruction.
+struct Copy {
+  enum class Direction : std::uint8_t { evict, fetch };
+  Direction direction = Direction::evict;
+  core::NodeId node = core::kNoNode;  ///< node that computes the value
+  Location device, host;
+  std::int64_t start = 0;
+  std::int64_t finish = 0;
+  std::int32_t source = -1;  ///< for a fetch, the index in Program::copies of its evict
+  /// For a fetch, whether the host's bytes are free once it is over. An evict always frees the device's bytes.
+  bool frees_host = false;
+
+  bool is_evict() const { return direction == Direction::evict; }
+};
+
 /// A schedule and its plan, compiled to instructions with addresses. Every backend executes programs of this form.
 struct Program {
   core::Graph graph;
@@ -60,7 +77,12 @@ struct Program {
   std::vector<OutputLocation> outputs;
   std::vector<Location> frees;
   std::vector<KeptOutput> kept;  ///< every kept output, ascending by node and output
-  std::int64_t arena_bytes = 0;  ///< size of the arena that the plan needs
+  /// The copies between device and host in the order in which a link serves them (core/transfers/timeline.h). An evict
+  /// comes before its fetches.
+  std::vector<Copy> copies;
+  std::vector<std::int32_t> copies_by_finish;  ///< indices of `copies`, ascending by Copy::finish, then by index
+  std::int64_t arena_bytes = 0;                ///< size of the arena that the plan needs
+  std::int64_t host_arena_bytes = 0;           ///< size of the host's arena that the plan needs
   std::int64_t alignment = 1;
   std::int64_t guard_bytes = 0;
   bool tf32 = false;  ///< whether matrix products may round fp32 factors to TF32
@@ -76,6 +98,11 @@ struct Program {
   std::span<const Location> frees_of(const Instruction& i) const {
     return std::span(frees).subspan(i.free_begin, i.free_count);
   }
+  /// Returns the copies that start when the instruction of `step` has ended. O(log copies).
+  std::span<const Copy> copies_after(std::int64_t step) const;
+  /// Returns the indices of the copies that must be over before the instruction of `step` begins, but not before an
+  /// earlier one. With the number of steps, returns those that end with the last step. O(log copies).
+  std::span<const std::int32_t> copies_due(std::int64_t step) const;
 };
 
 /// A function that returns the bytes of scratch that a backend's kernels need for the op of a node.
@@ -97,7 +124,8 @@ struct CompileOptions {
 /// Compiles a schedule and its plan to instructions with addresses. Before that, checks the plan against the schedule
 /// (core::check_plan), including guards. Also checks that the kernels can execute the schedule: scratch is large
 /// enough, addresses are aligned, and an output takes over an argument's storage only where can_overwrite() allows
-/// that. Throws InputError if a check fails. Takes the time of check_plan, and O(T + sum of in-degrees) for T steps.
+/// that. Throws InputError if a check fails. Takes the time of check_plan, and O(T + sum of in-degrees + k log k) for T
+/// steps and k transfers.
 Program compile(const core::Graph& graph, const core::Schedule& schedule, const core::Plan& plan,
                 const CompileOptions& options = {});
 

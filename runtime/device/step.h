@@ -81,6 +81,7 @@ void find_touched(Machine& machine, const std::byte* arena, std::int64_t bytes, 
 /// Addresses of a program's tensors in a machine's memory.
 struct StepMemory {
   std::byte* arena = nullptr;
+  std::byte* host_arena = nullptr;    ///< memory of the host that the machine can fill, for Program::copies
   std::vector<std::byte*> residents;  ///< nullptr for tensors that are not executed
   HashMemory* hash = nullptr;
   const std::uint64_t* dropout_key = nullptr;   ///< dropout_key() of the step's seed; nullptr: 0
@@ -106,14 +107,15 @@ class Step {
 
   template <class Machine>
   void begin(Machine& machine) const {
-    if (poison_ && program_.arena_bytes > 0) machine.fill(memory_.arena, kPoison, program_.arena_bytes);
+    poison(machine, memory_.arena, program_.arena_bytes);
+    poison(machine, memory_.host_arena, program_.host_arena_bytes);
     const auto guards = static_cast<std::int64_t>(lives_.all_checked().size());
     if (guards > 0) machine.fill(memory_.broken_guards, 0, guards);
   }
 
-  /// Issues one instruction. With `dirty_scratch`, the scratch of an op is overwritten before the op runs. This has two
-  /// effects: all scratch counts as written, and a kernel that reads scratch before writing it gives a wrong result,
-  /// which checks can notice.
+  /// Issues one instruction, but no copies. With `dirty_scratch`, the scratch of an op is overwritten before the op
+  /// runs. This has two effects: all scratch counts as written, and a kernel that reads scratch before writing it gives
+  /// a wrong result, which checks can notice.
   template <class Machine>
   void issue(Machine& machine, const Instruction& instruction, bool dirty_scratch = false) {
     const bool synthetic = program_.graph.op(instruction.node) == nullptr;
@@ -130,12 +132,22 @@ class Step {
     }
     check_guards(machine, instruction);
     digest_sinks(machine, instruction);
-    if (poison_) {
-      for (const Location& dying : program_.frees_of(instruction)) {
-        if (dying.reserved > 0) machine.fill(address(dying), kPoison, dying.reserved);
-      }
-    }
+    for (const Location& dying : program_.frees_of(instruction)) poison(machine, address(dying), dying.reserved);
     for (const Guard& guard : lives_.filled_after(instruction.step)) fill_guard(machine, guard);
+    for (const Copy& copy : program_.copies_after(instruction.step)) {
+      if (!copy.is_evict()) poison(machine, address(copy.device), copy.device.reserved);
+    }
+  }
+
+  /// Poisons what is free once the copies are over that must be over before the instruction of `step` begins. The
+  /// machine must wait for these copies before.
+  template <class Machine>
+  void end_copies(Machine& machine, std::int64_t step) const {
+    for (const std::int32_t due : program_.copies_due(step)) {
+      const Copy& copy = program_.copies[static_cast<std::size_t>(due)];
+      if (copy.is_evict()) poison(machine, address(copy.device), copy.device.reserved);
+      if (copy.frees_host) poison(machine, address(copy.host), copy.host.reserved);
+    }
   }
 
   std::byte* address(const Location& location) const {
@@ -144,6 +156,8 @@ class Step {
         return memory_.arena + location.offset;
       case Location::Kind::resident:
         return memory_.residents[static_cast<std::size_t>(location.resident)];
+      case Location::Kind::host:
+        return memory_.host_arena + location.offset;
       case Location::Kind::none:
         break;
     }
@@ -180,6 +194,11 @@ class Step {
     for (const Location& input : program_.inputs_of(instruction)) inputs_.push_back({address(input), input.bytes});
     for (const Location& output : program_.outputs_of(instruction)) outputs_.push_back({address(output), output.bytes});
     run_synthetic(machine, instruction.node, inputs_, outputs_, memory_.hash);
+  }
+
+  template <class Machine>
+  void poison(Machine& machine, std::byte* memory, std::int64_t bytes) const {
+    if (poison_ && bytes > 0) machine.fill(memory, kPoison, bytes);
   }
 
   template <class Machine>

@@ -169,6 +169,7 @@ class HostExecutor final : public Executor {
         return arena_.at(location.offset, location.reserved);
       case Location::Kind::resident:
         return residents_.at(location.resident).data();
+      case Location::Kind::host:
       case Location::Kind::none:
         break;
     }

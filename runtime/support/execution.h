@@ -30,12 +30,15 @@ struct Guard {
 /// What executors need to know about the lifetimes of a program's buffers. There are guards only if program.guard_bytes
 /// > 0.
 struct Liveness {
-  std::int64_t live_peak_bytes = 0;   ///< largest number of bytes in live buffers at one step
-  std::int64_t high_water_bytes = 0;  ///< end of the highest bytes that are written, including guards
+  /// Largest number of bytes in live buffers at one step, or between two steps where copies run.
+  std::int64_t live_peak_bytes = 0;
+  std::int64_t high_water_bytes = 0;       ///< end of the highest bytes that are written, including guards
+  std::int64_t host_live_peak_bytes = 0;   ///< as live_peak_bytes, of the host's arena
+  std::int64_t host_high_water_bytes = 0;  ///< as high_water_bytes, of the host's arena
 
   /// Returns the guards to fill before the kernel of a step runs.
   std::span<const Guard> filled_before(std::int64_t step) const { return range(before_, step); }
-  /// Returns the guards to fill after the kernel of a step has run.
+  /// Returns the guards to fill after the kernel of a step has run, before copies start.
   std::span<const Guard> filled_after(std::int64_t step) const { return range(after_, step); }
   /// Returns the guards that must be intact after the kernel of a step.
   std::span<const Guard> checked(std::int64_t step) const { return range(checked_, step); }
@@ -68,13 +71,13 @@ Liveness liveness(const Program& program, bool guards);
 /// aligned to 256 bytes.
 void require_arena(const ArenaView& arena, std::int64_t bytes);
 
-/// Throws InputError if an instruction reaches outside the arena or refers to a resident that does not exist. Also
-/// throws it if sentinels are requested and the program has no guards. O(steps + operands).
+/// Throws InputError if an instruction or a copy reaches outside its arena or refers to a resident that does not exist.
+/// Also throws it if sentinels are requested and the program has no guards. O(steps + operands + copies).
 void check_program(const Program& program, const ExecuteOptions& options);
 
-/// Returns Executor::measured_peak_bytes(). `given` is the end of the highest range of the arena that a kernel was
-/// given, in bytes from the arena's start. `written` is the number of bytes up to the highest byte that differs from
-/// the pattern of a new arena (kArenaPaint).
+/// Returns Executor::measured_peak_bytes(), or measured_host_peak_bytes() for the numbers of that arena. `given` is the
+/// end of the highest range of the arena that a kernel was given, in bytes from the arena's start. `written` is the
+/// number of bytes up to the highest byte that differs from the pattern of a new arena (kArenaPaint).
 std::int64_t measured_peak_bytes(const Program& program, bool poison, std::int64_t given, std::int64_t written);
 
 /// Returns an entry for every output that is neither read nor kept, ascending by node and output.
