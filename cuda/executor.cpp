@@ -99,6 +99,7 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
   runtime::ExecuteOptions debug;
   debug.sentinels = options.sentinels;
   runtime::check_program(program, debug);
+  if (!program.copies.empty()) throw core::InputError("a device cannot execute a schedule with transfers yet");
   const std::int64_t alignment = require_scratch(device, program) ? kArenaAlignment : kAddressAlignment;
   if (program.alignment % alignment != 0) {
     throw core::InputError(
@@ -703,6 +704,8 @@ std::int64_t Executor::measured_peak_bytes() {
   return runtime::measured_peak_bytes(state_->program, state_->options.poison, state_->lives.high_water_bytes,
                                       state_->touched());
 }
+
+std::int64_t Executor::measured_host_peak_bytes() { return 0; }
 
 runtime::ArenaView Executor::arena() { return {state_->memory.arena, state_->program.arena_bytes}; }
 

@@ -39,6 +39,12 @@ struct ExecuteOptions {
   /// Whether to fill StepReport::op_delays if run() is called with time_ops. This takes some microseconds per op, which
   /// are not part of the op's measured time.
   bool op_delays = false;
+  /// Whether one thread or stream serves the copies of both directions, so that they run one after another.
+  bool half_duplex = false;
+  /// If it is not 0, copies between the arena and the host's arena are delayed at random, by this seed: one runs as
+  /// soon as it may, while no step goes on; another runs as late as it may; others run at once, or begin and go on
+  /// after random times. For tests of the waits between steps and copies.
+  std::uint64_t copy_delay_seed = 0;
 };
 
 /// How long other work on the machine delayed an execution. All fields are 0 on a GPU and where the system does not
@@ -52,8 +58,11 @@ struct Delays {
 /// Measurements of one execution of a program.
 struct StepReport {
   double seconds = 0;
-  std::int64_t live_peak_bytes = 0;  ///< largest number of bytes in live buffers at one step
-  std::vector<double> op_seconds;    ///< seconds of each instruction, if run() was called with time_ops
+  /// Largest number of bytes in live buffers at one step, or between two steps where copies run.
+  std::int64_t live_peak_bytes = 0;
+  std::int64_t host_live_peak_bytes = 0;  ///< largest number of bytes in the host's copies at one time
+  /// Seconds of each instruction, if run() was called with time_ops. They include waiting for copies that must be over.
+  std::vector<double> op_seconds;
   Delays delays;
   std::vector<Delays> op_delays;  ///< delays of each instruction, if ExecuteOptions::op_delays and time_ops were set
 };
@@ -117,6 +126,9 @@ using MutableTensorView = BasicTensorView<void>;
 /// Runs one program on the CPU or a GPU and owns its memory there. Allocates nothing within a step. Only one thread may
 /// use an Executor at a time.
 ///
+/// A program can have copies between the arena and a second arena in the host's memory (Program::copies). They run
+/// beside the instructions. How long they take changes no result and no number of bytes.
+///
 /// Resident tensors (inputs, labels, weights, optimizer state) begin with values that a seed determines. set() and
 /// get() replace and read them, by the name in the graph. Values go in and come out as fp32 or int32, also where the
 /// step stores bf16. A weight of which an update keeps an fp32 copy (core::Resident::master_of) is read from this copy,
@@ -166,6 +178,9 @@ class Executor {
   /// that case, returns the number of bytes up to the end of the highest range that a kernel was given. Reads the whole
   /// arena.
   virtual std::int64_t measured_peak_bytes() = 0;
+
+  /// Returns the same number for the host's arena, which holds the copies of evicted values.
+  virtual std::int64_t measured_host_peak_bytes() = 0;
 
   /// Returns the memory of the arena. Between two steps, it holds only kept outputs. So another executor can use it
   /// once they have been read, which changes what measured_peak_bytes() returns.

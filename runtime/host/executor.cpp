@@ -13,6 +13,7 @@
 #include "cairn/core/precision.h"
 #include "cairn/core/support/memory.h"
 #include "cairn/core/text.h"
+#include "cairn/runtime/host/copies.h"
 #include "cairn/runtime/host/kernels.h"
 #include "cairn/runtime/host/synthetic.h"
 #include "cairn/runtime/support/delays.h"
@@ -40,7 +41,8 @@ Program checked(Program program, const ExecuteOptions& options) {
   check_host_program(program, options);
   const bool given = options.arena.data != nullptr;
   if (given) require_arena(options.arena, program.arena_bytes);
-  require_host_memory(program.graph, given ? 0 : program.arena_bytes, options.reserved_bytes);
+  require_host_memory(program.graph, given ? 0 : program.arena_bytes,
+                      options.reserved_bytes + program.host_arena_bytes);
   return program;
 }
 
@@ -52,7 +54,9 @@ class HostExecutor final : public Executor {
         lives_(liveness(program_, options.sentinels)),
         residents_(program_.graph, options.seed),
         arena_(options.arena.data == nullptr ? Arena(program_.arena_bytes)
-                                             : Arena(options.arena.data, program_.arena_bytes)) {
+                                             : Arena(options.arena.data, program_.arena_bytes)),
+        host_arena_(program_.host_arena_bytes),
+        copies_(program_.copies, options.half_duplex, options.copy_delay_seed) {
     std::uint32_t most_inputs = 0, most_outputs = 0;
     for (const Instruction& instruction : program_.instructions) {
       most_inputs = std::max(most_inputs, instruction.input_count);
@@ -79,6 +83,7 @@ class HostExecutor final : public Executor {
     const bool delay_ops = time_ops && options_.op_delays;
     if (delay_ops) report.op_delays.resize(program_.instructions.size());
     begin();
+    const CopyThreads::Run copies(copies_);
     step_delays_->start();
     const auto start = std::chrono::steady_clock::now();
     for (const Instruction& instruction : program_.instructions) {
@@ -88,14 +93,20 @@ class HostExecutor final : public Executor {
       if (time_ops) report.op_seconds[static_cast<std::size_t>(instruction.step)] = seconds_since(op_start);
       if (delay_ops) report.op_delays[static_cast<std::size_t>(instruction.step)] = op_delays_->since_start();
     }
+    end_copies(static_cast<std::int64_t>(program_.instructions.size()));
     report.seconds = seconds_since(start);
     report.delays = step_delays_->since_start();
     report.live_peak_bytes = lives_.live_peak_bytes;
+    report.host_live_peak_bytes = lives_.host_live_peak_bytes;
     return report;
   }
 
   std::int64_t measured_peak_bytes() override {
     return runtime::measured_peak_bytes(program_, options_.poison, arena_.high_water(), arena_.touched());
+  }
+
+  std::int64_t measured_host_peak_bytes() override {
+    return runtime::measured_peak_bytes(program_, options_.poison, host_arena_.high_water(), host_arena_.touched());
   }
 
   std::vector<Output> outputs() override {
@@ -170,6 +181,7 @@ class HostExecutor final : public Executor {
       case Location::Kind::resident:
         return residents_.at(location.resident).data();
       case Location::Kind::host:
+        return host_arena_.at(location.offset, location.reserved);
       case Location::Kind::none:
         break;
     }
@@ -182,14 +194,17 @@ class HostExecutor final : public Executor {
 
   void begin() {
     take_staged();
-    arena_.reset_high_water();
-    if (options_.poison && arena_.bytes() > 0) {
-      std::memset(arena_.at(0, 0), kPoison, static_cast<std::size_t>(arena_.bytes()));
+    for (Arena* const arena : {&arena_, &host_arena_}) {
+      arena->reset_high_water();
+      if (options_.poison && arena->bytes() > 0) {
+        std::memset(arena->at(0, 0), kPoison, static_cast<std::size_t>(arena->bytes()));
+      }
     }
   }
 
   void execute(const Instruction& instruction) {
     if (options_.before_step) options_.before_step(instruction);
+    end_copies(instruction.step);
     fill_guards(lives_.filled_before(instruction.step));
     if (const core::Op* op = program_.graph.op(instruction.node)) {
       run_kernel(*op, instruction);
@@ -201,6 +216,34 @@ class HostExecutor final : public Executor {
     digest_sinks(instruction);
     deaths(instruction);
     fill_guards(lives_.filled_after(instruction.step));
+    begin_copies(instruction.step);
+  }
+
+  /// Waits for the copies that must be over before the instruction of `step` begins, and frees what they free.
+  void end_copies(std::int64_t step) {
+    const std::span<const std::int32_t> due = program_.copies_due(step);
+    if (due.empty()) return;
+    copies_.wait(due);
+    for (const std::int32_t index : due) {
+      const Copy& copy = program_.copies[static_cast<std::size_t>(index)];
+      if (copy.is_evict()) poison(copy.device);
+      if (copy.frees_host) poison(copy.host);
+    }
+  }
+
+  void begin_copies(std::int64_t step) {
+    const std::span<const Copy> starting = program_.copies_after(step);
+    for (const Copy& copy : starting) {
+      std::byte* const device = address(copy.device);
+      std::byte* const host = address(copy.host);
+      if (!copy.is_evict()) poison(copy.device);
+      copies_.add(copy.is_evict() ? device : host, copy.is_evict() ? host : device);
+    }
+    if (!starting.empty()) copies_.start();
+  }
+
+  void poison(const Location& buffer) {
+    if (options_.poison) std::memset(address(buffer), kPoison, static_cast<std::size_t>(buffer.reserved));
   }
 
   void run_kernel(const core::Op& op, const Instruction& instruction) {
@@ -267,10 +310,7 @@ class HostExecutor final : public Executor {
   }
 
   void deaths(const Instruction& instruction) {
-    if (!options_.poison) return;
-    for (const Location& buffer : program_.frees_of(instruction)) {
-      std::memset(address(buffer), kPoison, static_cast<std::size_t>(buffer.reserved));
-    }
+    for (const Location& buffer : program_.frees_of(instruction)) poison(buffer);
   }
 
   void fill_guards(std::span<const Guard> guards) {
@@ -295,7 +335,8 @@ class HostExecutor final : public Executor {
   ExecuteOptions options_;
   Liveness lives_;
   Residents residents_;
-  Arena arena_;
+  Arena arena_, host_arena_;
+  CopyThreads copies_;
   /// Shapes of Program::inputs. The shapes of inputs of nodes without an op are empty.
   std::vector<core::Shape> shapes_;
   std::vector<TensorRef<float>> tensors_;                ///< for the current step: arguments of its op

@@ -8,6 +8,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/runtime/graphs.h"
 #include "cairn/tests/runtime/updated_models.h"
+#include "cairn/tests/support/transfers.h"
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
@@ -95,6 +96,8 @@ TEST_CASE("nothing is allocated while a step runs") {
   for (int i = 0; i < 20; ++i) {
     const core::Graph graph = random_graph(random, {.min_nodes = 10, .max_nodes = 40, .several_outputs = i % 2 != 0});
     CHECK(allocations_of_a_step(compiled(graph, random_schedule(random, graph), 1)) == 0);
+    const core::Schedule moved = with_transfers(random, graph, random_schedule(random, graph), 50);
+    CHECK(allocations_of_a_step(compiled(graph, moved, 1), {.poison = true, .copy_delay_seed = 1}) == 0);
   }
 }
 
