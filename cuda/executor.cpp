@@ -14,7 +14,9 @@
 #include <utility>
 
 #include "cairn/core/error.h"
+#include "cairn/core/support/memory.h"
 #include "cairn/core/text.h"
+#include "cairn/cuda/internal/copy_streams.h"
 #include "cairn/cuda/internal/libraries.h"
 #include "cairn/cuda/internal/machine.h"
 #include "cairn/cuda/internal/step.h"
@@ -99,7 +101,6 @@ Program checked(Device& device, Program program, const ExecutorOptions& options)
   runtime::ExecuteOptions debug;
   debug.sentinels = options.sentinels;
   runtime::check_program(program, debug);
-  if (!program.copies.empty()) throw core::InputError("a device cannot execute a schedule with transfers yet");
   const std::int64_t alignment = require_scratch(device, program) ? kArenaAlignment : kAddressAlignment;
   if (program.alignment % alignment != 0) {
     throw core::InputError(
@@ -282,6 +283,17 @@ class Fork {
   std::vector<cudaStream_t> forked_;
 };
 
+/// Returns page-locked memory for the host's arena. Throws MemoryError or DeviceError if there is too little memory.
+PinnedMemory host_arena_memory(std::int64_t bytes) {
+  if (const std::int64_t available = core::available_memory(); bytes > available) {
+    throw core::MemoryError(
+        fmt::format("the copies on the host need {}, but only {} of memory are available; lower "
+                    "the host's budget",
+                    core::format_bytes(bytes), core::format_bytes(available)));
+  }
+  return pinned_memory(bytes);
+}
+
 /// A step that records an event before and after every instruction, so that the time of each can be computed.
 struct TimedStep {
   std::vector<Event> events;  ///< an event before every instruction, and one at the end
@@ -315,7 +327,8 @@ struct Executor::State {
         stream(options.stream == nullptr ? own_stream.get() : static_cast<cudaStream_t>(options.stream)),
         machine(stream, most_fill_bytes(options)),
         library(device.libraries(), stream),
-        step(machine, library, program, lives, options.poison, memory) {
+        step(machine, library, program, lives, options.poison, memory),
+        copies(program, options.half_duplex) {
     const std::int64_t beside = resident_layout.bytes + control.bytes;
     runtime::require_memory({.arena = options.arena.data == nullptr ? program.arena_bytes : 0,
                              .beside = beside,
@@ -324,6 +337,8 @@ struct Executor::State {
     if (options.arena.data == nullptr) own_arena = device_memory(program.arena_bytes);
     memory.arena = options.arena.data == nullptr ? own_arena.get() : options.arena.data;
     residents = device_memory(resident_layout.bytes);
+    host_memory = host_arena_memory(program.host_arena_bytes);
+    if (program.host_arena_bytes > 0) host_arena = runtime::Arena(host_memory.get(), program.host_arena_bytes);
     control_memory = device_memory(control.bytes);
     control = Control(program, lives, overlap.streams, {control_memory.get(), control.bytes});
     set_addresses();
@@ -347,6 +362,7 @@ struct Executor::State {
     for (const std::int64_t offset : resident_layout.offsets) {
       memory.residents.push_back(offset < 0 ? nullptr : residents.get() + offset);
     }
+    memory.host_arena = host_memory.get();
     memory.hash = control.hash;
     memory.dropout_key = control.dropout_key;
     memory.sink_digests = control.sinks;
@@ -396,14 +412,37 @@ struct Executor::State {
     }
   }
 
+  /// Issues an instruction, and the copies and waits around it.
+  void issue_with_copies(const Instruction& instruction, bool dirty_scratch = false) {
+    end_copies(instruction.step);
+    issue(instruction, dirty_scratch);
+    copies.start(instruction.step, stream, step);
+  }
+
+  void end_copies(std::int64_t before_step) {
+    copies.wait(before_step, stream);
+    step.end_copies(before_step);
+  }
+
+  void begin_issue() {
+    step.begin();
+    copies.begin();
+  }
+
   /// Issues all instructions of a training step. Unless `events` is nullptr, records event k before the instruction of
   /// the schedule's step k, and the last event after all instructions.
   void issue_all(const std::vector<Event>* events) {
     record(begin);
-    step.begin();
-    for (const Instruction& instruction : program.instructions) {
-      if (events != nullptr) record((*events)[static_cast<std::size_t>(instruction.step)]);
-      issue(instruction);
+    begin_issue();
+    try {
+      for (const Instruction& instruction : program.instructions) {
+        if (events != nullptr) record((*events)[static_cast<std::size_t>(instruction.step)]);
+        issue_with_copies(instruction);
+      }
+      end_copies(std::ssize(program.instructions));
+    } catch (...) {
+      copies.join_after_error(stream);
+      throw;
     }
     if (events != nullptr) record(events->back());
     record(end);
@@ -440,15 +479,17 @@ struct Executor::State {
   /// Runs the first step, with a check after every node. This loads the kernels, which must not happen during a
   /// capture. If a kernel fails, the error names its node, which a replay of the captured graph cannot find out.
   void run_checking_every_node() {
-    step.begin();
+    begin_issue();
     wait();
     for (const Instruction& instruction : program.instructions) {
-      issue(instruction, true);
+      issue_with_copies(instruction, true);
       const cudaError_t status = cudaStreamSynchronize(stream);
       if (status == cudaSuccess) continue;
       cudaGetLastError();
       fail_at(instruction, cudaGetErrorString(status));
     }
+    end_copies(std::ssize(program.instructions));
+    wait();
     require_whole_guards();
   }
 
@@ -652,8 +693,11 @@ struct Executor::State {
   Machine machine;
   StreamLibrary library;
   DeviceMemory own_arena, residents, control_memory;
+  PinnedMemory host_memory;
+  runtime::Arena host_arena{0};  ///< in host_memory
   runtime::device::StepMemory memory;
   MachineStep step;
+  CopyStreams copies;
   std::vector<std::unique_ptr<Lane>> lanes;  ///< streams 1, 2, ... of `overlap`; stream 0 is `stream`
   Event begin, end;
   std::vector<std::string> labels;  ///< name of every instruction, for profilers
@@ -696,6 +740,7 @@ runtime::StepReport Executor::run(bool time_ops) {
     report.seconds = std::accumulate(report.op_seconds.begin(), report.op_seconds.end(), 0.0);
   state_->require_whole_guards();
   report.live_peak_bytes = state_->lives.live_peak_bytes;
+  report.host_live_peak_bytes = state_->lives.host_live_peak_bytes;
   return report;
 }
 
@@ -705,7 +750,12 @@ std::int64_t Executor::measured_peak_bytes() {
                                       state_->touched());
 }
 
-std::int64_t Executor::measured_host_peak_bytes() { return 0; }
+std::int64_t Executor::measured_host_peak_bytes() {
+  const OnDevice on(state_->ordinal);
+  state_->wait();
+  return runtime::measured_peak_bytes(state_->program, state_->options.poison, state_->lives.host_high_water_bytes,
+                                      state_->host_arena.touched());
+}
 
 runtime::ArenaView Executor::arena() { return {state_->memory.arena, state_->program.arena_bytes}; }
 

@@ -10,6 +10,8 @@ void MachineStep::issue(const runtime::Instruction& instruction, bool dirty_scra
   step_.issue(machine_, instruction, dirty_scratch);
 }
 
+void MachineStep::end_copies(std::int64_t step) { step_.end_copies(machine_, step); }
+
 void MachineStep::find_touched(const std::byte* arena, std::int64_t bytes, int paint, std::int64_t* ends) {
   runtime::device::find_touched(machine_, arena, bytes, paint, ends);
 }

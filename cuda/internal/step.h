@@ -16,6 +16,7 @@ class MachineStep {
 
   void begin();
   void issue(const runtime::Instruction& instruction, bool dirty_scratch = false);
+  void end_copies(std::int64_t step);
   void find_touched(const std::byte* arena, std::int64_t bytes, int paint, std::int64_t* ends);
   std::byte* address(const runtime::Location& location) const { return step_.address(location); }
 

@@ -35,6 +35,7 @@ struct ExecutorOptions {
   /// Number of streams of the captured step, 1 to runtime::kMostStreams (runtime/overlap.h). With poison, sentinels or
   /// Launch::stream, and in executions that time ops, there is one stream.
   int streams = 1;
+  bool half_duplex = false;  ///< whether one stream serves the copies of both directions
 };
 
 /// Returns the options with which a program for this device must be compiled. `guard_bytes` is the size of the gap
@@ -48,8 +49,8 @@ runtime::CompileOptions compile_options(Device& device, bool tf32, std::int64_t 
 /// current CUDA device.
 class Executor final : public runtime::Executor {
  public:
-  /// Allocates and fills the memory that the program needs, and runs one step with a check after every node, so that an
-  /// error can name the node. Finally captures the step.
+  /// Allocates and fills the memory that the program needs, with page-locked memory for the host's arena, and runs one
+  /// step with a check after every node, so that an error can name the node. Finally captures the step.
   ///
   /// Throws DeviceError if memory does not suffice; the message names the bytes asked for, the free bytes, and a budget
   /// that would fit. Throws DeviceError, which names the node, if a kernel fails. Throws InputError for a program that

@@ -36,7 +36,7 @@ struct Runtime {
   };
   std::map<const std::byte*, Allocation> allocations;  ///< allocations by address
   std::set<int> used_devices;
-  std::set<const std::byte*> pinned;  ///< addresses of page-locked host memory
+  std::map<const std::byte*, std::int64_t> pinned;  ///< bytes of page-locked host memory by address
   Streams streams{[this](const Work& work) { execute(work); }, [this] { return sticky != cudaSuccess; }};
   std::set<cudaEvent_t> events;
   std::set<cudaGraph_t> graphs;
@@ -114,11 +114,21 @@ struct Runtime {
   /// Returns whether the range begins in an allocation of device memory. If it does not end in the same allocation,
   /// records a fault.
   bool on_device(const void* address, std::size_t bytes, const char* what) {
+    return inside(
+        allocations, [](const Allocation& allocation) { return allocation.bytes; }, address, bytes, what);
+  }
+  /// As on_device(), for page-locked host memory.
+  bool is_pinned(const void* address, std::size_t bytes, const char* what) {
+    return inside(
+        pinned, [](std::int64_t size) { return size; }, address, bytes, what);
+  }
+  template <class Blocks, class BytesOf>
+  bool inside(const Blocks& blocks, const BytesOf& bytes_of, const void* address, std::size_t bytes, const char* what) {
     const auto* begin = static_cast<const std::byte*>(address);
-    auto after = allocations.upper_bound(begin);
-    if (after == allocations.begin()) return false;
-    const auto& [base, allocation] = *--after;
-    const std::byte* const end = base + allocation.bytes;
+    auto after = blocks.upper_bound(begin);
+    if (after == blocks.begin()) return false;
+    const auto& [base, block] = *--after;
+    const std::byte* const end = base + bytes_of(block);
     if (begin >= end) return false;
     if (begin + bytes > end) fault(std::string(what) + " runs over the end of an allocation");
     return true;
@@ -322,7 +332,7 @@ cudaError_t cudaMallocHost(void** ptr, std::size_t size) {
   if (const cudaError_t status = runtime().enter("cudaMallocHost", false)) return status;
   auto* memory = static_cast<std::byte*>(std::malloc(size));
   std::memset(memory, kGarbage, size);
-  runtime().pinned.insert(memory);
+  runtime().pinned[memory] = static_cast<std::int64_t>(size);
   *ptr = memory;
   return cudaSuccess;
 }
@@ -400,6 +410,8 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaM
                                  (to_host && runtime().on_device(dst, count, "a copy's host side"))) {
                                runtime().fault("a copy's host side is in device memory");
                              }
+                             if (from_host) runtime().is_pinned(src, count, "a copy's host side");
+                             if (to_host) runtime().is_pinned(dst, count, "a copy's host side");
                              const std::string wrong = from_host || watch == nullptr ? "" : watch->read(src, count);
                              if (!wrong.empty()) fail_device((to_host ? "a copy to the host " : "a copy ") + wrong);
                              std::memcpy(dst, src, count);
@@ -411,8 +423,10 @@ cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStre
   if (const cudaError_t status = runtime().enter("cudaMemsetAsync")) return status;
   runtime().fills.push_back(static_cast<std::int64_t>(count));
   return runtime().enqueue(stream, {.run = [=] {
-                             runtime().require_on_device(devPtr, count, "a fill");
+                             const bool on_host = runtime().is_pinned(devPtr, count, "a fill");
+                             if (!on_host) runtime().require_on_device(devPtr, count, "a fill");
                              std::memset(devPtr, value, count);
+                             if (on_host) return;
                              if (std::ranges::find(worthless_fills, value) == worthless_fills.end()) {
                                note_written(devPtr, count);
                              } else if (watch != nullptr) {
