@@ -21,7 +21,7 @@ std::vector<std::int64_t> free_bytes(const core::Graph& graph, std::span<const M
   core::Evaluator evaluator(graph);
   for (const MemoryLimit& limit : limits) {
     const std::vector<NodeId>& steps = limit.schedule.steps;
-    const std::vector<std::int64_t> in_memory = evaluator.profile(steps);
+    const std::vector<std::int64_t> in_memory = evaluator.profile(limit.schedule);
     for (std::size_t i = 0; i < steps.size(); ++i)
       free[steps[i]] = std::min(free[steps[i]], limit.bytes - in_memory[1 + 2 * i]);  // during the step
   }

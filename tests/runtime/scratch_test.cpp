@@ -11,6 +11,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/schedules.h"
+#include "cairn/tests/support/transfers.h"
 
 namespace cairn::tests::scratch_test {
 
@@ -85,6 +86,20 @@ double least_time(const Graph& graph, const Variants& variants, const std::array
 }
 
 }  // namespace
+
+TEST_CASE("free memory includes the bytes that transfers free") {
+  const Graph graph = relay();
+  const auto variants = [](NodeId v) {
+    return v == 3 ? std::vector<ScratchVariant>{{0, 2, true}, {4096, 1, false}} : std::vector<ScratchVariant>{};
+  };
+  const auto scratch_within = [&](const Schedule& schedule, std::int64_t bytes) {
+    return use_free_memory(graph, std::vector<MemoryLimit>{{schedule, bytes}}, variants).scratch(3);
+  };
+  const std::int64_t bytes = 3 * 4096;  // of nodes 2 and 3 and the scratch
+  CHECK(scratch_within(relay_once(), bytes) == 4096);
+  CHECK(scratch_within(relay_once(), bytes - 1) == 0);
+  CHECK(scratch_within({relay_once().steps}, bytes) == 0);  // node 0 is in memory, too
+}
 
 TEST_CASE("free memory makes nodes faster and raises no peak") {
   int faster = 0;
