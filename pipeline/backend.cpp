@@ -160,9 +160,7 @@ Execution Backend::execute(const ExecuteRequest& request) {
   const std::unique_ptr<runtime::Executor> executor = load(request);
   Execution execution;
   execution.report = executor->run();
-  execution.measured_peak_bytes = executor->measured_peak_bytes();
-  execution.outputs = keep_bytes(executor->outputs());
-  execution.sinks = executor->sink_digests();
+  read_results(*executor, execution);
   return execution;
 }
 

@@ -41,7 +41,11 @@ struct ExecuteRequest {
   /// A cudaStream_t of the caller, on which steps and copies run, as cuda::ExecutorOptions::stream. If it is nullptr,
   /// the executor creates one. The host takes none.
   void* stream = nullptr;
-  int streams = 1;            ///< number of streams of a step (runtime/overlap.h); the host has only one
+  int streams = 1;                  ///< number of streams of a step (runtime/overlap.h); the host has only one
+  bool half_duplex = false;         ///< whether copies of both directions run one after another
+  /// Seed of random delays of the schedule's copies between device and host, or 0; on the host only. See
+  /// runtime::ExecuteOptions::copy_delay_seed.
+  std::uint64_t copy_delay_seed = 0;
   double rounding_noise = 0;  ///< relative size of the noise added to all values; on the host only
   /// Flag that ends the execution once it is true. The host checks it before every instruction, CUDA before every
   /// execution of the whole schedule.
@@ -62,6 +66,9 @@ struct Execution {
   /// Of several executions, the report of the one with the median time.
   runtime::StepReport report;
   std::int64_t measured_peak_bytes = 0;  ///< bytes of the arena up to the highest one that was written
+  /// Bytes of the host's arena, which holds the copies of a schedule with transfers: those of its plan, and those up to
+  /// the highest one that was written.
+  std::int64_t host_planned_bytes = 0, host_measured_bytes = 0;
   std::vector<runtime::Timing> timings;  ///< timings of the timed executions, in order
   std::vector<KeptBytes> outputs;        ///< ascending by node and output
   /// Digests (hashes) of the outputs that no node reads and that are not kept, ascending by node and output.

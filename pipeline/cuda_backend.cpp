@@ -48,6 +48,7 @@ class CudaBackend : public Backend {
     options.stop = request.stop;
     options.stream = request.stream;
     options.streams = request.streams;
+    options.half_duplex = request.half_duplex;
     return std::make_unique<cuda::Executor>(
         device_,
         runtime::compile(request.graph, request.schedule, request.plan,

@@ -61,6 +61,8 @@ class HostBackend : public Backend {
     options.sentinels = request.guard_bytes > 0;
     options.reserved_bytes = request.reserved_bytes;
     options.rounding_noise = request.rounding_noise;
+    options.half_duplex = request.half_duplex;
+    options.copy_delay_seed = request.copy_delay_seed;
     options.before_step = [stop = request.stop, before = request.before_step](const runtime::Instruction& instruction) {
       if (is_raised(stop)) throw core::InterruptedError(fmt::format("interrupted at step {}", instruction.step));
       if (before) before(instruction);

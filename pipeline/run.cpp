@@ -103,9 +103,7 @@ class SideBySide::Turns {
       begin_again();
       execution.report.op_seconds = executor_->run(true).op_seconds;
     }
-    execution.measured_peak_bytes = executor_->measured_peak_bytes();
-    execution.outputs = keep_bytes(executor_->outputs());
-    execution.sinks = executor_->sink_digests();
+    read_results(*executor_, execution);
     if (streams_ > 1) execution.overlap = runtime::overlap(executor_->program(), streams_);
     return execution;
   }

@@ -110,21 +110,27 @@ Json executed_json(const core::Graph& graph, const fit::Decision& decision, cons
   const runtime::StepReport report = execution != nullptr ? execution->report : runtime::StepReport();
   const pipeline::Spread spread = execution != nullptr ? pipeline::spread_of(*execution) : pipeline::Spread();
   const auto if_executed = [&](auto value) { return execution != nullptr ? Json(value) : Json(nullptr); };
-  return {{"peak_bytes", decision.evaluation.peak},
-          {"predicted_peak_bytes", decision.predicted_peak},
-          {"planned_bytes", decision.plan.bytes},
-          {"measured_peak_bytes", if_executed(execution != nullptr ? execution->measured_peak_bytes : 0)},
-          {"live_peak_bytes", if_executed(report.live_peak_bytes)},
-          {"cost", decision.evaluation.cost},
-          {"predicted_seconds", or_null(pipeline::predicted_seconds(graph, decision))},
-          {"seconds", if_executed(report.seconds)},
-          {"seconds_min", if_executed(spread.least)},
-          {"seconds_max", if_executed(spread.most)},
-          {"executions", execution != nullptr ? execution->timings.size() : 0},
-          {"disturbed_executions", spread.disturbed},
-          {"op_seconds_sum", if_executed(std::accumulate(report.op_seconds.begin(), report.op_seconds.end(), 0.0))},
-          {"steps", decision.schedule.length()},
-          {"recomputed", decision.evaluation.recomputed}};
+  Json json = {
+      {"peak_bytes", decision.evaluation.peak},
+      {"predicted_peak_bytes", decision.predicted_peak},
+      {"planned_bytes", decision.plan.bytes},
+      {"measured_peak_bytes", if_executed(execution != nullptr ? execution->measured_peak_bytes : 0)},
+      {"live_peak_bytes", if_executed(report.live_peak_bytes)},
+      {"cost", decision.evaluation.cost},
+      {"predicted_seconds", or_null(pipeline::predicted_seconds(graph, decision))},
+      {"seconds", if_executed(report.seconds)},
+      {"seconds_min", if_executed(spread.least)},
+      {"seconds_max", if_executed(spread.most)},
+      {"executions", execution != nullptr ? execution->timings.size() : 0},
+      {"disturbed_executions", spread.disturbed},
+      {"op_seconds_sum", if_executed(std::accumulate(report.op_seconds.begin(), report.op_seconds.end(), 0.0))},
+      {"steps", decision.schedule.length()},
+      {"recomputed", decision.evaluation.recomputed}};
+  if (!decision.schedule.transfers.empty()) {
+    json["host_planned_bytes"] = decision.plan.host_bytes;
+    json["host_measured_bytes"] = if_executed(execution != nullptr ? execution->host_measured_bytes : 0);
+  }
+  return json;
 }
 
 Json closeness_json(const pipeline::Closeness& closeness) {

@@ -68,6 +68,9 @@ std::string defect_of(const pipeline::RunResult& result) {
         "output '{}' differs from the host's by {:.2e} of its norm, and rounding explains no more than {:.2e}; please "
         "report this",
         check->worst_output, check->worst_error, check->worst_allowed);
+  if (const pipeline::Execution& run = result.scheduled_run; run.host_measured_bytes != run.host_planned_bytes)
+    return fmt::format("the copies on the host took {} bytes, but the plan has {}; please report this",
+                       run.host_measured_bytes, run.host_planned_bytes);
   const pipeline::Comparison& comparison = result.comparison;
   if (result.identical() != false) return "";
   return fmt::format("{} of {} outputs differ from the baseline's, first '{}'; please report this",
@@ -128,6 +131,10 @@ ReportTable numbers_of(const fit::Problem& problem, const fit::Decision& decisio
   bytes("measured high-water mark",
         result.baseline_run ? std::optional(result.baseline_run->measured_peak_bytes) : std::nullopt,
         result.scheduled_run.measured_peak_bytes);
+  if (!decision.schedule.transfers.empty()) {
+    add("planned on the host", "", core::format_bytes(decision.plan.host_bytes), "");
+    add("measured on the host", "", core::format_bytes(result.scheduled_run.host_measured_bytes), "");
+  }
   const std::int64_t from = baseline.evaluation.cost, to = decision.evaluation.cost;
   const std::string& source = problem.graph.cost_unit().source;
   add(source.empty() ? "cost" : fmt::format("cost ({})", source), html::cost_text(from, cost_unit),

@@ -76,6 +76,10 @@ Rows run_rows(const pipeline::RunOutcome& run) {
   bytes("planned", before.plan.bytes, after.plan.bytes);
   bytes("measured", before_run != nullptr ? std::optional(before_run->measured_peak_bytes) : std::nullopt,
         after_run.measured_peak_bytes);
+  if (!after.schedule.transfers.empty()) {
+    rows.push_back({"planned on the host", "-", core::format_bytes(after.plan.host_bytes), ""});
+    rows.push_back({"measured on the host", "-", core::format_bytes(after_run.host_measured_bytes), ""});
+  }
   rows.push_back({"cost", cost(before), cost(after),
                   fmt::format("{:+.2f}%", increase_pct(after.evaluation.cost, before.evaluation.cost))});
   rows.push_back({"steps", std::to_string(before.schedule.length()), std::to_string(after.schedule.length()),

@@ -136,8 +136,8 @@ std::string refusal_text(const fit::Task& task, const pipeline::Info& info);
 /// keeps". A digest is a hash.
 std::string compared_text(const pipeline::Comparison& comparison);
 
-/// Describes the outputs that differ from those of the baseline or of the host, which is a defect of Cairn. The text is
-/// empty if no output differs.
+/// Describes the outputs that differ from those of the baseline or of the host, or bytes on the host that are not those
+/// of the plan. Both are defects of Cairn. The text is empty if there is none.
 std::string defect_of(const pipeline::RunResult& result);
 
 /// Says which nodes run synthetic kernels, which compute no real results. The text is empty if none does.

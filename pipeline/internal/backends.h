@@ -22,12 +22,15 @@ std::string why_no_device(int ordinal);
 
 inline bool is_raised(const std::atomic<bool>* stop) { return stop != nullptr && *stop; }
 
-inline std::vector<KeptBytes> keep_bytes(const std::vector<runtime::Output>& outputs) {
-  std::vector<KeptBytes> kept;
-  for (const auto& output : outputs) {
-    kept.push_back({output.node, output.output, {output.bytes.begin(), output.bytes.end()}});
+/// Copies the results of the executor's last step, and the measured bytes.
+inline void read_results(runtime::Executor& executor, Execution& execution) {
+  execution.measured_peak_bytes = executor.measured_peak_bytes();
+  execution.host_planned_bytes = executor.program().host_arena_bytes;
+  execution.host_measured_bytes = executor.measured_host_peak_bytes();
+  for (const runtime::Output& output : executor.outputs()) {
+    execution.outputs.push_back({output.node, output.output, {output.bytes.begin(), output.bytes.end()}});
   }
-  return kept;
+  execution.sinks = executor.sink_digests();
 }
 
 inline runtime::Timing timing_of(const runtime::StepReport& report) { return {report.seconds, report.delays}; }

@@ -4,10 +4,15 @@
 
 #include <cstdlib>
 
+#include "cairn/core/formats/files.h"
 #include "cairn/cuda/device.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/fake_cuda/fake_command.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/support/folder.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/transfers.h"
 
 namespace cairn::tests::command_test {
 namespace {
@@ -49,6 +54,31 @@ TEST_CASE("command: run on a device: identical, measured is planned, times and t
       }
     }
   }
+}
+
+TEST_CASE("command: a file of a schedule with transfers is run, and the bytes on the host are said") {
+  const Folder folder;
+  const core::Graph graph = tiny_model("unet");
+  Random random(1);
+  const core::Schedule schedule = with_transfers(random, graph, core::baseline_schedule(graph), 40);
+  const std::string graph_path = folder.write("g.json", core::graph_to_json(graph));
+  const std::string schedule_path = folder.write("s.json", core::schedule_to_json(graph, schedule, "test"));
+  for (const std::string backend : {"cuda", "host"}) {
+    INFO(backend);
+    const Words words = {"run", graph_path, "--schedule", schedule_path, "--backend", backend};
+    const Json json = json_on({{"FAKE_CUDA_ORDER", "random"}}, words + Words{"--poison"});
+    CHECK(json["identical"] == true);
+    CHECK(json["scheduled"]["host_planned_bytes"] > 0);
+    CHECK(json["scheduled"]["host_measured_bytes"] == json["scheduled"]["host_planned_bytes"]);
+    CHECK(json["scheduled"]["measured_peak_bytes"] == json["scheduled"]["planned_bytes"]);
+    CHECK_FALSE(json["baseline"].contains("host_planned_bytes"));
+    check_says(run_on({}, words).out, {"planned on the host", "measured on the host"});
+  }
+  const Outcome refused =
+      run_on({}, {"run", graph_path, "--schedule", schedule_path, "--backend", "cuda", "--streams", "2"});
+  CHECK(refused.code == 2);
+  CHECK(is_error(refused.err));
+  check_says(refused.err, {"transfers", "stream"});
 }
 
 TEST_CASE("command: convolutions take memory that is free under the budget, and no more") {

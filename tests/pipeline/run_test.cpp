@@ -10,6 +10,8 @@
 #include "cairn/report/words.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/errors.h"
+#include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/transfers.h"
 
 namespace cairn::run_test {
 namespace {
@@ -86,6 +88,43 @@ TEST_CASE("a decision fits as planned, and its outputs are the baseline's") {
     CHECK(result.scheduled_run.measured_peak_bytes <= decision.plan.bytes);
     CHECK(report::run_page(problem, *backend, decision, result).starts_with("<!DOCTYPE html>"));
   }
+}
+
+TEST_CASE("a schedule with transfers is executed with its copies, and takes the planned bytes on both sides") {
+  const auto backend = pipeline::open_backend("host");
+  tests::Random random(1);
+  for (const auto& graph : {pipeline::prepare(*backend, small_ffn()), pipeline::prepare(*backend, hourglass())}) {
+    const fit::Problem problem(graph.prepared, "100%");
+    core::Schedule schedule =
+        tests::with_transfers(random, graph.prepared, core::baseline_schedule(graph.prepared), 60);
+    REQUIRE(schedule.transfers.fetches.size() > 1);
+    const fit::Decision decision = fit::decide_on(graph.prepared, "given", std::move(schedule), {.alignment = 256});
+    pipeline::RunResult result = pipeline::run(*backend, graph, decision, {.poison = true, .repeats = 1});
+    CHECK(result.identical() == true);
+    CHECK(result.scheduled_run.measured_peak_bytes == decision.plan.bytes);
+    CHECK(decision.plan.host_bytes > 0);
+    CHECK(result.scheduled_run.host_planned_bytes == decision.plan.host_bytes);
+    CHECK(result.scheduled_run.host_measured_bytes == decision.plan.host_bytes);
+    CHECK(result.baseline_run->host_measured_bytes == 0);
+    CHECK(report::defect_of(result).empty());
+    CHECK(tests::contains(report::run_page(problem, *backend, decision, result), "measured on the host"));
+    result.scheduled_run.host_measured_bytes -= 1;
+    CHECK(tests::contains(report::defect_of(result), "the copies on the host took"));
+  }
+}
+
+TEST_CASE("random delays of copies change no bit of an execution") {
+  const auto backend = pipeline::open_backend("host");
+  const pipeline::PreparedGraph graph = pipeline::prepare(*backend, small_ffn());
+  tests::Random random(2);
+  const core::Schedule schedule =
+      tests::with_transfers(random, graph.prepared, core::baseline_schedule(graph.prepared), 60);
+  const core::Plan plan = solvers::plan_memory(graph.prepared, schedule, {.alignment = 256});
+  pipeline::ExecuteRequest request{.graph = graph.prepared, .schedule = schedule, .plan = plan};
+  const pipeline::Execution expected = backend->execute(request);
+  request.half_duplex = true;
+  for (request.copy_delay_seed = 1; request.copy_delay_seed < 9; ++request.copy_delay_seed)
+    CHECK(pipeline::compare(graph.prepared, expected, backend->execute(request)).identical());
 }
 
 TEST_CASE("what memory has no room for is known before any search") {
