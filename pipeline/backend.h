@@ -41,8 +41,8 @@ struct ExecuteRequest {
   /// A cudaStream_t of the caller, on which steps and copies run, as cuda::ExecutorOptions::stream. If it is nullptr,
   /// the executor creates one. The host takes none.
   void* stream = nullptr;
-  int streams = 1;                  ///< number of streams of a step (runtime/overlap.h); the host has only one
-  bool half_duplex = false;         ///< whether copies of both directions run one after another
+  int streams = 1;           ///< number of streams of a step (runtime/overlap.h); the host has only one
+  bool half_duplex = false;  ///< whether copies of both directions run one after another
   /// Seed of random delays of the schedule's copies between device and host, or 0; on the host only. See
   /// runtime::ExecuteOptions::copy_delay_seed.
   std::uint64_t copy_delay_seed = 0;

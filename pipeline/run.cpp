@@ -153,6 +153,7 @@ void SideBySide::load_baseline() {
 }
 
 std::unique_ptr<SideBySide::Turns> SideBySide::load(const fit::Decision& decision, bool baseline) {
+  const std::optional<core::HostMemory>& host = graph_.prepared.host_memory();
   return std::make_unique<Turns>(backend_,
                                  ExecuteRequest{.graph = graph_.prepared,
                                                 .schedule = decision.schedule,
@@ -163,6 +164,7 @@ std::unique_ptr<SideBySide::Turns> SideBySide::load(const fit::Decision& decisio
                                                 .poison = options_.poison,
                                                 .reserved_bytes = baseline_ ? runtime::kept_bytes(graph_.prepared) : 0,
                                                 .streams = baseline ? 1 : options_.streams,
+                                                .half_duplex = host && !host->link.duplex,
                                                 .stop = options_.limit.stop},
                                  baseline, options_);
 }

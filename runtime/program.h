@@ -77,7 +77,7 @@ struct Program {
   std::vector<OutputLocation> outputs;
   std::vector<Location> frees;
   std::vector<KeptOutput> kept;  ///< every kept output, ascending by node and output
-  /// The copies between device and host in the order in which a link serves them (core/transfers/timeline.h). An evict
+  /// The copies between device and host in the order in which a link serves them (core/timeline.h). An evict
   /// comes before its fetches.
   std::vector<Copy> copies;
   std::vector<std::int32_t> copies_by_finish;  ///< indices of `copies`, ascending by Copy::finish, then by index
