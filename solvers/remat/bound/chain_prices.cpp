@@ -16,16 +16,18 @@ struct ChainPrices::Guide {
   std::vector<Origin>& sources;
   std::vector<double>& gradient;
 
-  double holding(std::int32_t t, std::int64_t bytes) const { return prices.price_[t] * static_cast<double>(bytes); }
+  double holding(std::int32_t t, std::int64_t bytes) const {
+    return prices.ascent_.point[t] * static_cast<double>(bytes);
+  }
   double beyond_budget(std::int32_t t, std::int64_t bytes) {
     gradient[t] += static_cast<double>(bytes);
-    return prices.price_[t] * static_cast<double>(bytes);
+    return prices.ascent_.point[t] * static_cast<double>(bytes);
   }
   double cost(core::NodeId v) const { return static_cast<double>(prices.graph_.cost(v) / prices.stages_.cost_unit()); }
   static double sum(double a, double b) { return a + b; }
   static double advance(std::int32_t, core::ValueId) { return 0; }
   double until_next_use(std::int32_t t, core::ValueId x) const {
-    const std::int32_t use = prices.next_use(t, x);
+    const std::int32_t use = prices.uses_.next_use(t, x);
     const double price = prices.price_until_[static_cast<std::size_t>(use)] - prices.price_until_[t];
     return std::max(cost(prices.graph_.producer(x)) - price * static_cast<double>(prices.graph_.value_size(x)), 0.0);
   }
@@ -53,7 +55,7 @@ struct ChainPrices::Exact {
   std::int64_t advance(std::int32_t t, core::ValueId x) const {
     const core::NodeId v = prices.graph_.producer(x);
     if (!in_advance || prices.stages_.node(v).once || prices.graph_.value_size(x) == 0) return 0;
-    const std::int32_t use = prices.next_use(t, x);
+    const std::int32_t use = prices.uses_.next_use(t, x);
     if (use < 0) return 0;
     const Wide price = prices.whole_price_until_[static_cast<std::size_t>(use)] -
                        prices.whole_price_until_[static_cast<std::size_t>(t) + 1];
@@ -62,7 +64,7 @@ struct ChainPrices::Exact {
     return held < made ? made - static_cast<std::int64_t>(held) : 0;
   }
   std::int64_t until_next_use(std::int32_t t, core::ValueId x) const {
-    const std::int32_t use = prices.next_use(t, x);
+    const std::int32_t use = prices.uses_.next_use(t, x);
     const Wide price = prices.whole_price_until_[static_cast<std::size_t>(use)] - prices.whole_price_until_[t];
     const Wide held = price * prices.graph_.value_size(x) >> prices.price_shift_;
     const std::int64_t made = cost(prices.graph_.producer(x));
@@ -91,49 +93,9 @@ ChainPrices::ChainPrices(const ChainStages& stages)
     : stages_(stages),
       graph_(stages.graph()),
       end_(stages.chain_length()),
-      active_begin_(static_cast<std::size_t>(end_) + 2, 0),
-      price_(static_cast<std::size_t>(end_) + 1, 0.0),
-      best_price_(price_) {
-  const auto last_of = [&](core::NodeId v) {
-    std::int32_t last = stages_.node(v).last;
-    for (const core::ValueId x : graph_.outputs(v)) last = std::max(last, stages_.value(x).until + 1);
-    return std::min(last, end_);
-  };
-  for (core::NodeId v = 0; v < graph_.node_count(); ++v) {
-    for (std::int32_t t = stages_.node(v).first; t <= last_of(v); ++t) ++active_begin_[static_cast<std::size_t>(t) + 1];
-  }
-  for (std::size_t t = 1; t < active_begin_.size(); ++t) active_begin_[t] += active_begin_[t - 1];
-  active_.resize(active_begin_.back());
-  std::vector<std::size_t> next(active_begin_);
-  for (const core::NodeId v : graph_.input_order()) {
-    for (std::int32_t t = stages_.node(v).first; t <= last_of(v); ++t) active_[next[static_cast<std::size_t>(t)]++] = v;
-  }
-  for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
-    uses_begin_.push_back(uses_.size());
-    for (const core::NodeId reader : graph_.readers(x)) {
-      if (stages_.node(reader).first == stages_.node(reader).due) uses_.push_back(stages_.node(reader).due);
-    }
-    if (graph_.value_kept(x)) uses_.push_back(end_);
-    std::sort(uses_.begin() + static_cast<std::ptrdiff_t>(uses_begin_.back()), uses_.end());
-  }
-  uses_begin_.push_back(uses_.size());
-}
-
-std::int32_t ChainPrices::readers_again(std::int32_t t, core::ValueId x) const {
-  std::int32_t count = 0;
-  for (const core::NodeId reader : graph_.readers(x)) {
-    const ChainStages::Node& node = stages_.node(reader);
-    count += node.due < t && t <= node.last ? 1 : 0;
-  }
-  return count;
-}
-
-std::int32_t ChainPrices::next_use(std::int32_t t, core::ValueId x) const {
-  const auto use = std::ranges::upper_bound(uses(x), t);
-  return use == uses(x).end() ? -1 : *use;
-}
-
-bool ChainPrices::used(std::int32_t t, core::ValueId x) const { return std::ranges::binary_search(uses(x), t); }
+      uses_(stages),
+      ascent_{.point = std::vector<double>(static_cast<std::size_t>(end_) + 1, 0.0),
+              .best_point = std::vector<double>(static_cast<std::size_t>(end_) + 1, 0.0)} {}
 
 std::int64_t ChainPrices::holding(std::int32_t t, std::int64_t bytes) const {
   // Rounding down lowers the price of holding a value, which can only lower the bound. So the bound stays valid.
@@ -190,8 +152,8 @@ Number ChainPrices::forward(Rules& rules) {
         // Instead of being held until its next certain use, x can be made there. So the value's price counts only up to
         // the cost of making x less that of holding x until then. The rest of the price is charged to the nodes that
         // can run again in this stage and read x. If x has no certain use later, they are charged the whole price.
-        if (const std::int32_t readers = price > 0 ? readers_again(t, x) : 0; readers > 0 && !used(t, x)) {
-          const bool later = next_use(t, x) >= 0;
+        if (const std::int32_t readers = price > 0 ? uses_.readers_again(t, x) : 0; readers > 0 && !uses_.used(t, x)) {
+          const bool later = uses_.next_use(t, x) >= 0;
           const Number kept = !later ? Number{0} : node.once ? price : std::min(price, rules.until_next_use(t, x));
           shared = kept < price;
           share[x] = (price - kept) / static_cast<Number>(readers);
@@ -226,7 +188,7 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
   gradient.assign(static_cast<std::size_t>(end_) + 1, 0.0);
   sources_.clear();
   price_until_.assign(1, 0.0);
-  for (const double price : price_) price_until_.push_back(price_until_.back() + price);
+  for (const double price : ascent_.point) price_until_.push_back(price_until_.back() + price);
   Guide guide{*this, sources_, gradient};
   const double sum = forward<double>(guide);
   // Derivatives of the bound with respect to these quantities of forward():
@@ -270,8 +232,8 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
             const ChainStages::Node& node = stages_.node(reader);
             if (node.due < t && t <= node.last) of_share += of_making[reader];
           }
-          of_share /= static_cast<double>(readers_again(t, x));
-          if (const std::int32_t use = next_use(t, x); use >= 0) {
+          of_share /= static_cast<double>(uses_.readers_again(t, x));
+          if (const std::int32_t use = uses_.next_use(t, x); use >= 0) {
             const double bytes = static_cast<double>(graph_.value_size(x)) * (of_share - of_price[x]);
             change[t] += bytes;
             change[use] -= bytes;
@@ -289,41 +251,10 @@ double ChainPrices::evaluate(std::vector<double>& gradient) {
 }
 
 double ChainPrices::ascend(double target, int rounds, core::Stopwatch& watch) {
-  constexpr int kPatience = 20;
-  constexpr double kShorter = 0.7;
-  double step = 1;
-  int stagnation = 0;
-  double longest = 0;  // longest time of a round so far, in seconds
-  std::vector<double> gradient;
-  price_ = best_price_;
-  for (int round = 0; round < rounds; ++round) {
-    // Leave enough time for fix(), which takes about as long as two steps.
-    const double before = watch.seconds();
-    if (watch.charge(static_cast<std::int64_t>(active_.size())).expired_now() || watch.rest().seconds < 4 * longest)
-      break;
-    double value = evaluate(gradient);
-    longest = std::max(longest, watch.seconds() - before);
-    if (value > best_) {
-      best_ = value;
-      best_price_ = price_;
-      stagnation = 0;
-      if (best_ >= target) break;
-    } else if (++stagnation == kPatience) {
-      stagnation = 0;
-      step *= kShorter;
-      price_ = best_price_;
-      value = evaluate(gradient);
-    }
-    double norm = 0;
-    for (std::size_t t = 0; t < price_.size(); ++t) {
-      if (price_[t] <= 0 && gradient[t] < 0) gradient[t] = 0;
-      norm += gradient[t] * gradient[t];
-    }
-    if (norm == 0) break;
-    const double length = step * (target - value) / norm;
-    for (std::size_t t = 0; t < price_.size(); ++t) price_[t] = std::max(0.0, price_[t] + length * gradient[t]);
-  }
-  return best_;
+  solvers::ascend(
+      ascent_, target, rounds, static_cast<std::int64_t>(uses_.pairs()), watch,
+      [&](std::vector<double>& gradient) { return evaluate(gradient); }, [] {});
+  return ascent_.best;
 }
 
 void ChainPrices::fix() {
@@ -335,7 +266,7 @@ void ChainPrices::fix() {
   double sum = 0;
   for (std::size_t v = 0; v < static_cast<std::size_t>(graph_.node_count()); ++v)
     sum += static_cast<double>(graph_.size(static_cast<core::NodeId>(v)));
-  for (const double price : best_price_) {
+  for (const double price : ascent_.best_point) {
     most += price * (sum + static_cast<double>(stages_.budget()));
     highest = std::max(highest, price);
   }
@@ -347,7 +278,7 @@ void ChainPrices::fix() {
   price_shift_ = 0;
   while (price_shift_ < 60 && std::ldexp(highest, price_shift_ + 1) < 0x1p60) ++price_shift_;
   whole_price_.clear();
-  for (const double price : best_price_) {
+  for (const double price : ascent_.best_point) {
     const double whole = std::ldexp(price * scale * static_cast<double>(one()), price_shift_);
     whole_price_.push_back(static_cast<std::int64_t>(whole));
   }

@@ -6,6 +6,8 @@
 
 #include "cairn/core/limit.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
+#include "cairn/solvers/remat/bound/chain_uses.h"
+#include "cairn/solvers/remat/bound/subgradient.h"
 
 namespace cairn::solvers {
 
@@ -54,10 +56,7 @@ class ChainPrices {
     return !stages_.forced(t, x) && excess_of_ + hold_excess(t, x) > most_extra * one();
   }
 
-  /// Returns the nodes that can run in stage t, and those whose values can be useful there, in topological order.
-  std::span<const core::NodeId> active(std::int32_t t) const {
-    return {active_.data() + active_begin_[t], active_.data() + active_begin_[t + 1]};
-  }
+  std::span<const core::NodeId> active(std::int32_t t) const { return uses_.active(t); }  ///< see ChainUses::active()
 
  private:
   std::int64_t run_excess(std::int32_t t, core::NodeId v) const {
@@ -83,26 +82,12 @@ class ChainPrices {
   struct Guide;
   struct Exact;
   double evaluate(std::vector<double>& gradient);
-  /// Counts the nodes that read x and that can run again in stage t.
-  std::int32_t readers_again(std::int32_t t, core::ValueId x) const;
-  /// Returns the stages in which every solution reads x, ascending.
-  std::span<const std::int32_t> uses(core::ValueId x) const {
-    return {uses_.data() + uses_begin_[x], uses_.data() + uses_begin_[x + 1]};
-  }
-  /// Finds the first stage after t in which every solution reads x. Returns -1 if there is none.
-  std::int32_t next_use(std::int32_t t, core::ValueId x) const;
-  bool used(std::int32_t t, core::ValueId x) const;
 
   const ChainStages& stages_;
   const core::Graph& graph_;
   std::int32_t end_;  // number of nodes of the chain, and index of the last stage
-  std::vector<std::size_t> active_begin_;
-  std::vector<core::NodeId> active_;
-  std::vector<std::size_t> uses_begin_;
-  // For each value x, starting at index uses_begin_[x]: the stages in which every solution reads x, ascending.
-  std::vector<std::int32_t> uses_;
-  std::vector<double> price_, best_price_;  // current and best prices, in units of cost per byte
-  double best_ = 0;
+  const ChainUses uses_;
+  Ascent ascent_;  // over the prices, in units of cost per byte
   int shift_ = 0, price_shift_ = 0;
   std::vector<std::int64_t> whole_price_;  // best prices as integers, scaled by 2^(shift_ + price_shift_)
   __extension__ using Wide = __int128;

@@ -62,6 +62,27 @@ std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core:
   return thinned;
 }
 
+std::vector<core::NodeId> chain_for(const core::Graph& graph, OrderRule order) {
+  if (order == OrderRule::free) return longest_chain(graph);
+  return {graph.input_order().begin(), graph.input_order().end()};
+}
+
+std::optional<ChainStages> stages_of_size(const core::Graph& graph, std::vector<core::NodeId> chain,
+                                          std::int64_t budget, std::int64_t known_cost, std::int64_t allowed,
+                                          core::Stopwatch& watch) {
+  while (!watch.expired_now()) {
+    ChainStages stages(graph, chain, budget, known_cost);
+    const std::int64_t size = stages.size();
+    if (size <= allowed || chain.empty()) {
+      watch.charge(graph.node_count() + size);
+      return stages;
+    }
+    const auto part = static_cast<double>(allowed) / static_cast<double>(size);
+    chain = thin_chain(graph, chain, static_cast<std::size_t>(static_cast<double>(chain.size()) * part * 0.9));
+  }
+  return std::nullopt;
+}
+
 ChainStages::ChainStages(const core::Graph& graph, std::vector<core::NodeId> chain, std::int64_t budget,
                          std::int64_t known_cost)
     : graph_(graph),

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/schedule.h"
+#include "cairn/solvers/common/bound.h"
 #include "cairn/solvers/engines/linear_model.h"
 
 namespace cairn::solvers {
@@ -24,6 +26,9 @@ std::vector<core::NodeId> longest_chain(const core::Graph& graph);
 /// Selects at most `most` nodes of a chain. Divides the chain into `most` parts of about equal length, and takes from
 /// each part the node that needs the most bytes for inputs, outputs and scratch.
 std::vector<core::NodeId> thin_chain(const core::Graph& graph, std::vector<core::NodeId> chain, std::size_t most);
+
+/// Returns the chain of cost_bound() for an order rule: a longest path under OrderRule::free, else the input order.
+std::vector<core::NodeId> chain_for(const core::Graph& graph, OrderRule order);
 
 /// Facts about all schedules within a budget that cost less than a known cost. A chain c_0, ..., c_(K-1) is a list of
 /// nodes whose first runs must come in this order. These first runs divide a schedule into stages 0 to K. Stage t
@@ -86,6 +91,12 @@ class ChainStages {
   std::vector<Node> nodes_;
   std::vector<Value> values_;
 };
+
+/// Builds the stages of a chain with as many of its nodes as leave ChainStages::size() at most `allowed`. Returns
+/// nothing if the watch expires. Takes O(n + m) time for each chain that it tries.
+std::optional<ChainStages> stages_of_size(const core::Graph& graph, std::vector<core::NodeId> chain,
+                                          std::int64_t budget, std::int64_t known_cost, std::int64_t allowed,
+                                          core::Stopwatch& watch);
 
 /// A linear program. Each schedule that ChainStages describes is one of its solutions, so the optimum is at most the
 /// cost of each of these schedules. The variable R[t][v] says whether node v runs in stage t. The variable A[t][x] says

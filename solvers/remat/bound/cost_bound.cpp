@@ -65,26 +65,13 @@ class CostBounding {
     return answer_.infeasible || answer_.exhausted || answer_.value >= known_cost() || watch_.expired_now();
   }
 
-  std::vector<core::NodeId> chain() const {
-    if (options_.order == OrderRule::free) return longest_chain(graph_);
-    return {graph_.input_order().begin(), graph_.input_order().end()};
-  }
-  /// Builds the stages for the known cost. Leaves out nodes of the chain until there are at most `allowed` pairs (see
-  /// ChainStages::size()). Returns nothing if the watch expired, or if the stages prove that no schedule is cheaper.
+  /// Builds the stages for the known cost, with at most `allowed` pairs (see ChainStages::size()). Returns nothing if
+  /// the watch expired, or if the stages prove that no schedule is cheaper.
   std::optional<ChainStages> stages(std::int64_t known, std::int64_t allowed) {
-    std::vector<core::NodeId> nodes = chain();
-    while (!watch_.expired_now()) {
-      ChainStages stages(graph_, nodes, options_.budget, known);
-      const std::int64_t size = stages.size();
-      if (size <= allowed || nodes.empty()) {
-        watch_.charge(graph_.node_count() + size);
-        if (stages.fits()) return stages;
-        prove(known);
-        return std::nullopt;
-      }
-      const auto part = static_cast<double>(allowed) / static_cast<double>(size);
-      nodes = thin_chain(graph_, nodes, static_cast<std::size_t>(static_cast<double>(nodes.size()) * part * 0.9));
-    }
+    std::optional<ChainStages> stages =
+        stages_of_size(graph_, chain_for(graph_, options_.order), options_.budget, known, allowed, watch_);
+    if (!stages || stages->fits()) return stages;
+    prove(known);
     return std::nullopt;
   }
 
