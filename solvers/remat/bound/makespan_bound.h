@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/transfers/link.h"
+#include "cairn/solvers/remat/bound/cost_bound.h"
+
+namespace cairn::solvers {
+
+struct MakespanBoundOptions {
+  /// The budget of the device, the order rule, the limit and the rest. In all of these, the makespan takes the place of
+  /// the cost.
+  CostBoundOptions common;
+  std::optional<core::Link> link;           ///< without it, schedules have no transfers
+  std::optional<std::int64_t> host_budget;  ///< largest number of bytes on the host; without it, there is no limit
+};
+
+/// Computes a lower bound on the makespan of every schedule, with any number of recomputations and transfers, that is
+/// within the budgets and follows the order rule. Uses one thread. Ends at the limit, or when the bound reaches the
+/// known makespan. CostBound::infeasible says that it is proved that no such schedule exists.
+///
+/// The bound is the largest of these three:
+/// - The cost of running each node once.
+/// - The optimum of a linear relaxation of stages, places and copies, up to what subgradient steps reach. Theorem and
+///   proof are in transfer_prices.h. The link has time for a copy only while steps run or wait. The evicts that are
+///   over before some moment take no longer than the time until then, and the fetches that start after a moment take no
+///   longer than the time from then on. Each byte that is missing at the peak is recomputed or moved, and both take
+///   time.
+/// - The smaller of two numbers: cost_bound(), which holds for schedules without transfers, and a bound for schedules
+///   with at least one. In the latter, some value x is made, evicted, fetched and read, one after another. So the
+///   makespan is at least the cost of a path of the graph that ends with the node of x, plus twice copy_cost(x), plus
+///   the cost of a reader of x (0 if x is kept). This third bound matters for slow links and small graphs.
+///
+/// Without a link, or if no value can be moved, the answer is that of cost_bound(). Budgets and bandwidths only enter
+/// the relaxation in such a way that its optimum never falls if one of them falls.
+CostBound makespan_bound(const core::Graph& graph, const MakespanBoundOptions& options);
+
+}  // namespace cairn::solvers
