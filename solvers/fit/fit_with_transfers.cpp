@@ -1,9 +1,13 @@
 #include "cairn/solvers/fit/internal/fit_with_transfers.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "cairn/core/timeline.h"
+#include "cairn/solvers/offload/bound/makespan_bound.h"
 #include "cairn/solvers/offload/solve.h"
 
 namespace cairn::fit {
@@ -25,6 +29,7 @@ class TransferFit {
   Fit run() {
     constexpr int kRounds = 6;
     constexpr double kLeast = 0.03;
+    if (!bound()) return finish();
     std::int64_t budget = *problem_.budget + rounded_.plan_slack, host_budget = host_.budget;
     for (int round = 0; round < kRounds && budget >= 0 && host_budget >= 0; ++round) {
       const double left = watch_.rest().seconds;
@@ -38,7 +43,23 @@ class TransferFit {
   }
 
  private:
-  bool done() const { return best_.fits() && best_.solution.cost <= problem_.baseline.cost; }
+  bool done() const { return best_.fits() && best_.solution.cost <= least_; }
+
+  /// Computes the lower bound on the makespan. Returns whether a schedule within the budgets may exist.
+  bool bound() {
+    constexpr double kShare = 0.12;
+    constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+    const solvers::CostBound bound = solvers::makespan_bound(
+        rounded_.graph, {.common = {.budget = *problem_.budget + rounded_.plan_slack,
+                                    .order = options_.search.scope.order,
+                                    .limit = watch_.share(kShare),
+                                    .memory_bytes = options_.search.memory_bytes},
+                         .link = host_.link,
+                         .host_budget = host_.budget == kNone ? std::nullopt : std::optional(host_.budget)});
+    infeasible_ = bound.infeasible;
+    least_ = std::max(problem_.baseline.cost, bound.value);
+    return !infeasible_;
+  }
 
   /// Searches once. Returns by how many bytes the plans exceed the budgets; 0 if no schedule was found.
   std::pair<std::int64_t, std::int64_t> attempt(std::int64_t budget, std::int64_t host_budget, double share) {
@@ -49,7 +70,7 @@ class TransferFit {
                                     .budget = budget,
                                     .host_budget = host_budget,
                                     .scope = search.scope,
-                                    .enough = problem_.baseline.cost,
+                                    .enough = least_,
                                     .limit = watch_.share(share),
                                     .seed = search.seed};
     if (options_.search.progress) {
@@ -85,13 +106,14 @@ class TransferFit {
     solvers::Solution& solution = best_.solution;
     // What was proved for recomputation alone does not hold with transfers.
     solution.peak_bound = {rounded_.lower_bound, solvers::kAnySchedule};
-    solution.cost_bound = {problem_.baseline.cost, solvers::kAnySchedule};
+    solution.cost_bound = {least_, {options_.search.scope.order, 0}};
     solution.scope = options_.search.scope;
     const bool optimal = best_.fits() && solution.cost <= solution.cost_bound.value;
     solution.status = optimal        ? solvers::Status::optimal
                       : best_.fits() ? solvers::Status::feasible
+                      : infeasible_  ? solvers::Status::infeasible
                                      : solvers::Status::not_found;
-    if (optimal) solution.stop = solvers::Stop::proved;
+    if (optimal || infeasible_) solution.stop = solvers::Stop::proved;
     if (watch_.interrupted()) solution.stop = solvers::Stop::interrupted;
     solution.timed_out = solution.stop == solvers::Stop::limit;
     best_.seconds = watch_.seconds();
@@ -105,6 +127,8 @@ class TransferFit {
   core::HostMemory host_;
   core::Stopwatch watch_;
   Fit alone_, best_;
+  bool infeasible_ = false;  ///< whether it is proved that no schedule is within the budgets
+  std::int64_t least_ = 0;   ///< lower bound on the makespan
 };
 
 }  // namespace

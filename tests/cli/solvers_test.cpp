@@ -39,8 +39,8 @@ TEST_CASE("solvers lists every solver with what it can and its options") {
 TEST_CASE("an exact search of an order that uses up its memory does not say that its time ended") {
   const Folder folder;
   const std::string graph = folder / "r.json";
-  REQUIRE(run_command({"generate", "random", "--nodes", "120", "--edges", "240", "-o", graph}).code == 0);
-  check_fields(run_json({"solve", graph, "--solver", "exact", "--memory", "100KiB", "--time-limit", "10m"}),
+  REQUIRE(run_command({"generate", "random", "--nodes", "40", "--edges", "80", "-o", graph}).code == 0);
+  check_fields(run_json({"solve", graph, "--solver", "exact", "--memory", "20KiB", "--time-limit", "10m"}),
                {{"status", "feasible"}, {"stopped", "ended"}, {"timed_out", false}});
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "cairn/core/graph.h"
-#include "cairn/core/transfers/link.h"
+#include "cairn/core/link.h"
 #include "cairn/solvers/remat/bound/cost_bound.h"
 
 namespace cairn::solvers {

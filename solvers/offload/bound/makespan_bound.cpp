@@ -1,6 +1,6 @@
 // A lower bound on the makespan of schedules with transfers (makespan_bound.h).
 
-#include "cairn/solvers/remat/bound/makespan_bound.h"
+#include "cairn/solvers/offload/bound/makespan_bound.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,9 +9,9 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/support/saturating.h"
 #include "cairn/solvers/common/support/costs.h"
+#include "cairn/solvers/offload/bound/transfer_prices.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
 #include "cairn/solvers/remat/bound/chain_uses.h"
-#include "cairn/solvers/remat/bound/transfer_prices.h"
 
 namespace cairn::solvers {
 namespace {

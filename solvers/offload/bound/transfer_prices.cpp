@@ -1,6 +1,6 @@
 // Prices for memory and for time on the link that bound the makespan (transfer_prices.h).
 
-#include "cairn/solvers/remat/bound/transfer_prices.h"
+#include "cairn/solvers/offload/bound/transfer_prices.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
-#include "cairn/core/transfers/link.h"
+#include "cairn/core/link.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
 #include "cairn/solvers/remat/bound/chain_uses.h"
 #include "cairn/solvers/remat/bound/subgradient.h"

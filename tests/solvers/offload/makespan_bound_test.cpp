@@ -1,7 +1,7 @@
 // Compares the lower bound on the makespan with the true optimum of small random graphs, and of graphs where it is
 // known.
 
-#include "cairn/solvers/remat/bound/makespan_bound.h"
+#include "cairn/solvers/offload/bound/makespan_bound.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,10 +10,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "cairn/core/link.h"
 #include "cairn/core/profile.h"
-#include "cairn/core/transfers/link.h"
+#include "cairn/solvers/offload/bound/transfer_prices.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
-#include "cairn/solvers/remat/bound/transfer_prices.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/transfer_search.h"
 #include "cairn/tests/solvers/measured.h"
