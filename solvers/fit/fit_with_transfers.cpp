@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "cairn/core/timeline.h"
 #include "cairn/solvers/offload/bound/makespan_bound.h"
@@ -28,14 +29,15 @@ class TransferFit {
 
   Fit run() {
     constexpr int kRounds = 6;
-    constexpr double kLeast = 0.03;
+    constexpr double kLeast = 0.03, kFirst = 0.65;
     if (!bound()) return finish();
     std::int64_t budget = *problem_.budget + rounded_.plan_slack, host_budget = host_.budget;
     for (int round = 0; round < kRounds && budget >= 0 && host_budget >= 0; ++round) {
       const double left = watch_.rest().seconds;
       if (done() || watch_.interrupted() || left < kLeast * options_.search.limit.seconds) break;
-      const auto [over, host_over] = attempt(budget, host_budget, share_for_search(problem_.graph, left));
-      if (over <= 0 && host_over <= 0) break;
+      const double share = share_for_search(problem_.graph, left);
+      const auto [over, host_over] = attempt(budget, host_budget, round == 0 ? kFirst * share : share);
+      if (over <= 0 && host_over <= 0 && round > 0) break;
       if (over > 0) budget -= std::max(over, budget / 200);
       if (host_over > 0) host_budget -= std::max(host_over, host_budget / 200);
     }
@@ -78,11 +80,16 @@ class TransferFit {
         options_.search.progress({*problem_.budget, makespan, watch_.seconds()});
       };
     }
-    solvers::OffloadSolution found = solvers::solve_with_transfers(rounded_.graph, solver_, search, offload);
+    // Later attempts go on from the schedule of the one before.
+    solvers::OffloadSolution found = latest_.empty()
+                                         ? solvers::solve_with_transfers(rounded_.graph, solver_, search, offload)
+                                         : solvers::offload(rounded_.graph, latest_, offload);
     ++best_.rounds;
     best_.solution.work += found.work;
     best_.solution.stop = found.stop;
     if (!found.fits) return {0, 0};
+    latest_.assign(1, found.schedule);
+    if (best_.fits()) latest_.push_back(best_.solution.schedule);
     solvers::PlanOptions planning = options_.plan;
     planning.guard_bytes = 0;
     planning.capacity = *problem_.budget;
@@ -127,8 +134,9 @@ class TransferFit {
   core::HostMemory host_;
   core::Stopwatch watch_;
   Fit alone_, best_;
-  bool infeasible_ = false;  ///< whether it is proved that no schedule is within the budgets
-  std::int64_t least_ = 0;   ///< lower bound on the makespan
+  std::vector<core::Schedule> latest_;  ///< what the latest attempt has found, and the best so far
+  bool infeasible_ = false;             ///< whether it is proved that no schedule is within the budgets
+  std::int64_t least_ = 0;              ///< lower bound on the makespan
 };
 
 }  // namespace
