@@ -1,6 +1,7 @@
 #include "cairn/pipeline/info.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "cairn/core/error.h"
@@ -16,7 +17,8 @@ constexpr double kShareOfLeast = 0.4;
 constexpr double kShareOfBound = 0.25;
 
 BudgetVerdict verdict_of(fit::LeastBudget by, solvers::Bound bound) {
-  const Means means = by.solver == "none"             ? Means::baseline
+  const Means means = !by.schedule.transfers.empty()  ? Means::transfers
+                      : by.solver == "none"           ? Means::baseline
                       : by.evaluation.recomputed == 0 ? Means::order
                                                       : Means::recomputation;
   return {.fits = true, .means = means, .by = std::move(by), .cost_bound = bound};
@@ -68,6 +70,7 @@ void raise_cost_bound(const solvers::SolveOptions& search, const fit::Task& task
   const std::optional<std::int64_t> cost =
       verdict.by ? std::optional(verdict.by->evaluation.cost) : std::optional<std::int64_t>();
   if (verdict.fits == false || cost == verdict.cost_bound.value || watch.interrupted()) return;
+  if (task.problem.graph.host_memory()) return;  // the bound holds for schedules without transfers
   solvers::SolveOptions options = search;
   options.limit = watch.rest();
   if (options.limit.counts_work()) options.limit = core::Stopwatch(search.limit).share(kShareOfBound);
@@ -85,7 +88,8 @@ void raise_cost_bound(const solvers::SolveOptions& search, const fit::Task& task
 }  // namespace
 
 std::string_view to_string(Means means) {
-  return means == Means::baseline ? "baseline" : means == Means::order ? "order" : "recomputation";
+  static constexpr std::array<std::string_view, 4> kNames{"baseline", "order", "recomputation", "transfers"};
+  return kNames[static_cast<std::size_t>(means)];
 }
 
 Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,

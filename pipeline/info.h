@@ -13,8 +13,9 @@
 /// Finds out whether a graph fits into a budget, by which means, and what its least budget is.
 namespace cairn::pipeline {
 
-/// How a schedule meets a budget: it is the baseline (the input order), it has another order, or it recomputes nodes.
-enum class Means : std::uint8_t { baseline, order, recomputation };
+/// How a schedule meets a budget: it is the baseline (the input order), it has another order, it recomputes nodes, or
+/// it moves values to the host and back, and may recompute nodes, too.
+enum class Means : std::uint8_t { baseline, order, recomputation, transfers };
 std::string_view to_string(Means means);
 
 /// Whether a budget can be met, and how.

@@ -22,9 +22,14 @@ std::string answer_text(const fit::Task& task, const pipeline::BudgetVerdict& ve
     case pipeline::Means::order:
       return "fits by another order, without recomputation";
     case pipeline::Means::recomputation:
+    case pipeline::Means::transfers:
       break;
   }
   const fit::LeastBudget& by = verdict.by.value();
+  if (verdict.means == pipeline::Means::transfers)
+    return fmt::format("fits by moving {} tensors to the host and recomputing {} of {} steps, cost {:+.2f}%",
+                       by.schedule.transfers.evicts.size(), by.evaluation.recomputed, by.schedule.length(),
+                       increase_pct(by.evaluation.cost, task.problem.baseline.cost));
   return fmt::format("fits by recomputing {} of {} steps, cost {:+.2f}%", by.evaluation.recomputed,
                      by.schedule.length(), increase_pct(by.evaluation.cost, task.problem.baseline.cost));
 }
@@ -59,7 +64,7 @@ std::string cost_text(const fit::Task& task, const pipeline::BudgetVerdict& verd
 std::string least_text(const fit::Task& task, const fit::LeastBudget& least) {
   std::string text = fmt::format("{}, {:.1f}% of the baseline, with {}", size_to_type(least.memory()),
                                  share_pct(task.problem, least.memory()), core::option("solver", least.solver));
-  if (least.evaluation.recomputed > 0)
+  if (least.evaluation.recomputed > 0 || !least.schedule.transfers.empty())
     text += fmt::format(", cost {:+.2f}% or less", increase_pct(least.evaluation.cost, task.problem.baseline.cost));
   return text + (least.proved() ? fmt::format("; proved least{}", scope_text(least.bound.scope)) : "");
 }

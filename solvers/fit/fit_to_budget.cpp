@@ -11,6 +11,7 @@
 #include "cairn/solvers/common/front.h"
 #include "cairn/solvers/common/incumbent.h"
 #include "cairn/solvers/fit/internal/fit_with_transfers.h"
+#include "cairn/solvers/fit/internal/least_with_transfers.h"
 #include "cairn/solvers/fit/internal/overrun.h"
 #include "cairn/solvers/fit/internal/placed_plan.h"
 #include "cairn/solvers/fit/solve.h"
@@ -94,7 +95,7 @@ class Fitting {
       options.search.limit.work = std::max(kLeast, least_budget_work(options.search.limit));
     }
     options.search.limit.seconds = watch_.rest().seconds * options_.secure_share;
-    fit.least = find_least_budget(problem_, rounded_, solver, options);
+    fit.least = least_budget_of_steps(problem_, rounded_, solver, options);
     fit.solution.work += fit.least->work;
   }
 
@@ -501,13 +502,66 @@ class BudgetSearch {
 
 }  // namespace
 
+namespace {
+
+/// Makes a planned schedule with transfers the answer if its plan fits and nothing cheaper is known that fits.
+void take_if_better(const Problem& rounded, const PlannedSchedule& known, Fit& fit) {
+  if (!known.plan || known.memory() > fit.budget || known.plan->host_bytes > rounded.graph.host_memory()->budget ||
+      (fit.fits() && fit.solution.cost <= known.evaluation.cost))
+    return;
+  const core::Evaluation evaluation = core::evaluate(rounded.graph, known.schedule);
+  fit.plan = known.plan;
+  fit.solution.schedule = known.schedule;
+  fit.solution.peak = evaluation.peak;
+  fit.solution.cost = evaluation.cost;
+}
+
+/// Takes the start or options.secured if they have transfers, fit, and are better than what recomputation alone has
+/// found. If nothing fits then, looks for a schedule with transfers that does (lower_with_transfers()).
+void secure_with_transfers(const Problem& problem, const Problem& rounded, const FitOptions& options,
+                           core::Stopwatch& watch, Fit& fit) {
+  constexpr double kShare = 0.4;
+  if (options.secured) take_if_better(rounded, *options.secured, fit);
+  const core::Schedule* start = options.search.start;
+  if (start != nullptr && !start->transfers.empty() &&
+      core::evaluate(rounded.graph, *start).peak <= fit.budget + rounded.plan_slack) {
+    solvers::PlanOptions planning = options.plan;
+    planning.guard_bytes = 0;
+    planning.capacity = fit.budget;
+    planning.limit.seconds = std::max(0.0, watch.rest().seconds * kShare);
+    core::Plan plan = solvers::plan_memory(problem.graph, *start, planning);
+    take_if_better(rounded, PlannedSchedule(problem.graph, *start, std::move(plan)), fit);
+  }
+  if (fit.fits() || options.secure_share == 0 || watch.interrupted()) return;
+  LeastBudget least = fit.least ? *fit.least : LeastBudget();
+  if (least.schedule.steps.empty()) {
+    const core::Schedule baseline = core::baseline_schedule(problem.graph);
+    least.take(PlannedSchedule(problem.graph, baseline, solvers::plan_memory(problem.graph, baseline, options.plan)),
+               "none");
+    least.bound = {rounded.plan_bound(), solvers::kAnySchedule};
+  }
+  const LeastBudgetOptions lowering{.search = options.search, .plan = options.plan};
+  lower_with_transfers(problem, rounded, lowering, watch.share(kShare), least);
+  take_if_better(rounded, least, fit);
+  fit.least = std::move(least);
+}
+
+}  // namespace
+
 Fit fit_to_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                   const FitOptions& options) {
   if (!problem.graph.host_memory()) return BudgetSearch(problem, rounded, solver, options).run();
-  const core::Stopwatch watch(options.search.limit);
+  core::Stopwatch watch(options.search.limit);
+  core::Schedule steps;
   FitOptions alone = options, rest = options;
+  alone.search = without_transfers(options.search, steps);
   alone.search.limit = watch.share(kAloneShare);
+  if (options.secured && !options.secured->schedule.transfers.empty()) {
+    alone.secured.reset();
+    alone.secure_share = 0;
+  }
   Fit found = BudgetSearch(problem, rounded, solver, alone).run();
+  secure_with_transfers(problem, rounded, options, watch, found);
   rest.search.limit = watch.rest();
   return fit_with_transfers(problem, rounded, solver, rest, std::move(found));
 }

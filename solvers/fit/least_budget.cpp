@@ -9,6 +9,7 @@
 
 #include "cairn/core/limit.h"
 #include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/fit/internal/least_with_transfers.h"
 #include "cairn/solvers/fit/internal/overrun.h"
 #include "cairn/solvers/fit/internal/placed_plan.h"
 #include "cairn/solvers/fit/solve.h"
@@ -358,9 +359,14 @@ std::optional<LeastBudget> baseline_within(const Problem& problem, const Problem
   return baseline;
 }
 
-LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
-                              const LeastBudgetOptions& options) {
-  return LeastBudgetSearch(problem, rounded, solver, options).run();
+LeastBudget least_budget_of_steps(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
+                                  const LeastBudgetOptions& options) {
+  LeastBudget least = LeastBudgetSearch(problem, rounded, solver, options).run();
+  if (!problem.graph.host_memory()) return least;
+  // What solvers prove holds for schedules without transfers.
+  least.bound = {options.peak_only ? problem.lower_bound : rounded.plan_bound(), solvers::kAnySchedule};
+  if (least.stop == solvers::Stop::proved && !least.proved()) least.stop = solvers::Stop::ended;
+  return least;
 }
 
 LeastBudget least_known(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
@@ -370,7 +376,9 @@ LeastBudget least_known(const Problem& problem, const Problem& rounded, const so
   LeastBudgetOptions own = options;
   own.search.limit.work = least_budget_work(options.search.limit);
   if (solver.name != all.name) own.search.limit.seconds /= 2;
-  LeastBudget least = known ? *std::move(known) : find_least_budget(problem, rounded, solver, own);
+  LeastBudget least = known ? *known : find_least_budget(problem, rounded, solver, own);
+  if (known && (!problem.budget || least.memory() > *problem.budget))
+    lower_with_transfers(problem, rounded, own, own.search.limit, least);
   const bool proved = least.proved() && least.bound.scope.contains(options.search.scope);
   const bool enough = proved || !problem.budget || least.memory() <= *problem.budget;
   if (enough || solver.name == all.name || !all.honours(options.search.scope)) return least;

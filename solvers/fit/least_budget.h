@@ -75,8 +75,18 @@ class KnownStart {
 /// the search earlier. So if `cairn info` has printed a budget, a search with this budget as `enough` takes no longer
 /// than `cairn info` to find a schedule. Throws DefectError if the solver's answer is wrong. Throws InputError if the
 /// solver does not accept the graph.
+///
+/// If the graph has core::Graph::host_memory(), the last part of the time is spent on adding transfers to the schedules
+/// found. The bound is then Problem's own, because what solvers prove holds for schedules without transfers.
 LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                               const LeastBudgetOptions& options);
+
+/// Returns a budget on the host's memory with which transfers bring one of the schedules `starts` within the problem's
+/// budget, if it is above the budget that the graph has. Adds transfers to the starts without a budget on the host, and
+/// then with smaller and smaller ones. Returns nothing if this does not succeed within the limit of options.search.
+std::optional<std::int64_t> sufficient_host_budget(const Problem& problem, const Problem& rounded,
+                                                   const std::vector<core::Schedule>& starts,
+                                                   const LeastBudgetOptions& options);
 
 /// Returns the baseline if its plan fits into `budget` bytes. Otherwise returns nothing. `rounded` is
 /// `problem.rounded_up(options.alignment)`.

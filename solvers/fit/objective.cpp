@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "cairn/solvers/fit/internal/least_with_transfers.h"
 #include "cairn/solvers/remat/bound/cost_bound.h"
 
 namespace cairn::fit {
@@ -34,7 +35,8 @@ bool no_recomputation_is_affordable(const Task& task) {
 
 Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   Answer answer;
-  solvers::SolveOptions options = search;
+  core::Schedule steps;  // the start's, because solvers know no transfers
+  solvers::SolveOptions options = without_transfers(search, steps);
   options.budget = task.problem.budget;
   options.max_cost = task.max_cost;
   solvers::Scope once = search.scope;
@@ -286,6 +288,15 @@ LeastBudget least_budget_after(const Task& task, const Answer& answer, const sol
     }
   }
   return least;
+}
+
+std::optional<std::int64_t> sufficient_host_budget(const Task& task, const Answer& answer,
+                                                   const solvers::SolveOptions& search) {
+  if (answer.success || task.objective != Objective::within_budget) return std::nullopt;
+  std::vector<core::Schedule> starts{core::baseline_schedule(task.problem.graph)};
+  if (answer.has_schedule()) starts.push_back({answer.found.solution.schedule.steps});
+  if (answer.least) starts.push_back({answer.least->schedule.steps});
+  return sufficient_host_budget(task.problem, task.rounded, starts, {.search = search, .plan = task.planning()});
 }
 
 Gap gap_of(const Task& task, const Answer& answer) {

@@ -88,6 +88,11 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
 LeastBudget least_budget_after(const Task& task, const Answer& answer, const solvers::SolverInfo& solver,
                                const solvers::SolveOptions& search);
 
+/// Returns a budget on the host's memory with which a schedule within the task's budget was found, after search() found
+/// none with a smaller one. Returns nothing if the graph knows no link, or if none was found within the limit.
+std::optional<std::int64_t> sufficient_host_budget(const Task& task, const Answer& answer,
+                                                   const solvers::SolveOptions& search);
+
 struct Gap {
   enum class Of : std::uint8_t { cost, peak, plan };  ///< measure that the task minimises; peak and plan are in bytes
   Of of = Of::cost;
