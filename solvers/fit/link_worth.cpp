@@ -1,0 +1,94 @@
+#include "cairn/solvers/fit/link_worth.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cairn/core/profile.h"
+#include "cairn/core/schedule.h"
+#include "cairn/solvers/common/front.h"
+#include "cairn/solvers/offload/offload.h"
+
+namespace cairn::fit {
+namespace {
+
+class LinkSearch {
+ public:
+  LinkSearch(const Problem& rounded, const core::Limit& limit)
+      : rounded_(rounded),
+        host_(*rounded.graph.host_memory()),
+        baseline_(core::baseline_schedule(rounded.graph)),
+        watch_(limit) {}
+
+  bool expired() { return watch_.expired_now(); }
+  double seconds_left() const { return std::max(0.0, watch_.rest().seconds); }
+  const core::Schedule& baseline() const { return baseline_; }
+
+  /// Adds transfers to the input order, so that it is within the budget on its peak.
+  solvers::OffloadSolution within(std::int64_t budget) {
+    const solvers::OffloadOptions options{.link = host_.link,
+                                          .budget = budget,
+                                          .host_budget = host_.budget,
+                                          .change_steps = false,
+                                          .enough = rounded_.baseline.cost,
+                                          .limit = watch_.rest()};
+    solvers::OffloadSolution found = solvers::add_transfers(rounded_.graph, baseline_, options);
+    watch_.charge(found.work);
+    return found;
+  }
+
+  /// Returns the schedule of the lowest peak that was found to cost no more than the baseline.
+  core::Schedule lowest_free() {
+    core::Schedule lowest = baseline_;
+    std::int64_t low = rounded_.lower_bound, high = rounded_.baseline.peak;
+    const std::int64_t close = std::max<std::int64_t>(1, high / 1000);
+    while (high - low > close && !expired()) {
+      const std::int64_t middle = low + (high - low) / 2;
+      solvers::OffloadSolution found = within(middle);
+      if (found.fits && found.makespan <= rounded_.baseline.cost) {
+        high = found.peak;
+        lowest = std::move(found.schedule);
+      } else {
+        low = middle;
+      }
+    }
+    return lowest;
+  }
+
+ private:
+  const Problem& rounded_;
+  core::HostMemory host_;
+  core::Schedule baseline_;
+  core::Stopwatch watch_;
+};
+
+}  // namespace
+
+LinkWorth link_worth(const Problem& problem, const Problem& rounded, const std::vector<solvers::Tradeoff>& recomputed,
+                     const solvers::PlanOptions& plan, const core::Limit& limit) {
+  constexpr std::size_t kMostPoints = 16;
+  LinkSearch search(rounded, limit);
+  LinkWorth worth;
+  solvers::PlanOptions planning = plan;
+  planning.guard_bytes = 0;
+  const auto planned = [&](core::Schedule schedule) {
+    planning.limit.seconds = search.seconds_left();
+    core::Plan found = solvers::plan_memory(problem.graph, schedule, planning);
+    return PlannedSchedule(problem.graph, std::move(schedule), std::move(found));
+  };
+  worth.free = planned(search.baseline());
+  PlannedSchedule lowest = planned(search.lowest_free());
+  if (lowest.memory() < worth.free.memory() && lowest.plan->host_bytes <= problem.graph.host_memory()->budget)
+    worth.free = std::move(lowest);
+  // Goes from the lowest peak upwards, until transfers alone cost no more than recomputation alone.
+  const std::vector<solvers::Tradeoff> points = solvers::undominated(recomputed);
+  const std::size_t step = std::max<std::size_t>(1, points.size() / kMostPoints);
+  for (std::size_t k = 0; k < points.size() && !search.expired(); k += step) {
+    const solvers::OffloadSolution found = search.within(points[k].peak);
+    if (found.fits && found.makespan <= points[k].cost) break;
+    worth.recompute_below = points[k].peak;
+  }
+  return worth;
+}
+
+}  // namespace cairn::fit

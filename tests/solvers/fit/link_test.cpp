@@ -1,0 +1,98 @@
+// Tests the searches of solvers/fit/ on graphs that know a link to the host's memory.
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "cairn/core/plan.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/timeline.h"
+#include "cairn/solvers/fit/least_budget.h"
+#include "cairn/solvers/fit/link_worth.h"
+#include "cairn/solvers/fit/objective.h"
+#include "cairn/solvers/fit/solve.h"
+#include "cairn/tests/catch.h"
+#include "cairn/tests/support/random_graph.h"
+
+namespace cairn::tests::link_test {
+namespace {
+
+constexpr std::int64_t kAnyBytes = std::numeric_limits<std::int64_t>::max();
+
+core::Graph linked_graph(std::uint64_t seed, std::int64_t host_budget = kAnyBytes) {
+  Random random(seed);
+  const core::Graph graph = random_graph(random, any_graph(seed));
+  return graph.with_host_memory(core::HostMemory{{.bytes_per_second = 5'000'000'000}, host_budget});
+}
+
+void check_planned(const core::Graph& graph, const fit::PlannedSchedule& found) {
+  REQUIRE(found.plan);
+  CHECK(core::evaluate(graph, found.schedule).valid());
+  CHECK(core::check_plan(graph, found.schedule, *found.plan).empty());
+  CHECK(found.plan->host_bytes <= graph.host_memory()->budget);
+}
+
+const solvers::SolveOptions kSearch{.limit = {.work = 20'000}};
+
+}  // namespace
+
+TEST_CASE("with a link, the least budget is never higher, and its plans fit on both sides", "[link]") {
+  int lower = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    INFO("seed " << seed);
+    const fit::Problem linked(linked_graph(seed, seed % 2 == 0 ? kAnyBytes : 40));
+    const fit::Problem alone(linked.graph.with_host_memory({}));
+    const fit::LeastBudgetOptions options{.search = kSearch, .plan = {.alignment = 1}};
+    const solvers::SolverInfo& solver = solvers::find_solver("auto");
+    const fit::LeastBudget with = fit::find_least_budget(linked, linked, solver, options);
+    const fit::LeastBudget without = fit::find_least_budget(alone, alone, solver, options);
+    check_planned(linked.graph, with);
+    CHECK(with.memory() <= without.memory());
+    CHECK(with.bound.value == linked.plan_bound());
+    lower += with.memory() < without.memory() ? 1 : 0;
+  }
+  CHECK(lower > 0);
+}
+
+TEST_CASE("what a link saves at no cost is a schedule of the baseline's cost", "[link]") {
+  int saved = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    INFO("seed " << seed);
+    const fit::Problem problem(linked_graph(seed));
+    // A schedule that costs twice as much as the baseline, at the lower bound of memory.
+    const std::vector<solvers::Tradeoff> recomputed{{problem.lower_bound, 2 * problem.baseline.cost + 1}};
+    const fit::LinkWorth worth = fit::link_worth(problem, problem, recomputed, {.alignment = 1}, {});
+    check_planned(problem.graph, worth.free);
+    CHECK(worth.free.schedule.steps == core::baseline_schedule(problem.graph).steps);
+    CHECK(worth.free.evaluation.cost == problem.baseline.cost);
+    CHECK(worth.free.evaluation.waiting == 0);
+    if (worth.recompute_below) CHECK(*worth.recompute_below == problem.lower_bound);
+    saved += worth.free.schedule.transfers.empty() ? 0 : 1;
+  }
+  CHECK(saved > 0);
+}
+
+TEST_CASE("a sufficient host budget is above the one that is too small, and a search within it succeeds", "[link]") {
+  int told = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    INFO("seed " << seed);
+    const core::Graph graph = linked_graph(seed, 1);
+    fit::Problem problem(graph);
+    problem.budget = (problem.baseline.peak + problem.lower_bound) / 2;
+    const std::vector<core::Schedule> starts{core::baseline_schedule(graph)};
+    const fit::LeastBudgetOptions options{.search = kSearch, .plan = {.alignment = 1}};
+    const std::optional<std::int64_t> bytes = fit::sufficient_host_budget(problem, problem, starts, options);
+    if (!bytes) continue;
+    ++told;
+    CHECK(*bytes > 1);
+    fit::Problem larger(graph.with_host_memory(core::HostMemory{graph.host_memory()->link, *bytes}));
+    larger.budget = problem.budget;
+    const fit::Fit found = fit::fit_to_budget(larger, larger, solvers::find_solver("auto"),
+                                              {.search = kSearch, .plan = {.alignment = 1}, .secure_share = 1});
+    REQUIRE(found.fits());
+    check_planned(larger.graph, fit::PlannedSchedule(larger.graph, found.solution.schedule, found.plan));
+  }
+  CHECK(told > 5);
+}
+
+}  // namespace cairn::tests::link_test
