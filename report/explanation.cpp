@@ -98,6 +98,10 @@ Explanation::Explanation(const core::Graph& graph, const core::Schedule* schedul
   if (schedule != nullptr) {
     schedule_ = {memory_at_peak(graph, labels_, *schedule), schedule->length(), {}};
     recomputation_ = explain_recomputation(graph, labels_, *schedule);
+    if (graph.host_memory()) {
+      moved_ = *schedule;
+      transfers_ = explain_transfers(graph, moved_, graph.host_memory()->link);
+    }
   }
   choose_rows();
 }
@@ -157,16 +161,20 @@ Json Explanation::json_of(const Side& side) const {
          {"next_read_step", step_json(tensor.next_read)},
          {"idle_steps", idle_steps(tensor, at.step)},
          {"recomputed", tensor.recomputed}});
+    if (transfers_) tensors.back()["fetched"] = tensor.fetched;
   }
-  return {{"step", at.step},
-          {"node", at.node},
-          {"name", graph_.name(at.node)},
-          {"bytes", at.bytes},
-          {"tensor_count", at.tensors.size()},
-          {"layer_count", at.by_layer.size()},
-          {"by_kind", shares_json("kind", at.by_kind, [](std::int32_t kind) { return to_string(TensorKind(kind)); })},
-          {"by_layer", shares_json("layer", at.by_layer, [&](std::int32_t layer) { return labels_.layers[layer]; })},
-          {"tensors", std::move(tensors)}};
+  Json json = {
+      {"step", at.step},
+      {"node", at.node},
+      {"name", graph_.name(at.node)},
+      {"bytes", at.bytes},
+      {"tensor_count", at.tensors.size()},
+      {"layer_count", at.by_layer.size()},
+      {"by_kind", shares_json("kind", at.by_kind, [](std::int32_t kind) { return to_string(TensorKind(kind)); })},
+      {"by_layer", shares_json("layer", at.by_layer, [&](std::int32_t layer) { return labels_.layers[layer]; })},
+      {"tensors", std::move(tensors)}};
+  if (transfers_) json["after_step"] = at.after;
+  return json;
 }
 
 Json Explanation::recomputation_json() const {
@@ -183,6 +191,7 @@ Json Explanation::recomputation_json() const {
                                                              {"other_order_bytes", at.other_order},
                                                              {"held_more_bytes", at.held_more},
                                                              {"schedule_bytes", at.schedule_bytes}};
+  if (transfers_ && at.node != core::kNoNode) json["at_baseline_peak"]["on_host_bytes"] = at.on_host;
   json["layer_count"] = recomputation_.by_layer.size();
   json["by_layer"] = Json::array();
   for (std::size_t i = 0; i < std::min(recomputation_.by_layer.size(), kListed); ++i) {
@@ -223,6 +232,7 @@ void Explanation::add_to(Json& json) const {
   if (!schedule_) return;
   json["peak"]["schedule"] = json_of(*schedule_);
   json["recomputation"] = recomputation_json();
+  if (transfers_) json["offload"] = offload_json();
 }
 
 // --- tables --------------------------------------------------------------------------------------------------------
@@ -234,7 +244,7 @@ std::string Explanation::kinds_text() const {
   if (schedule_) rows[0].push_back("schedule");
   std::vector<std::string> most = {"largest layers"};
   for (const Side* side : sides) {
-    rows[1].push_back(fmt::format("{} of {}", side->at.step, side->steps));
+    rows[1].push_back(fmt::format("{}{} of {}", side->at.after ? "after " : "", side->at.step, side->steps));
     rows[2].push_back(shortened(graph_.name(side->at.node)));
     std::vector<std::string> parts;
     for (std::size_t i = 0; i < std::min(side->by_row.size(), kNamedLayers); ++i) {
@@ -296,9 +306,9 @@ std::string Explanation::tensors_text(const char* whose, const Side& side) const
   for (std::size_t i = 0; i < std::min(at.tensors.size(), kShownTensors); ++i) {
     const LiveTensor& tensor = at.tensors[i];
     const std::int64_t idle = idle_steps(tensor, at.step);
-    rows.push_back({shortened(name_of(graph_, tensor)) + (tensor.recomputed ? " (recomputed)" : ""),
-                    part_text(tensor.bytes, at.bytes), std::string(to_string(tensor.kind)),
-                    fmt::format("step {}", tensor.first),
+    const char* again = tensor.fetched ? " (fetched)" : tensor.recomputed ? " (recomputed)" : "";
+    rows.push_back({shortened(name_of(graph_, tensor)) + again, part_text(tensor.bytes, at.bytes),
+                    std::string(to_string(tensor.kind)), fmt::format("step {}", tensor.first),
                     tensor.next_read >= 0 ? fmt::format("step {}", tensor.next_read) : "-",
                     idle > 0 ? fmt::format("{} steps", idle) : "in use"});
   }
@@ -346,7 +356,7 @@ std::string Explanation::recomputation_text(bool all) const {
   if (others.nodes > 0) add_row("others", others);
   add_row("all", total);
   const AtBaselinePeak& at = recomputation_.at_baseline_peak;
-  const Rows lines = {
+  Rows lines = {
       {fmt::format(
           "where the baseline peaks, at '{}', the schedule holds {} instead of {}:", shortened(graph_.name(at.node)),
           core::format_bytes(at.schedule_bytes), core::format_bytes(at.baseline_bytes))},
@@ -354,6 +364,7 @@ std::string Explanation::recomputation_text(bool all) const {
                    "schedule",
                    core::format_bytes(at.recomputed_later), core::format_bytes(at.other_order),
                    core::format_bytes(at.held_more))}};
+  if (at.on_host > 0) lines.push_back({fmt::format("{} are on the host", core::format_bytes(at.on_host))});
   return "\n" + format_table(rows, true) + format_table(lines);
 }
 
@@ -366,6 +377,7 @@ std::string Explanation::text(bool all) const {
     if (schedule_) text += tensors_text("schedule", *schedule_);
   }
   if (schedule_) text += recomputation_text(all);
+  if (transfers_) text += offload_text(all);
   return text;
 }
 

@@ -191,7 +191,8 @@ void label_layers(const core::Graph& graph, TensorLabels& labels) {
 // --- lifetimes -----------------------------------------------------------------------------------------------------
 
 /// The lifetimes of the values that the steps of a schedule compute. Each output of each step has one lifetime. The
-/// index of a lifetime is called its slot. Slots are ordered by step, then by output.
+/// index of such a lifetime is called its slot. Slots are ordered by step, then by output. Fetches make further
+/// lifetimes, which follow.
 class Timeline {
  public:
   Timeline(const core::Graph& graph, const core::Schedule& schedule)
@@ -199,22 +200,42 @@ class Timeline {
     begin_.reserve(schedule.steps.size() + 1);
     begin_.push_back(0);
     for (const core::NodeId v : schedule.steps) begin_.push_back(begin_.back() + graph.output_count(v));
+    for (const core::Lifetime& slot : slots_) last_.push_back(slot.last);
+    const auto& [evicts, fetches] = schedule.transfers;
+    for (auto slot = static_cast<std::size_t>(begin_.back()); slot < slots_.size(); ++slot) {
+      const core::Evict& evict = evicts[fetches[slots_[slot].fetch].evict];
+      std::int64_t& last = last_[begin_[evict.made] + graph.output_ref(evict.value).output];
+      last = std::max(last, slots_[slot].last);
+    }
   }
 
   std::int64_t length() const { return schedule_.length(); }
   core::NodeId node(std::int64_t step) const { return schedule_.steps[step]; }
-  /// Returns the last step that reads output `k` of a step; see core::Lifetime.
-  std::int64_t last(std::int64_t step, std::int32_t k) const { return slots_[begin_[step] + k].last; }
+  /// Returns the last step that reads output `k` of a step; see core::Lifetime. A stay on the host does not end the
+  /// output.
+  std::int64_t last(std::int64_t step, std::int32_t k) const { return last_[begin_[step] + k]; }
   const std::vector<core::Lifetime>& slots() const { return slots_; }
   std::int64_t slot(std::int64_t step) const { return begin_[step]; }
 
-  std::vector<std::uint8_t> in_memory(std::int64_t step) const {
-    std::vector<std::uint8_t> held(static_cast<std::size_t>(graph_.value_count()), 0);
-    for (std::int64_t i = 0; i < begin_[step + 1]; ++i) {
-      const core::Lifetime& slot = slots_[i];
-      if (slot.last >= step) held[graph_.value({slot.node, slot.output})] = 1;
+  /// Returns how often each value is in memory during a step. While copies run, that can be more than once.
+  std::vector<std::int32_t> in_memory(std::int64_t step) const {
+    std::vector<std::int32_t> held(static_cast<std::size_t>(graph_.value_count()), 0);
+    for (const core::Lifetime& slot : slots_) {
+      if (slot.first_moment() <= 2 * step && 2 * step <= slot.last_moment())
+        ++held[graph_.value({slot.node, slot.output})];
     }
     return held;
+  }
+
+  /// Returns which values have no bytes on the device during a step, because a fetch will bring them back.
+  std::vector<std::uint8_t> on_host(std::int64_t step) const {
+    std::vector<std::uint8_t> away(static_cast<std::size_t>(graph_.value_count()), 0);
+    const auto& [evicts, fetches] = schedule_.transfers;
+    for (const core::Fetch& fetch : fetches) {
+      const core::Evict& evict = evicts[fetch.evict];
+      if (evict.finish <= step && step <= fetch.start) away[evict.value] = 1;
+    }
+    return away;
   }
 
  private:
@@ -222,6 +243,7 @@ class Timeline {
   const core::Schedule& schedule_;
   std::vector<core::Lifetime> slots_;
   std::vector<std::int64_t> begin_;  ///< first slot of each step
+  std::vector<std::int64_t> last_;   ///< last step that reads the slot's output, whether it was fetched or not
 };
 
 bool larger(const MemoryShare& a, const MemoryShare& b) {
@@ -243,22 +265,28 @@ std::vector<MemoryShare> shares_of(const std::vector<LiveTensor>& tensors, std::
   return all;
 }
 
-void find_next_reads(const core::Graph& graph, const core::Schedule& schedule, std::int64_t step,
+/// Sets LiveTensor::next_read to the first read from step `from` on.
+void find_next_reads(const core::Graph& graph, const core::Schedule& schedule, std::int64_t from,
                      std::vector<LiveTensor>& tensors) {
-  constexpr std::int32_t kNone = -1;
-  std::vector<std::int32_t> place(static_cast<std::size_t>(graph.value_count()), kNone);
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (tensors[i].value != core::kNoValue) place[tensors[i].value] = static_cast<std::int32_t>(i);
+  constexpr std::int64_t kNone = -1, kWanted = -2;
+  std::vector<std::int64_t> read(static_cast<std::size_t>(graph.value_count()), kNone);
+  for (const LiveTensor& tensor : tensors) {
+    if (tensor.value != core::kNoValue) read[tensor.value] = kWanted;
   }
-  for (std::int64_t i = step; i < schedule.length(); ++i) {
+  for (std::int64_t i = from; i < schedule.length(); ++i) {
     const core::NodeId v = schedule.steps[i];
     for (const core::ValueId x : graph.inputs(v)) {
-      if (place[x] == kNone) continue;
-      tensors[place[x]].next_read = i;
-      place[x] = kNone;
+      if (read[x] == kWanted) read[x] = i;
     }
-    if (i == step) continue;
-    for (const core::ValueId x : graph.outputs(v)) place[x] = kNone;
+    if (i == from) continue;
+    for (const core::ValueId x : graph.outputs(v)) {
+      if (read[x] == kWanted) read[x] = kNone;
+    }
+  }
+  // An occurrence that an evict removes is not read after that. The reads belong to the occurrence that is fetched.
+  for (LiveTensor& tensor : tensors) {
+    if (tensor.value != core::kNoValue && read[tensor.value] >= 0 && read[tensor.value] <= tensor.last)
+      tensor.next_read = read[tensor.value];
   }
 }
 
@@ -421,30 +449,30 @@ std::int64_t idle_steps(const LiveTensor& tensor, std::int64_t step) {
 }
 
 MemoryAt memory_at(const core::Graph& graph, const TensorLabels& labels, const core::Schedule& schedule,
-                   std::int64_t step) {
+                   std::int64_t step, bool after) {
   const Timeline timeline(graph, schedule);
   if (step < 0 || step >= schedule.length()) throw core::InputError("the schedule has no such step");
-  MemoryAt memory{.step = step, .node = schedule.steps[step]};
-  std::vector<std::uint8_t> stood(static_cast<std::size_t>(graph.node_count()), 0);
-  for (std::int64_t i = 0; i <= step; ++i) {
-    const core::NodeId v = schedule.steps[i];
-    for (const core::ValueId x : graph.outputs(v)) {
-      const std::int64_t last = timeline.last(i, graph.output_ref(x).output);
-      if (last < step || graph.value_size(x) == 0) continue;
-      memory.tensors.push_back(
-          {x, v, graph.value_size(x), labels.kind_of[x], labels.layer_of[v], i, last, -1, stood[v] != 0});
-    }
-    stood[v] = 1;
+  MemoryAt memory{.step = step, .node = schedule.steps[step], .after = after};
+  const std::int64_t moment = 2 * step + (after ? 1 : 0);
+  std::vector<std::int64_t> first_run(static_cast<std::size_t>(graph.node_count()), -1);
+  for (std::int64_t i = step; i >= 0; --i) first_run[schedule.steps[i]] = i;
+  for (const core::Lifetime& life : timeline.slots()) {
+    const core::ValueId x = graph.value({life.node, life.output});
+    if (life.first_moment() > moment || life.last_moment() < moment || graph.value_size(x) == 0) continue;
+    std::int64_t made = life.first;
+    if (life.fetch >= 0) made = schedule.transfers.evicts[schedule.transfers.fetches[life.fetch].evict].made;
+    memory.tensors.push_back({x, life.node, graph.value_size(x), labels.kind_of[x], labels.layer_of[life.node],
+                              life.first, life.last, -1, first_run[life.node] < made, life.fetch >= 0});
   }
-  if (const std::int64_t scratch = graph.scratch(memory.node); scratch != 0) {
+  if (const std::int64_t scratch = graph.scratch(memory.node); scratch != 0 && !after) {
     memory.tensors.push_back({core::kNoValue, memory.node, scratch,
                               scratch > 0 ? TensorKind::scratch : TensorKind::in_place, labels.layer_of[memory.node],
-                              step, step, -1, false});
+                              step, step, -1, false, false});
   }
   std::sort(memory.tensors.begin(), memory.tensors.end(), [](const LiveTensor& a, const LiveTensor& b) {
     return std::tuple(-a.bytes, a.first, a.value) < std::tuple(-b.bytes, b.first, b.value);
   });
-  find_next_reads(graph, schedule, step, memory.tensors);
+  find_next_reads(graph, schedule, after ? step + 1 : step, memory.tensors);
   for (const LiveTensor& tensor : memory.tensors) memory.bytes += tensor.bytes;
   memory.by_kind =
       shares_of(memory.tensors, kTensorKinds, [](const LiveTensor& t) { return static_cast<std::size_t>(t.kind); });
@@ -454,8 +482,12 @@ MemoryAt memory_at(const core::Graph& graph, const TensorLabels& labels, const c
 }
 
 MemoryAt memory_at_peak(const core::Graph& graph, const TensorLabels& labels, const core::Schedule& schedule) {
-  const std::int64_t step = step_of_most(core::evaluate(graph, schedule), schedule);
-  return step < 0 ? MemoryAt() : memory_at(graph, labels, schedule, step);
+  const core::Evaluation evaluation = core::evaluate(graph, schedule);
+  const std::int64_t step = step_of_most(evaluation, schedule);
+  if (step < 0) return {};
+  MemoryAt during = memory_at(graph, labels, schedule, step);
+  // Only transfers can make memory between two steps higher than during the step before.
+  return during.bytes == evaluation.peak ? during : memory_at(graph, labels, schedule, step, true);
 }
 
 RecomputationSummary explain_recomputation(const core::Graph& graph, const TensorLabels& labels,
@@ -473,17 +505,18 @@ RecomputationSummary explain_recomputation(const core::Graph& graph, const Tenso
   at.node = baseline.steps[baseline_peak];
   at.baseline_step = baseline_peak;
   at.baseline_bytes = evaluator.profile(baseline.steps)[2 * baseline_peak + 1];
-  const std::vector<std::int64_t> profile = evaluator.profile(schedule.steps);
+  const std::vector<std::int64_t> profile = evaluator.profile(schedule);
   for (std::int64_t i = 0; i < schedule.length(); ++i) {
     if (schedule.steps[i] != at.node || (at.schedule_step >= 0 && profile[2 * i + 1] <= at.schedule_bytes)) continue;
     at.schedule_step = i;
     at.schedule_bytes = profile[2 * i + 1];
   }
-  const std::vector<std::uint8_t> before = Timeline(graph, baseline).in_memory(baseline_peak);
-  const std::vector<std::uint8_t> after = timeline.in_memory(at.schedule_step);
+  const std::vector<std::int32_t> before = Timeline(graph, baseline).in_memory(baseline_peak);
+  const std::vector<std::int32_t> after = timeline.in_memory(at.schedule_step);
+  const std::vector<std::uint8_t> on_host = timeline.on_host(at.schedule_step);
   for (core::ValueId x = 0; x < graph.value_count(); ++x) {
-    if (before[x] != 0 && after[x] == 0) at.other_order += graph.value_size(x);
-    if (before[x] == 0 && after[x] != 0) at.held_more += graph.value_size(x);
+    if (before[x] != 0 && after[x] == 0) (on_host[x] != 0 ? at.on_host : at.other_order) += graph.value_size(x);
+    if (after[x] > before[x]) at.held_more += (after[x] - before[x]) * graph.value_size(x);
   }
 
   Runs runs = find_runs(graph, schedule, timeline);

@@ -59,13 +59,15 @@ struct LiveTensor {
   std::int64_t bytes = 0;                ///< never 0; below 0 only for TensorKind::in_place
   TensorKind kind = TensorKind::tensor;
   std::int32_t layer = 0;
-  std::int64_t first = 0;  ///< the step whose node computed the tensor
+  /// The step whose node computed the tensor. If the tensor is fetched, the step after whose end the fetch starts.
+  std::int64_t first = 0;
   /// The last step that reads the tensor; `first` if no step reads it; the number of steps if the tensor is kept.
   std::int64_t last = 0;
   /// Let s be the step whose memory this LiveTensor belongs to (MemoryAt::step). `next_read` is the first step at or
   /// after s that reads the tensor. It is -1 if no such step exists.
   std::int64_t next_read = -1;
-  bool recomputed = false;  ///< whether the tensor's node also ran before `first`
+  bool recomputed = false;  ///< whether the tensor's node also ran before the run that computed the tensor
+  bool fetched = false;     ///< whether a fetch brought the tensor from the host
   bool operator==(const LiveTensor&) const = default;
 };
 /// Returns the name of a tensor in tables, such as `conv1`, `conv1[mean]`, `conv1 (scratch)` or `relu1 (in place)`.
@@ -88,16 +90,18 @@ struct MemoryShare {
 struct MemoryAt {
   std::int64_t step = -1;             ///< -1: the schedule is empty
   core::NodeId node = core::kNoNode;  ///< the node that runs at the step
-  std::int64_t bytes = 0;             ///< bytes in memory while the node runs
+  bool after = false;      ///< whether it is the memory between this step and the next, where only copies run
+  std::int64_t bytes = 0;  ///< bytes in memory while the node runs or, with `after`, after it
   /// The tensors in descending order of size. Tensors of equal size are ordered by first step, then by value.
   std::vector<LiveTensor> tensors;
   std::vector<MemoryShare> by_kind;   ///< the largest first
   std::vector<MemoryShare> by_layer;  ///< the largest first
 };
-/// Collects what is in memory during a step. O(T + edges + k log k) for T steps and k tensors.
+/// Collects what is in memory during a step or, if `after` is set, between this step and the next. O(T + edges + k log
+/// k) for T steps and k tensors.
 MemoryAt memory_at(const core::Graph& graph, const TensorLabels& labels, const core::Schedule& schedule,
-                   std::int64_t step);
-/// Collects what is in memory at the first step that reaches the peak.
+                   std::int64_t step, bool after = false);
+/// Collects what is in memory at the first step that reaches the peak, while it runs or after it.
 MemoryAt memory_at_peak(const core::Graph& graph, const TensorLabels& labels, const core::Schedule& schedule);
 
 /// A step whose node has already run at an earlier step.
@@ -144,14 +148,15 @@ struct RecomputedShare {
 
 /// Compares the baseline's memory at its peak with the schedule's memory at the step that runs the same node. If
 /// several steps run this node, the step with the most memory counts, or the first of several such steps.
-/// `baseline_bytes - recomputed_later - other_order + held_more == schedule_bytes`.
+/// `baseline_bytes - recomputed_later - on_host - other_order + held_more == schedule_bytes`.
 struct AtBaselinePeak {
   core::NodeId node = core::kNoNode;
   std::int64_t baseline_step = -1, schedule_step = -1;
   std::int64_t baseline_bytes = 0, schedule_bytes = 0;  ///< bytes in memory during these steps
   std::int64_t recomputed_later = 0;                    ///< bytes in memory in the baseline and away in the schedule
-  /// Bytes of values that are in memory only in the baseline, and that are not away in the schedule: the schedule has
-  /// not computed them yet or no longer needs them.
+  std::int64_t on_host = 0;  ///< bytes in memory in the baseline and only on the host in the schedule
+  /// Bytes of values that are in memory only in the baseline, and that are neither away nor on the host in the
+  /// schedule: the schedule has not computed them yet or no longer needs them.
   std::int64_t other_order = 0;
   std::int64_t held_more = 0;  ///< bytes in memory only in the schedule
 };

@@ -9,10 +9,11 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/schedule.h"
 #include "cairn/report/explain/explain.h"
+#include "cairn/report/explain/transfers.h"
 #include "cairn/report/support/json.h"
 
-/// Explains what makes up the peak and what recomputation saves (report/explain/explain.h), for `info`, `solve` and
-/// `run`.
+/// Explains what makes up the peak, what recomputation saves (report/explain/explain.h) and what leaves the device
+/// (report/explain/transfers.h), for `info`, `solve` and `run`.
 namespace cairn::report {
 
 /// Explains the baseline's peak and, if there is a schedule, that schedule's peak.
@@ -22,12 +23,13 @@ class Explanation {
   /// edges + n log n) time for T steps and n nodes.
   explicit Explanation(const core::Graph& graph, const core::Schedule* schedule = nullptr);
 
-  /// Adds the key `peak` and, for a schedule, the key `recomputation`. Lists have at most the kListed largest entries.
+  /// Adds the key `peak` and, for a schedule, the key `recomputation`. If the graph knows a link to the host's memory,
+  /// also adds the key `offload`. Lists have at most the kListed largest entries.
   void add_to(Json& json) const;
   static constexpr std::size_t kListed = 100;
 
   /// Returns the tables of --explain if `all` is set. Otherwise returns a few lines: the bytes of each kind of tensor
-  /// at the peak, and what was recomputed.
+  /// at the peak, what was recomputed, and what was moved to the host.
   std::string text(bool all) const;
 
  private:
@@ -45,12 +47,28 @@ class Explanation {
   std::string tensors_text(const char* whose, const Side& side) const;
   std::string recomputation_text(bool all) const;
 
+  /// Sums over the absences of the values of one layer, or of all layers.
+  struct OffloadedShare {
+    std::int32_t layer = 0;
+    std::int64_t times = 0, bytes = 0;
+    std::int64_t idle = 0, away = 0;  ///< sums of those of the absences
+  };
+  Json offload_json() const;
+  Json absence_json(const Absence& absence) const;
+  Json wait_json(const CopyWait& wait) const;
+  std::vector<OffloadedShare> offloaded_by(const std::vector<std::int32_t>& group_of_layer) const;
+  std::string offload_text(bool all) const;
+  std::string absences_text() const;
+  std::string waits_text() const;
+
   const core::Graph& graph_;
   TensorLabels labels_;
   LayerRows rows_;
   Side baseline_;
   std::int64_t baseline_cost_ = 0;
   std::optional<Side> schedule_;
+  core::Schedule moved_;  ///< the schedule, if the graph knows a link
+  std::optional<TransferSummary> transfers_;
   RecomputationSummary recomputation_;
   std::vector<RecomputedShare> recomputed_by_row_;
 };

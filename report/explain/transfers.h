@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/link.h"
+#include "cairn/core/schedule.h"
+#include "cairn/core/timeline.h"
+
+/// Computes what the transfers of a schedule do: what leaves the device for how long, how busy the link is, and which
+/// steps wait for copies. Sizes are in bytes, times in the graph's unit of cost, steps count from 0.
+namespace cairn::report {
+
+/// The time between two uses of a value during which its only copy is on the host. There is one for each fetch, because
+/// a copy on the host can be fetched several times.
+struct Absence {
+  std::int32_t evict = -1;  ///< index in core::Transfers::evicts
+  std::int32_t fetch = -1;  ///< index in core::Transfers::fetches
+  core::ValueId value = core::kNoValue;
+  std::int64_t bytes = 0;
+  std::int64_t leaves = 0;   ///< first step that finds no bytes of the value on the device
+  std::int64_t returns = 0;  ///< first step that finds the bytes of the value on the device again
+  std::int64_t used = 0;     ///< last step before it that computes or reads the value
+  std::int64_t needed = 0;   ///< first step after it that reads the value; the number of steps if none does
+  std::int64_t idle = 0;     ///< time from the end of step `used` to the begin of step `needed`
+  /// Part of `idle` in which the device holds no bytes of the value. Copies and the waiting for the link take the rest.
+  std::int64_t away = 0;
+};
+
+/// A step that begins late because a copy is not over.
+struct CopyWait {
+  std::int64_t step = 0;    ///< the number of steps if the end of the schedule waits
+  std::int64_t time = 0;    ///< > 0
+  std::int32_t evict = -1;  ///< the evict that the step waits for, or -1
+  std::int32_t fetch = -1;  ///< the fetch that the step waits for, or -1
+};
+
+/// What one direction of the link does.
+struct LinkUse {
+  std::int64_t copies = 0;
+  std::int64_t bytes = 0;
+  std::int64_t busy = 0;  ///< time in which it carries copies
+};
+
+struct TransferSummary {
+  core::Timeline times;
+  LinkUse to_host, to_device;
+  std::int64_t host_peak = 0;     ///< bytes
+  std::vector<Absence> absences;  ///< by step `leaves`
+  std::vector<CopyWait> waits;    ///< by step; their times add up to times.waiting
+};
+/// Explains the transfers of a valid schedule. O((steps + edges + k) log k) for k transfers.
+TransferSummary explain_transfers(const core::Graph& graph, const core::Schedule& schedule, const core::Link& link);
+
+/// Returns the bytes on the host over time: times, ascending, and the bytes from then on. Several entries can have the
+/// same time, because steps can cost nothing. O(steps + transfers).
+std::vector<std::pair<std::int64_t, std::int64_t>> host_bytes(const core::Graph& graph, const core::Schedule& schedule,
+                                                              const core::Timeline& times);
+
+/// Returns the name of a copy, such as "conv1 to the host".
+std::string copy_name(const core::Graph& graph, const core::Schedule& schedule, std::int32_t evict, std::int32_t fetch);
+/// Returns the value that a copy moves; exactly one of `evict` and `fetch` is not -1.
+core::ValueId copied_value(const core::Schedule& schedule, std::int32_t evict, std::int32_t fetch);
+
+}  // namespace cairn::report
