@@ -222,6 +222,8 @@ Json answer_json(const fit::Task& task, std::string_view solver, const fit::Answ
                                         : Json(nullptr);
   json["alignment"] = task.alignment;
   json["valid"] = shown && found.valid();
+  add_transfers(json, task.problem.graph, shown ? &solution.schedule : nullptr,
+                answer.found.plan ? &*answer.found.plan : nullptr);
   if (answer.curve) json["knee"] = knee_json(task.problem, *answer.curve);
   json["solve_seconds"] = answer.found.seconds;
   json["best_seconds"] = solution.best_seconds;

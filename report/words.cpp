@@ -473,8 +473,11 @@ std::string answer_table(const fit::Task& task, std::string_view solver, const f
   const std::int64_t bound =
       task.plans_fit() ? std::max(task.rounded.plan_bound(), solution.peak_bound.value) : problem.lower_bound;
   rows.push_back({"lower bound", bytes_text(bound) + scope_text(solution.scope)});
-  rows.push_back({"cost", cost_and_increase(problem, found.cost)});
+  rows.push_back(
+      {"cost", graph.host_memory() ? makespan_text(problem, found) : cost_and_increase(problem, found.cost)});
   rows.push_back(proof_row(task, answer));
+  const Rows transfers = transfer_rows(graph, solution.schedule, &*answer.found.plan);
+  rows.insert(rows.end(), transfers.begin(), transfers.end());
   rows.push_back({"steps", fmt::format("{}, {} of them recomputed", solution.schedule.length(), found.recomputed)});
   rows.push_back({"resident", bytes_text(graph.resident_bytes()) + ", not counted in the budget"});
   return format_table(rows);

@@ -5,6 +5,10 @@
 #include <string>
 #include <string_view>
 
+#include "cairn/core/graph.h"
+#include "cairn/core/link.h"
+#include "cairn/core/plan.h"
+#include "cairn/core/schedule.h"
 #include "cairn/pipeline/device_memory.h"
 #include "cairn/pipeline/info.h"
 #include "cairn/pipeline/run.h"
@@ -12,6 +16,7 @@
 #include "cairn/pipeline/train.h"
 #include "cairn/solvers/fit/curve.h"
 #include "cairn/solvers/fit/least_budget.h"
+#include "cairn/solvers/fit/link_worth.h"
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/problem.h"
 
@@ -38,6 +43,14 @@ void add_limits(Json& json, const fit::Problem& problem, const fit::LeastBudget&
 /// stopped, scope, lower_bound_scope, lower_bound_cost, gap_pct, gap_of, proved, and the key for the scope of
 /// lower_bound_cost.
 void add_proof(Json& json, const fit::Task& task, const fit::Answer& answer);
+/// If the graph knows a link to the host's memory, adds the link and what the schedule moves over it, the parts of the
+/// makespan, and the host's memory. `schedule` and `plan` are nullptr if there is none; the keys that need them are
+/// null then. Adds nothing if the graph knows no link.
+void add_transfers(Json& json, const core::Graph& graph, const core::Schedule* schedule, const core::Plan* plan);
+/// Adds the link, and what it brings for the graph.
+void add_link_worth(Json& json, const fit::Problem& problem, const fit::LinkWorth& worth);
+/// Returns the keys that describe a link.
+Json to_json(const core::Link& link);
 /// Returns all that `cairn solve` reports about an answer, except Explanation's keys.
 Json answer_json(const fit::Task& task, std::string_view solver, const fit::Answer& answer,
                  const fit::LeastBudget& least, bool interrupted);
