@@ -6,16 +6,20 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/formats/support/json.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/support/saturating.h"
+#include "cairn/core/timeline.h"
 #include "cairn/report/explain/explain.h"
+#include "cairn/report/explain/transfers.h"
 
 // Writes the Trace Event Format. Slices are complete events (X); slices of one thread may be nested but must not
 // overlap otherwise. Counters are events C. A flow is a pair of events s and f with the same category, name and id.
@@ -38,10 +42,12 @@ struct Tracks {
   int first_lane;    ///< tid of the first track of tensors
   const char* live;  ///< name of a counter; viewers append the name of the argument, `bytes`
   const char* arena;
+  const char* host;
 };
 constexpr int kTime = 1;
-constexpr Tracks kSchedule = {"schedule", 1, 2, 1000, "schedule: live", "schedule: arena"};
-constexpr Tracks kBaseline = {"baseline", 10, 3, 2000, "baseline: live", "baseline: arena"};
+constexpr Tracks kSchedule = {"schedule", 1, 2, 1000, "schedule: live", "schedule: arena", "schedule: host"};
+constexpr Tracks kBaseline = {"baseline", 10, 3, 2000, "baseline: live", "baseline: arena", "baseline: host"};
+constexpr int kToHost = 4, kToDevice = 5;  ///< tids of the tracks of copies, in process kTime
 
 /// Returns for every step the end of the highest buffer in use, as an offset in the arena.
 std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t steps) {
@@ -61,26 +67,51 @@ std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t ste
   return heights;
 }
 
-/// Returns the times in ns at which the steps begin, and the end of the last step. They are integers, so that each
-/// slice begins exactly where the previous one ends.
-std::vector<std::int64_t> clock_of(const core::Graph& graph, const TraceRun& run) {
+/// When steps and copies run, in ns. Times are integers, so that a slice begins exactly where the previous one ends.
+struct Clock {
+  core::Timeline times;
+  /// Whether the times of copies are known. They are not if the times of steps were measured.
+  bool copies = false;
+
+  std::int64_t begin(std::int64_t step) const {
+    return step < std::ssize(times.steps) ? times.steps[static_cast<std::size_t>(step)].begin : times.makespan;
+  }
+  std::int64_t end(std::int64_t step) const {
+    return step < std::ssize(times.steps) ? times.steps[static_cast<std::size_t>(step)].end : times.makespan;
+  }
+};
+
+Clock clock_of(const core::Graph& graph, const TraceRun& run) {
   const std::size_t steps = run.schedule->steps.size();
   if (!run.op_ns.empty() && run.op_ns.size() != steps) {
     throw core::InputError(
         fmt::format("the trace needs one duration a step, but got {} for {} steps", run.op_ns.size(), steps));
   }
-  std::vector<std::int64_t> clock{0};
-  clock.reserve(steps + 1);
+  if (run.op_ns.empty() && graph.host_memory() && !run.schedule->transfers.empty())
+    return {core::timeline(graph, *run.schedule, graph.host_memory()->link), true};
+  Clock clock;
+  std::int64_t now = 0;
   double measured = 0;
   for (std::size_t i = 0; i < steps; ++i) {
+    const std::int64_t begin = now;
     if (run.op_ns.empty()) {
-      clock.push_back(core::saturating_add(clock.back(), graph.cost(run.schedule->steps[i])));
+      now = core::saturating_add(now, graph.cost(run.schedule->steps[i]));
     } else {
       measured += run.op_ns[i];
-      clock.push_back(std::max<std::int64_t>(clock.back(), std::llround(measured)));
+      now = std::max<std::int64_t>(now, std::llround(measured));
     }
+    clock.times.steps.push_back({begin, now});
   }
+  clock.times.makespan = now;
   return clock;
+}
+
+/// Returns the indices of the spans by ascending begin.
+std::vector<std::size_t> in_time(const std::vector<core::Span>& spans) {
+  std::vector<std::size_t> order(spans.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t k) { return spans[k].begin; });
+  return order;
 }
 
 /// Converts ns to us. Rounds up, because viewers multiply by 1000 and may round down.
@@ -99,8 +130,9 @@ class TraceWriter {
     name("thread_name", kTime, tracks.tid, tracks.name);
     sort_at(kTime, tracks.tid);
     const core::Schedule& schedule = *run.schedule;
-    const std::vector<std::int64_t> clock = clock_of(graph_, run);
-    const std::vector<std::int64_t> profile = core::Evaluator(graph_).profile(schedule.steps);
+    const std::vector<std::int64_t> profile = core::Evaluator(graph_).profile(schedule);
+    const Clock clock = clock_of(graph_, run);
+    const bool moves = !schedule.transfers.empty();
     std::vector<std::int64_t> heights;
     if (run.plan != nullptr) heights = arena_heights(*run.plan, schedule.length());
 
@@ -119,9 +151,9 @@ class TraceWriter {
     std::int64_t live = -1, arena = -1;
     for (std::int64_t i = 0; i < schedule.length(); ++i) {
       const core::NodeId v = schedule.steps[i];
-      const double begin = microseconds(clock[i]);
+      const double begin = microseconds(clock.begin(i));
       const std::int64_t first = first_run[v];
-      add(slice(tracks, v, i, first, begin, microseconds(clock[i + 1] - clock[i])));
+      add(slice(tracks, v, i, first, begin, microseconds(clock.end(i) - clock.begin(i))));
       for (const std::int64_t step : again[i]) add(flow(tracks, "s", step, begin));
       if (first != i) {
         OrderedJson end = flow(tracks, "f", i, begin);
@@ -130,12 +162,45 @@ class TraceWriter {
       }
       count(tracks.live, begin, profile[2 * i + 1], live);
       if (!heights.empty()) count(tracks.arena, begin, heights[i], arena);
+      // Between two steps, memory changes only if copies run.
+      if (moves) count(tracks.live, microseconds(clock.end(i)), profile[2 * i + 2], live);
     }
-    count(tracks.live, microseconds(clock.back()), profile.back(), live);
+    if (!moves) count(tracks.live, microseconds(clock.times.makespan), profile.back(), live);
+  }
+
+  /// Adds the copies between the device's and the host's memory, and the bytes on the host.
+  void add_copies(const Tracks& tracks, const TraceRun& run) {
+    const core::Schedule& schedule = *run.schedule;
+    const Clock clock = clock_of(graph_, run);
+    if (!clock.copies) return;
+    name("thread_name", kTime, kToHost, "copies to the host");
+    sort_at(kTime, kToHost);
+    name("thread_name", kTime, kToDevice, "copies to the device");
+    sort_at(kTime, kToDevice);
+    const auto& [evicts, fetches] = schedule.transfers;
+    for (const std::size_t k : in_time(clock.times.evicts)) {
+      add(copy(kToHost, static_cast<std::int64_t>(k), evicts[k].value, clock.times.evicts[k],
+               {{"made_step", evicts[k].made}, {"start_step", evicts[k].start}, {"finish_step", evicts[k].finish}}));
+    }
+    for (const std::size_t k : in_time(clock.times.fetches)) {
+      const auto from = static_cast<std::size_t>(fetches[k].evict);
+      // An arrow leads from the copy to the host to each copy back. Arrows of recomputations have lower ids.
+      const std::int64_t id = schedule.length() + static_cast<std::int64_t>(k);
+      add(copy_flow(kToHost, "s", id, microseconds(clock.times.evicts[from].begin)));
+      add(copy(kToDevice, fetches[k].evict, evicts[from].value, clock.times.fetches[k],
+               {{"fetch", k}, {"start_step", fetches[k].start}, {"finish_step", fetches[k].finish}}));
+      OrderedJson end = copy_flow(kToDevice, "f", id, microseconds(clock.times.fetches[k].begin));
+      end["bp"] = "e";  // binds the end of the arrow to the slice that was added above
+      add(end);
+    }
+    std::int64_t shown = -1;
+    count(tracks.host, 0, 0, shown);
+    for (const auto& [time, bytes] : host_bytes(graph_, schedule, clock.times))
+      count(tracks.host, microseconds(time), bytes, shown);
   }
 
   void add_tensors(const Tracks& tracks, const TraceRun& run) {
-    const std::vector<std::int64_t> clock = clock_of(graph_, run);
+    const Clock clock = clock_of(graph_, run);
     std::vector<core::Lifetime> tensors = core::lifetimes(graph_, *run.schedule);
     std::erase_if(tensors, [&](const core::Lifetime& t) { return graph_.value_size(value_of(t)) == 0; });
     const std::size_t all = tensors.size();
@@ -145,10 +210,11 @@ class TraceWriter {
     });
     if (tensors.size() > kMostTensors) tensors.resize(kMostTensors);
 
-    std::map<std::pair<std::int64_t, std::int32_t>, std::int64_t> offsets;
+    // A step and a fetch can make outputs of the same number after the same step, so the key has the fetch, too.
+    std::map<std::tuple<std::int64_t, std::int32_t, std::int32_t>, std::int64_t> offsets;
     if (run.plan != nullptr) {
       for (const core::Buffer& buffer : run.plan->buffers) {
-        if (!buffer.scratch) offsets[{buffer.first, buffer.output}] = buffer.offset;
+        if (!buffer.scratch) offsets[{buffer.first, buffer.output, buffer.fetch}] = buffer.offset;
       }
     }
     // Tensors that overlap in time need different tracks (lanes). Puts each tensor into the first free lane of its
@@ -184,19 +250,23 @@ class TraceWriter {
         sort_at(tracks.tensors, tid);
         for (const auto& [last, tensor] : lanes[kind][k]) {
           const core::ValueId x = value_of(*tensor);
-          const std::int64_t end = clock[std::min<std::size_t>(last + 1, clock.size() - 1)];
+          const std::int64_t begin = tensor->fetch >= 0 ? clock.end(tensor->first) : clock.begin(tensor->first);
+          const std::int64_t end = tensor->evict >= 0 ? clock.begin(last + 1) : clock.end(last);
+          const bool computed_again = tensor->fetch < 0 && again[tensor->first] != 0;
           OrderedJson args{{"bytes", graph_.value_size(x)},
                            {"node", tensor->node},
                            {"layer", labels_.layers[labels_.layer_of[tensor->node]]},
                            {"first_step", tensor->first},
                            {"last_step", tensor->last}};
-          if (const auto offset = offsets.find({tensor->first, tensor->output}); offset != offsets.end())
+          if (const auto offset = offsets.find({tensor->first, tensor->output, tensor->fetch}); offset != offsets.end())
             args["offset"] = offset->second;
-          add({{"name", graph_.value_name(x) + (again[tensor->first] != 0 ? " (recomputed)" : "")},
+          add({{"name", graph_.value_name(x) + (tensor->fetch >= 0 ? " (fetched)"
+                                                : computed_again   ? " (recomputed)"
+                                                                   : "")},
                {"cat", "tensor"},
                {"ph", "X"},
-               {"ts", microseconds(clock[tensor->first])},
-               {"dur", microseconds(end - clock[tensor->first])},
+               {"ts", microseconds(begin)},
+               {"dur", microseconds(end - begin)},
                {"pid", tracks.tensors},
                {"tid", tid},
                {"args", std::move(args)}});
@@ -232,6 +302,20 @@ class TraceWriter {
             {"ts", time},           {"pid", kTime},           {"tid", tracks.tid}};
   }
 
+  OrderedJson copy(int tid, std::int64_t evict, core::ValueId value, const core::Span& time, OrderedJson more) const {
+    const std::int64_t bytes = graph_.value_size(value), ns = time.end - time.begin;
+    OrderedJson args{{"evict", evict}, {"bytes", bytes}};
+    if (ns > 0) args["bytes_per_second"] = std::llround(static_cast<double>(bytes) / static_cast<double>(ns) * 1e9);
+    args.update(more);
+    return {{"name", graph_.value_name(value)}, {"cat", "copy"}, {"ph", "X"},  {"ts", microseconds(time.begin)},
+            {"dur", microseconds(ns)},          {"pid", kTime},  {"tid", tid}, {"args", std::move(args)}};
+  }
+
+  static OrderedJson copy_flow(int tid, const char* phase, std::int64_t id, double time) {
+    return {{"name", "on the host"}, {"cat", "transfer"}, {"ph", phase}, {"id", id}, {"ts", time},
+            {"pid", kTime},          {"tid", tid}};
+  }
+
   OrderedJson slice(const Tracks& tracks, core::NodeId v, std::int64_t step, std::int64_t first, double begin,
                     double duration) const {
     const bool again = first != step;
@@ -260,6 +344,7 @@ class TraceWriter {
 std::string perfetto_trace(const core::Graph& graph, const TraceRun& schedule, const TraceRun& baseline) {
   TraceWriter writer(graph);
   writer.add_steps(kSchedule, schedule);
+  writer.add_copies(kSchedule, schedule);
   if (baseline.schedule != nullptr) writer.add_steps(kBaseline, baseline);
   writer.add_tensors(kSchedule, schedule);
   if (baseline.schedule != nullptr) writer.add_tensors(kBaseline, baseline);

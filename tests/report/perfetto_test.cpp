@@ -15,10 +15,13 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/core/profile.h"
+#include "cairn/core/timeline.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
 #include "cairn/tests/support/json.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/random_transfers.h"
 #include "cairn/tests/support/schedules.h"
 
 namespace cairn::tests::perfetto_test {
@@ -262,6 +265,55 @@ TEST_CASE("of many tensors a trace shows the largest, and says so", "[formats][p
   CHECK(shown == 24);  // all are live at once, and each has a track
   CHECK(least == 77);
   CHECK(trace.name(2, {}) == "tensors of the schedule (24 of 100, the largest)");
+}
+
+TEST_CASE("a trace of a schedule with transfers has its copies and waits at their times", "[perfetto]") {
+  std::int64_t copies = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Random random(seed);
+    const Link link = random_link(random);
+    const Graph graph = random_graph(random, any_graph(seed)).with_host_memory(HostMemory{link});
+    const Schedule schedule = with_random_transfers(random, graph, random_schedule(random, graph));
+    const Schedule baseline = baseline_schedule(graph);
+    INFO("seed " << seed << show(schedule.transfers));
+    const Trace trace(perfetto_trace(graph, {.schedule = &schedule}, {.schedule = &baseline}));
+    check_format(trace);
+    const Timeline times = timeline(graph, schedule, link);
+    const std::vector<Json> steps = trace.steps("schedule");
+    REQUIRE(steps.size() == schedule.steps.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      CHECK(ns(steps[i]["ts"]) == times.steps[i].begin);
+      CHECK(ns(steps[i]["dur"]) == times.steps[i].end - times.steps[i].begin);
+    }
+    const auto& [evicts, fetches] = schedule.transfers;
+    std::size_t arrows = 0;
+    for (const Json& event : trace.of("f")) arrows += event["cat"] == "transfer" ? 1 : 0;
+    CHECK(arrows == fetches.size());
+    CHECK(trace.steps("copies to the host").size() == evicts.size());
+    for (const Json& copy : trace.steps("copies to the host")) {
+      const auto k = copy["args"]["evict"].get<std::size_t>();
+      CHECK(ns(copy["ts"]) == times.evicts[k].begin);
+      CHECK(copy["name"] == graph.value_name(evicts[k].value));
+      CHECK(copy["args"]["bytes"] == graph.value_size(evicts[k].value));
+    }
+    CHECK(trace.steps("copies to the device").size() == fetches.size());
+    for (const Json& copy : trace.steps("copies to the device")) {
+      const auto k = copy["args"]["fetch"].get<std::size_t>();
+      CHECK(ns(copy["ts"]) == times.fetches[k].begin);
+      CHECK(copy["args"]["evict"] == fetches[k].evict);
+      ++copies;
+    }
+    std::int64_t most = 0, live = 0, last = 0;
+    for (const Json& event : trace.of("C")) {
+      const std::int64_t bytes = event["args"]["bytes"];
+      if (event["name"] == "schedule: host") most = std::max(most, last = bytes);
+      if (event["name"] == "schedule: live") live = std::max(live, bytes);
+    }
+    CHECK(most == host_peak(graph, schedule));
+    CHECK(last == 0);
+    CHECK(live == evaluate(graph, schedule).peak);
+  }
+  CHECK(copies > 100);
 }
 
 }  // namespace cairn::tests::perfetto_test
