@@ -15,15 +15,20 @@
 namespace cairn::report {
 namespace {
 
-ReportTradeoff tradeoff_of(const fit::Problem& problem, const fit::Curve& curve) {
+ReportTradeoff tradeoff_of(const fit::Problem& problem, const fit::Curve& curve, const WithoutLink* beside) {
   ReportTradeoff tradeoff;
+  for (std::size_t i = 0; beside != nullptr && i < beside->curve->points.size(); ++i) {
+    const fit::CurvePoint& point = beside->curve->points[i];
+    if (point.known()) tradeoff.without_transfers.push_back({point.memory(), point.evaluation.cost});
+  }
   tradeoff.memory = curve.peak_only ? "peak memory" : "planned memory";
   tradeoff.baseline = {problem.baseline.peak, problem.baseline.cost, "baseline"};
   tradeoff.lower_bound_bytes = problem.lower_bound;
   if (curve.knee) tradeoff.note = fmt::format("The ring is the knee: {}.", fit::kKneeDefinition);
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     const fit::CurvePoint& point = curve.points[i];
-    tradeoff.proved.push_back({point.budget, point.cost_bound.value});
+    // Over a link, little more is proved than the baseline's cost.
+    if (beside == nullptr) tradeoff.proved.push_back({point.budget, point.cost_bound.value});
     if (!point.known()) continue;
     tradeoff.found.push_back(
         {point.memory(), point.evaluation.cost, curve.knee == i ? "knee" : "schedule",
@@ -84,14 +89,15 @@ void add_schedules(const fit::Curve& curve, Report& page) {
 
 }  // namespace
 
-std::string curve_svg(const fit::Problem& problem, const fit::Curve& curve) {
-  return tradeoff_svg(tradeoff_of(problem, curve));
+std::string curve_svg(const fit::Problem& problem, const fit::Curve& curve, const WithoutLink* beside) {
+  return tradeoff_svg(tradeoff_of(problem, curve, beside));
 }
 
-std::string curve_page(const fit::Problem& problem, std::string_view solver, const fit::Curve& curve) {
+std::string curve_page(const fit::Problem& problem, std::string_view solver, const fit::Curve& curve,
+                       const WithoutLink* beside) {
   Report page = html::of_graph("cairn pareto", problem.graph, problem.name);
   page.summary += fmt::format(" \u00b7 solver {} \u00b7 {:.1f} s", solver, curve.seconds);
-  page.tradeoff = tradeoff_of(problem, curve);
+  page.tradeoff = tradeoff_of(problem, curve, beside);
   page.tradeoff_first = true;
   if (curve.knee) {
     const fit::CurvePoint& knee = curve.points[*curve.knee];
@@ -108,13 +114,21 @@ std::string curve_page(const fit::Problem& problem, std::string_view solver, con
                         "cost " + html::cost_text(problem.baseline.cost, page.cost_unit)});
   page.levels.push_back({"lower bound", problem.lower_bound, ReportLevel::Kind::bound});
   page.tables.push_back(table_of(problem, curve, page.cost_unit));
+  if (beside != nullptr) {
+    page.notes.push_back(link_worth_text(problem, *beside->worth));
+    page.pictures.push_back({"With and without transfers", core::describe(problem.graph.host_memory().value().link),
+                             tradeoff_svg(*page.tradeoff)});
+    ReportTable table = table_of(problem, *beside->curve, page.cost_unit);
+    table.title = "The points without transfers";
+    page.tables.push_back(std::move(table));
+  }
   add_schedules(curve, page);
   return report_page(page);
 }
 
-std::string curve_csv(const fit::Problem& problem, const fit::Curve& curve) {
-  std::string csv =
-      "budget_bytes,peak_bytes,planned_bytes,cost,cost_increase_pct,lower_bound_cost,gap_pct,status,knee\n";
+namespace {
+
+void add_csv(std::string& csv, const fit::Problem& problem, const fit::Curve& curve, std::string_view last) {
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     const fit::CurvePoint& point = curve.points[i];
     csv += fmt::format("{},", point.budget);
@@ -127,8 +141,18 @@ std::string curve_csv(const fit::Problem& problem, const fit::Curve& curve) {
       csv += fmt::format(",,,,{},,",
                          point.status == solvers::Status::infeasible ? "" : std::to_string(point.cost_bound.value));
     }
-    csv += fmt::format("{},{}\n", solvers::to_string(point.status), curve.knee == i ? 1 : 0);
+    csv += fmt::format("{},{}{}\n", solvers::to_string(point.status), curve.knee == i ? 1 : 0, last);
   }
+}
+
+}  // namespace
+
+std::string curve_csv(const fit::Problem& problem, const fit::Curve& curve, const WithoutLink* beside) {
+  std::string csv = fmt::format(
+      "budget_bytes,peak_bytes,planned_bytes,cost,cost_increase_pct,lower_bound_cost,gap_pct,status,knee{}\n",
+      beside != nullptr ? ",with_link" : "");
+  add_csv(csv, problem, curve, beside != nullptr ? ",1" : "");
+  if (beside != nullptr) add_csv(csv, problem, *beside->curve, ",0");
   return csv;
 }
 

@@ -100,6 +100,8 @@ std::string info_page(const fit::Problem& problem, const fit::LeastBudget& least
   };
   if (!least.schedule.steps.empty()) add("least budget", least);
   if (within && !within->schedule.steps.empty()) add("within the budget", *within);
+  const fit::LeastBudget& shown = within && !within->schedule.steps.empty() ? *within : least;
+  add_transfers(page, graph, shown.schedule, shown.plan ? &*shown.plan : nullptr);
   return report_page(page);
 }
 
@@ -116,6 +118,7 @@ std::string solve_page(const fit::Task& task, std::string_view solver, const fit
   add_cost_fact(page, problem, evaluation);
   add_budget(page, problem, answer.found.plan ? std::optional(answer.found.plan->bytes) : std::nullopt,
              task.plans_fit() ? std::nullopt : std::optional(evaluation.peak));
+  add_transfers(page, problem.graph, schedule, answer.found.plan ? &*answer.found.plan : nullptr);
   std::vector<solvers::Tradeoff> met = answer.found.solution.tradeoffs;
   if (answer.curve) met = answer.curve->met;
   page.tradeoff = tradeoff_of(problem, met, evaluation.peak, evaluation.cost);

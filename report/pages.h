@@ -19,6 +19,7 @@
 #include "cairn/solvers/fit/curve.h"
 #include "cairn/solvers/fit/decision.h"
 #include "cairn/solvers/fit/least_budget.h"
+#include "cairn/solvers/fit/link_worth.h"
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/problem.h"
 
@@ -46,6 +47,10 @@ void add_streams_fact(Report& page, const core::Graph& graph, const fit::Decisio
 /// limits the peak instead of the plan.
 void add_budget(Report& page, const fit::Problem& problem, std::optional<std::int64_t> planned_bytes,
                 std::optional<std::int64_t> peak_bytes = std::nullopt);
+/// If the graph knows a link to the host's memory and the schedule has transfers, adds what the link does and the waits
+/// for copies, the host's memory with that of `plan`, a picture of both over time, and tables. `plan` is nullptr if the
+/// schedule has none.
+void add_transfers(Report& page, const core::Graph& graph, const core::Schedule& schedule, const core::Plan* plan);
 /// Returns a picture of cost over memory. It marks the schedule with the given peak and cost. The other points are
 /// `met`, schedules that a search has found.
 ReportTradeoff tradeoff_of(const fit::Problem& problem, const std::vector<solvers::Tradeoff>& met, std::int64_t peak,
@@ -75,13 +80,21 @@ std::string plan_page(const core::Graph& graph, const core::Schedule& schedule, 
 /// Returns the page about a plan of buffers that belong to no graph.
 std::string plan_page(const std::string& name, ReportBuffers buffers, const PlanVerdict& verdict);
 
-/// Returns the curve as an SVG picture.
-std::string curve_svg(const fit::Problem& problem, const fit::Curve& curve);
+/// The curve without transfers, which is shown beside a curve with them, and what the link brings. Not owned.
+struct WithoutLink {
+  const fit::Curve* curve = nullptr;
+  const fit::LinkWorth* worth = nullptr;
+};
+/// Returns the curve as an SVG picture. If `beside` is given, the picture has that curve, too, as a dashed line.
+std::string curve_svg(const fit::Problem& problem, const fit::Curve& curve, const WithoutLink* beside = nullptr);
 /// Returns the page about a curve. The page contains the picture that curve_svg() returns.
-std::string curve_page(const fit::Problem& problem, std::string_view solver, const fit::Curve& curve);
+std::string curve_page(const fit::Problem& problem, std::string_view solver, const fit::Curve& curve,
+                       const WithoutLink* beside = nullptr);
 /// Returns the curve as CSV, with a header and one line per point: budget_bytes, peak_bytes, planned_bytes, cost,
-/// cost_increase_pct, lower_bound_cost, gap_pct, status, knee. Values that are not known for a point are empty.
-std::string curve_csv(const fit::Problem& problem, const fit::Curve& curve);
+/// cost_increase_pct, lower_bound_cost, gap_pct, status, knee. Values that are not known for a point are empty. If
+/// `beside` is given, its points follow, and a last column, with_link, is 1 for the points with transfers and 0 for
+/// the others.
+std::string curve_csv(const fit::Problem& problem, const fit::Curve& curve, const WithoutLink* beside = nullptr);
 
 /// Returns a Chrome/Perfetto trace of a run (report/perfetto.h) with both executions and their measured times.
 std::string run_trace(const core::Graph& graph, const fit::Decision& decision, const pipeline::RunResult& result);

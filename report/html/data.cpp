@@ -5,10 +5,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "cairn/core/profile.h"
 #include "cairn/core/text.h"
+#include "cairn/core/timeline.h"
 #include "cairn/core/version.h"
 #include "cairn/report/explain/explain.h"
 #include "cairn/report/html/internal/buffers.h"
@@ -170,12 +172,17 @@ class GraphData {
   Json track_of(const ReportSchedule& schedule) {
     const std::vector<core::NodeId>& steps = schedule.schedule.steps;
     const core::Evaluation evaluation = core::evaluate(graph_, schedule.schedule);
-    const Numbers profile = core::Evaluator(graph_).profile(steps);  // throws if the schedule is invalid
+    const Numbers profile = core::Evaluator(graph_).profile(schedule.schedule);  // throws if the schedule is invalid
+    const bool moves = !schedule.schedule.transfers.empty();
+    const bool timed = moves && graph_.host_memory();
+    core::Timeline times;
+    if (timed) times = core::timeline(graph_, schedule.schedule, graph_.host_memory()->link);
     Numbers during(steps.size()), before(steps.size()), node(steps.size());
     std::int64_t cost = 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      during[i] = profile[2 * i + 1];
-      before[i] = cost;
+      // A step of a schedule with transfers has the memory of the copies right after it, too.
+      during[i] = moves ? std::max(profile[2 * i + 1], profile[2 * i + 2]) : profile[2 * i + 1];
+      before[i] = timed ? times.steps[i].begin : cost;
       cost += graph_.cost(steps[i]);
     }
     Json track{{"name", schedule.name},
@@ -229,18 +236,25 @@ class GraphData {
   }
 
   std::vector<Life> lives_of(const ReportSchedule& schedule, std::int64_t peak, Json& track) {
-    std::map<std::pair<std::int64_t, std::int32_t>, const core::Buffer*> buffer_of;
+    std::map<std::tuple<std::int64_t, std::int32_t, std::int32_t>, const core::Buffer*> buffer_of;
     if (schedule.plan) {
       for (const core::Buffer& buffer : schedule.plan->buffers) {
-        if (!buffer.scratch) buffer_of[{buffer.first, buffer.output}] = &buffer;
+        if (!buffer.scratch) buffer_of[{buffer.first, buffer.output, buffer.fetch}] = &buffer;
       }
     }
+    const auto& [evicts, fetches] = schedule.schedule.transfers;
     std::vector<std::int64_t> made(static_cast<std::size_t>(graph_.value_count()), 0);
+    std::vector<std::int64_t> number_of(evicts.size(), 0);  // for each evict, the number of its occurrence
     std::vector<Life> lives;
     for (const core::Lifetime& lifetime : core::lifetimes(graph_, schedule.schedule)) {
       const core::ValueId value = graph_.value({lifetime.node, lifetime.output});
-      Life life{value, lifetime.first, lifetime.last, made[value]++, graph_.value_size(value)};
-      if (const auto found = buffer_of.find({lifetime.first, lifetime.output}); found != buffer_of.end()) {
+      // Fetched tensors are in memory from the next step on. They come after those that steps compute.
+      const bool fetched = lifetime.fetch >= 0;
+      const std::int64_t number = fetched ? number_of[fetches[lifetime.fetch].evict] : made[value]++;
+      if (lifetime.evict >= 0) number_of[lifetime.evict] = number;
+      Life life{value, lifetime.first + (fetched ? 1 : 0), lifetime.last, number, graph_.value_size(value)};
+      const auto found = buffer_of.find({lifetime.first, lifetime.output, lifetime.fetch});
+      if (found != buffer_of.end()) {
         life.offset = found->second->offset;
         life.bytes = found->second->size;
       }

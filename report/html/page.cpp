@@ -2,29 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "cairn/core/text.h"
 #include "cairn/core/version.h"
 #include "cairn/report/html/report.h"
+#include "cairn/report/html/support/words.h"
 
 namespace cairn::report {
-namespace {
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : core::printable(text)) {
-    if (c == '&') {
-      safe += "&amp;";
-    } else if (c == '<') {
-      safe += "&lt;";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
-}
-
-}  // namespace
-
 std::string report_page(const Report& report) {
   using namespace html;
   // All scripts are in one element and share one scope. They are not modules, because browsers load no modules from

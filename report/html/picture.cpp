@@ -82,6 +82,10 @@ struct Frame {
       if (front.empty() || point.cost < front.back().cost) front.push_back(point);
     }
     double low = real(front.front().bytes), high = real(all.back().bytes);
+    for (const ReportPoint& point : shown.without_transfers) {
+      high = std::max(high, real(point.bytes));
+      low = std::min(low, real(point.bytes));
+    }
     for (const ReportPoint& point : shown.proved) {  // includes budgets for which only a bound is known
       high = std::max(high, real(point.bytes));
       low = std::min(low, real(point.bytes));
@@ -94,6 +98,7 @@ struct Frame {
     // A few very high points would make the rest of the curve flat, so the range of costs is limited.
     std::vector<double> costs;
     for (const ReportPoint& point : front) costs.push_back(percent(point.cost));
+    for (const ReportPoint& point : shown.without_transfers) costs.push_back(percent(point.cost));
     std::sort(costs.begin(), costs.end());
     const double usual = std::max(2.0, 4 * costs[costs.size() / 2]);
     y_max = std::max(0.5, costs.back() > 2 * usual ? usual : costs.back());
@@ -133,6 +138,19 @@ std::string axes(const Frame& frame) {
   return svg + fmt::format("<text x='8' y='{}'>extra cost (%)</text>\n", kTop - 12);
 }
 
+/// Draws the schedules without transfers as a dashed line.
+std::string second_curve(const Frame& frame) {
+  std::vector<ReportPoint> points = frame.tradeoff.without_transfers;
+  if (points.empty()) return "";
+  std::ranges::stable_sort(points, {}, &ReportPoint::bytes);
+  std::string path = fmt::format("M{:.1f} {}", frame.x(points.front().bytes), kTop);
+  for (std::size_t k = 0; k < points.size(); ++k)
+    path += fmt::format("V{:.1f}H{:.1f}", frame.y(points[k].cost),
+                        k + 1 < points.size() ? frame.x(points[k + 1].bytes) : kRight);
+  return fmt::format("<path class='profile' stroke-dasharray='6 4' d='{}'><title>without transfers</title></path>\n",
+                     path);
+}
+
 }  // namespace
 
 std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
@@ -164,6 +182,7 @@ std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
     curve += fmt::format("V{:.1f}H{:.1f}", frame.y(frame.front[k].cost),
                          k + 1 < frame.front.size() ? frame.x(frame.front[k + 1].bytes) : kRight);
   svg += fmt::format("<path class='curve' d='{}'/>\n", curve);
+  svg += second_curve(frame);
   std::string marked;
   for (const ReportPoint& point : tradeoff.found) {
     const double x = frame.x(point.bytes), y = frame.y(point.cost);
@@ -182,7 +201,11 @@ std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
       "<text class='found' x='{0:.1f}' y='{1}' text-anchor='end'>schedules found</text>\n"
       "<text class='bound-name' x='{0:.1f}' y='{2}' text-anchor='end'>{3}</text>\n"
       "<text x='{0:.1f}' y='{4}' text-anchor='end'>{5}</text>\n",
-      names, kTop + 32, kTop + 50, proved.empty() ? "" : "proved: no schedule costs less", kTop + 68,
+      names, kTop + 32, kTop + 50,
+      !tradeoff.without_transfers.empty() ? "dashed: without transfers"
+      : proved.empty()                    ? ""
+                                          : "proved: no schedule costs less",
+      kTop + 68,
       frame.above > 0 ? fmt::format("{} {} above the picture", frame.above, frame.above > 1 ? "points" : "point") : "");
   return svg + "</svg>\n";
 }
@@ -213,6 +236,58 @@ std::string profiles_svg(const std::vector<ReportProfile>& profiles) {
     svg += fmt::format("<path class='{}' d='{}'><title>{}</title></path>\n", i == 0 ? "curve" : "profile", path,
                        profiles[i].name);
   }
+  return svg + "</svg>\n";
+}
+
+namespace {
+
+/// Draws copies as bars between two heights. Of more than kMostBars copies, draws the longest.
+std::string bars(std::vector<ReportSpan> copies, const ReportTransfers& transfers, const char* style, double top,
+                 double bottom) {
+  constexpr std::size_t kMostBars = 3000;
+  constexpr double kLeast = 0.6;  // least width of a bar, so that it can be seen
+  std::ranges::stable_sort(copies, [](const auto& a, const auto& b) { return a.end - a.begin > b.end - b.begin; });
+  if (copies.size() > kMostBars) copies.resize(kMostBars);
+  const double scale = (kRight - kLeft) / std::max(1.0, real(transfers.end));
+  std::string svg;
+  for (const ReportSpan& copy : copies)
+    svg += fmt::format(
+        "<rect class='{}' x='{:.2f}' y='{:.1f}' width='{:.2f}' height='{:.1f}'><title>{}: {}</title></rect>\n", style,
+        kLeft + scale * real(copy.begin), top, std::max(kLeast, scale * real(copy.end - copy.begin)), bottom - top,
+        html::escaped(copy.name), html::cost_text(copy.end - copy.begin, transfers.cost_unit));
+  return svg;
+}
+
+}  // namespace
+
+std::string transfers_svg(const ReportTransfers& transfers) {
+  constexpr double kLane = 22, kFloor = kBottom - 3 * kLane;
+  std::int64_t most = 1;
+  for (const auto& [time, bytes] : transfers.host) most = std::max(most, bytes);
+  const double y_max = 1.04 * real(most), end = std::max(1.0, real(transfers.end));
+  const auto y = [&](double bytes) { return kFloor - (kFloor - kTop) * bytes / y_max; };
+  const auto x = [&](std::int64_t time) { return kLeft + (kRight - kLeft) * real(time) / end; };
+  std::string svg = picture_begin("Host memory and copies over time");
+  svg += bars(transfers.waits, transfers, "impossible", kTop, kBottom);
+  const auto [unit, size] = unit_of(y_max);
+  const double step = size * tick_step(y_max / size, 5, true);
+  for (double value = 0; value <= y_max; value += step) svg += grid_line(y(value), fmt::format("{:.5g}", value / size));
+  std::string curve = fmt::format("M{} {:.1f}", kLeft, y(0));
+  for (const auto& [time, bytes] : transfers.host) curve += fmt::format("H{:.1f}V{:.1f}", x(time), y(real(bytes)));
+  svg += fmt::format("<path class='curve' d='{}H{}'/>\n", curve, kRight);
+  const auto lane = [&](int k, std::string_view name, const std::vector<ReportSpan>& copies) {
+    const double bottom = kFloor + (k + 1) * 1.4 * kLane;
+    svg += fmt::format("<text x='{}' y='{:.1f}' text-anchor='end'>{}</text>\n", kLeft - 9, bottom - 5, name);
+    svg += bars(copies, transfers, "point", bottom - kLane + 4, bottom);
+  };
+  lane(0, "to host", transfers.to_host);
+  lane(1, "to device", transfers.to_device);
+  svg += fmt::format("<line class='axis' x1='{0}' x2='{1}' y1='{2}' y2='{2}'/>", kLeft, kRight, kBottom);
+  svg += fmt::format(
+      "<text x='8' y='{}'>host memory ({})</text>\n<text x='{}' y='{}'>0</text>\n<text x='{}' y='{}' "
+      "text-anchor='end'>{}{}</text>\n",
+      kTop - 12, unit, kLeft, kBottom + 18, kRight, kBottom + 18, html::cost_text(transfers.end, transfers.cost_unit),
+      transfers.waits.empty() ? "" : "; grey: a step waits for a copy");
   return svg + "</svg>\n";
 }
 

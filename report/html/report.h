@@ -64,6 +64,8 @@ struct ReportTradeoff {
   std::vector<ReportPoint> proved;
   ReportPoint baseline;
   std::int64_t lower_bound_bytes = 0;  ///< lower bound on the memory of every schedule
+  /// Schedules without transfers, which tradeoff_svg() draws as a second line. Empty: there is no such line.
+  std::vector<ReportPoint> without_transfers;
 };
 
 /// A histogram of peaks: counts[b] candidates have a peak in [from + b * width, from + (b + 1) * width) bytes.
@@ -81,6 +83,20 @@ struct ReportPicture {
 struct ReportProfile {
   std::string name;
   std::vector<std::int64_t> bytes;
+};
+
+/// A copy between the device's and the host's memory, or a wait for one.
+struct ReportSpan {
+  std::int64_t begin = 0, end = 0;  ///< times in the unit of costs
+  std::string name;
+};
+/// The copies of a schedule over time.
+struct ReportTransfers {
+  std::vector<std::pair<std::int64_t, std::int64_t>> host;  ///< times, ascending, and the host's bytes from then on
+  std::vector<ReportSpan> to_host, to_device;
+  std::vector<ReportSpan> waits;  ///< times in which a step waits for a copy
+  std::int64_t end = 0;           ///< end of the schedule
+  std::string cost_unit;          ///< as Report::cost_unit
 };
 
 /// Losses of a training.
@@ -138,6 +154,9 @@ std::string report_data(const Report& report);
 std::string tradeoff_svg(const ReportTradeoff& tradeoff);
 /// Returns a picture of memory profiles as an SVG file. The first profile is drawn in front of the others.
 std::string profiles_svg(const std::vector<ReportProfile>& profiles);
+/// Returns a picture of the host's memory over time, of the copies in both directions and of the waits for them, as an
+/// SVG file. Of very many copies, it shows the longest.
+std::string transfers_svg(const ReportTransfers& transfers);
 /// Returns the loss over the steps as an SVG file.
 std::string losses_svg(const ReportLosses& losses);
 

@@ -46,6 +46,20 @@ std::string from_to(std::int64_t from_bytes, std::int64_t to_bytes) {
   return fmt::format("{} \u2192 {}", core::format_bytes(from_bytes), core::format_bytes(to_bytes));
 }
 
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : core::printable(text)) {
+    if (c == '&') {
+      safe += "&amp;";
+    } else if (c == '<') {
+      safe += "&lt;";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
 Report of_graph(std::string command, const core::Graph& graph, const std::string& name) {
   Report page;
   page.title = name.empty() ? "unnamed graph" : name;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "cairn/report/html/report.h"
 
@@ -19,6 +20,9 @@ std::string share(std::int64_t part, std::int64_t whole);
 std::string cost_text(std::int64_t cost, const std::string& unit);
 /// Formats a change of bytes: "52.83 MiB", an arrow to the right, then "26.33 MiB".
 std::string from_to(std::int64_t from_bytes, std::int64_t to_bytes);
+
+/// Returns text that is safe inside an HTML or SVG element: printable, with `&` and `<` escaped.
+std::string escaped(std::string_view text);
 
 /// Returns a page that contains only the graph and its baseline. The caller adds further contents.
 Report of_graph(std::string command, const core::Graph& graph, const std::string& name);
