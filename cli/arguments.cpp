@@ -168,6 +168,8 @@ std::unique_ptr<const core::ScheduleFile> StartArgument::load_into(solvers::Solv
   if (path.empty()) return nullptr;
   auto file =
       std::make_unique<const core::ScheduleFile>(core::load_schedule(path, graph, or_fingerprint, reading(path)));
+  if (!file->schedule.transfers.empty() && !graph.host_memory())
+    throw core::InputError(fmt::format("--start '{}' moves values to the host; give the --link for which it is", path));
   if (!search.scope.contains(graph, file->schedule))
     throw core::InputError(fmt::format("--start '{}' is not {}; drop --start, --order or --max-occurrences", path,
                                        solvers::describe(search.scope)));

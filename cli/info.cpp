@@ -16,8 +16,11 @@
 #include "cairn/core/text.h"
 #include "cairn/pipeline/device_memory.h"
 #include "cairn/report/pages.h"
+#include "cairn/report/support/json.h"
+#include "cairn/report/words.h"
 #include "cairn/solvers/decomposition/td_file.h"
 #include "cairn/solvers/decomposition/treewidth.h"
+#include "cairn/solvers/fit/link_worth.h"
 #include "cairn/solvers/fit/objective.h"
 
 namespace cairn::cli {
@@ -105,6 +108,29 @@ void add_sample_cost(std::int64_t batch, const fit::Problem& problem,
                                                  increase_pct(cost, baseline), batch)});
 }
 
+/// Fraction of the time for everything except the search for what a link brings.
+constexpr double kShareBesideLink = 0.85;
+
+/// Finds out what the link brings, and adds it to the output, with the transfers of the cheapest schedule known within
+/// the budget.
+void describe_link(const fit::Task& task, const fit::LeastBudget& least,
+                   const std::optional<pipeline::BudgetVerdict>& verdict, const core::Limit& limit, Json& json,
+                   Rows& rows) {
+  const fit::Problem& problem = task.problem;
+  const fit::LinkWorth worth = fit::link_worth(problem, task.rounded, least.tradeoffs, task.planning(), limit);
+  if (verdict && verdict->by) {
+    const fit::LeastBudget& by = *verdict->by;
+    const core::Plan* plan = by.plan ? &*by.plan : nullptr;
+    report::add_transfers(json, problem.graph, &by.schedule, plan);
+    const Rows transfers = report::transfer_rows(problem.graph, by.schedule, plan);
+    rows.insert(rows.end(), transfers.begin(), transfers.end());
+  } else {
+    rows.push_back({"link", core::describe(problem.graph.host_memory()->link)});
+  }
+  report::add_link_worth(json, problem, worth);
+  rows.push_back({"link pays", report::link_worth_text(problem, worth)});
+}
+
 int show_info(const InfoArguments& arguments) {
   arguments.search.find();
   std::vector<NamedPath> paths = arguments.outputs.paths();
@@ -134,6 +160,8 @@ int show_info(const InfoArguments& arguments) {
   const std::int64_t work = fit::least_budget_work(search.limit);
   search.limit = until_answer(search.limit, problem.graph);
   const core::Stopwatch watch(search.limit);
+  const bool link = problem.graph.host_memory().has_value();
+  if (link) search.limit.seconds *= kShareBesideLink;
   pipeline::Info info;
   {
     ProgressLine line(arguments.console);
@@ -165,6 +193,7 @@ int show_info(const InfoArguments& arguments) {
     rows.push_back({"treewidth", treewidth_text(*treewidth)});
   }
   add_sample_cost(arguments.graph.found_batch, problem, verdict, json, rows);
+  if (link) describe_link(task, least, verdict, watch.rest(), json, rows);
   const Explanation explanation(problem.graph, verdict && verdict->by ? &verdict->by->schedule : nullptr);
   explanation.add_to(json);
   const bool failed = stopped || (verdict && verdict->fits != true);
@@ -192,6 +221,7 @@ Subcommand add_info(CLI::App& root) {
   app->add_option(
       "--max-cost", arguments->objective.max_cost,
       "with --batch auto: the most that a step may cost: 10% above the baseline's, 1.1x, or a cost as 12345");
+  add_link(*app, arguments->objective.link, arguments->objective.host_budget);
   arguments->search.add_to(*app, "10s");
   arguments->alignment.add_to(*app);
   add_explain(*app, arguments->explain);
@@ -213,6 +243,7 @@ Subcommand add_info(CLI::App& root) {
       "  cairn info trace.log -o graph.json                 any readable format as Cairn JSON\n"
       "  cairn info graph.json --td graph.td -t 60s         its treewidth, for solve --solver tw --td\n"
       "  cairn info gpt2 --batch 8 --seq 256 --budget 2GiB\n"
+      "  cairn info gpt2 --batch 8 --link pcie4             whether moving tensors to the host pays\n"
       "  cairn info gpt2 --batch auto --device-memory 24GiB the largest batch that fits\n"
       "  cairn info gpt2 --batch auto --device-memory 24GiB --max-cost 10%    and costs no more than that");
   return {app, [arguments] { return show_info(with_batch(*arguments)); }};

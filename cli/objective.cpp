@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -48,6 +49,13 @@ void add_link(CLI::App& app, std::string& link, std::string& host_budget) {
   app.add_option("--host-budget", host_budget, "bytes that tensors may take in the host's memory, as 64GiB");
 }
 
+void warn_of_costs(const core::Graph& graph, const std::string& name) {
+  constexpr std::size_t kShown = 60;  // columns of the name
+  if (!graph.host_memory() || graph.cost_unit().seconds() > 0) return;
+  print_notice("costs_without_time", fmt::format("the costs of '{}' have no unit of time; with --link they count as ns",
+                                                 core::abridged(name, kShown)));
+}
+
 void add_peak_only(CLI::App& app, bool& peak_only) {
   app.add_flag("--peak-only", peak_only, "budgets are on the peak of the schedule, whatever the height of its plan");
 }
@@ -73,6 +81,7 @@ fit::Task ObjectiveArguments::task(core::Graph graph, const std::string& name, c
     }
   };
   fit::Task task = made();
+  warn_of_costs(task.problem.graph, shown);
   if (task.unaffordable()) {
     Json json = describe(task.problem);
     json["max_cost"] = or_null(task.max_cost);
@@ -116,6 +125,14 @@ Failure failure_of(const fit::Task& task, const SolverArguments& search, const f
   if (answer.found.solution.status == solvers::Status::infeasible) {
     json["lower_bound_peak_bytes"] = report::problem_of_failure(task, answer).lower_bound;
     return {kInfeasible, message, std::move(json)};
+  }
+  if (task.problem.graph.host_memory()) {
+    constexpr double kSeconds = 1;
+    solvers::SolveOptions options = search.options();
+    options.limit.seconds = std::min(kSeconds, options.limit.seconds);
+    const std::optional<std::int64_t> host = fit::sufficient_host_budget(task, answer, options);
+    json["sufficient_host_budget_bytes"] = or_null(host);
+    if (host) message += "\n" + report::host_budget_text(*host);
   }
   if (answer.found.plan && !output.empty() && !task.max_cost)
     message += fmt::format("\nthe best so far was written to '{}'", core::output_name(output));

@@ -48,6 +48,8 @@ struct ObjectiveArguments {
 
 /// Adds --link and --host-budget.
 void add_link(CLI::App& app, std::string& link, std::string& host_budget);
+/// Prints a warning if the graph knows a link, and its costs have no unit of time. `name` is shown for the graph.
+void warn_of_costs(const core::Graph& graph, const std::string& name);
 /// Adds --peak-only.
 void add_peak_only(CLI::App& app, bool& peak_only);
 /// Adds --explain.
@@ -69,7 +71,8 @@ fit::Answer search(const fit::Task& task, const SolverArguments& arguments, cons
 
 /// Returns a Failure that explains why no schedule that meets the request is known. `output` is the file with the best
 /// schedule so far; empty: none was written. `other` says what else may help if only the plan does not fit. `json`
-/// becomes Failure::details.
+/// becomes Failure::details. If a budget on the host's memory is too small, also searches briefly for one that
+/// suffices.
 Failure failure_of(const fit::Task& task, const SolverArguments& search, const fit::Answer& answer,
                    const fit::LeastBudget& least, const std::string& output, std::string_view other, Json json);
 

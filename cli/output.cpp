@@ -65,16 +65,27 @@ Streams& streams() {
 
 Json warnings_json() { return warnings; }
 
-void print_warning(const core::ReadWarning& warning) {
-  Json json = {{"kind", core::to_string(warning.kind)}, {"text", warning.text}, {"count", warning.count}};
-  if (warning.kind == core::ReadWarning::Kind::scaled_costs) json["factor"] = warning.factor;
+namespace {
+
+void add_warning(Json json, const std::string& text) {
   warnings.push_back(std::move(json));
   if (streams().quiet) return;
   const bool terminal = stderr_is_terminal();
   const bool colour = terminal && std::getenv("NO_COLOR") == nullptr;
   std::cerr << (terminal ? "\r\033[K" : "")  // erases a progress line
-            << (colour ? "cairn: \033[33mwarning:\033[0m " : "cairn: warning: ") << core::printable(warning.text)
-            << std::endl;
+            << (colour ? "cairn: \033[33mwarning:\033[0m " : "cairn: warning: ") << core::printable(text) << std::endl;
+}
+
+}  // namespace
+
+void print_warning(const core::ReadWarning& warning) {
+  Json json = {{"kind", core::to_string(warning.kind)}, {"text", warning.text}, {"count", warning.count}};
+  if (warning.kind == core::ReadWarning::Kind::scaled_costs) json["factor"] = warning.factor;
+  add_warning(std::move(json), warning.text);
+}
+
+void print_notice(std::string_view kind, const std::string& text) {
+  add_warning(Json{{"kind", kind}, {"text", text}, {"count", 1}}, text);
 }
 
 namespace {

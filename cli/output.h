@@ -43,6 +43,8 @@ Streams& streams();
 Json warnings_json();
 /// Prints the warning in one line on stderr, unless --quiet is given.
 void print_warning(const core::ReadWarning& warning);
+/// Prints a warning that is not about a file. `kind` is a word for programs that read the JSON.
+void print_notice(std::string_view kind, const std::string& text);
 /// Returns options for reading a file: Ctrl-C stops reading, warnings are printed, and a long read shows its progress.
 core::ReadOptions reading(const std::string& path);
 /// Limits the time for reading files. If a file is still being read `seconds` seconds after the command began, reading

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,8 +14,12 @@
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/text.h"
+#include "cairn/pipeline/request.h"
 #include "cairn/report/pages.h"
+#include "cairn/report/support/json.h"
+#include "cairn/report/words.h"
 #include "cairn/solvers/fit/curve.h"
+#include "cairn/solvers/fit/link_worth.h"
 
 namespace cairn::cli {
 namespace {
@@ -29,6 +34,7 @@ struct ParetoArguments {
   int points = 12;
   std::vector<std::string> budgets;
   std::string csv, report, svg, schedules;
+  std::string link, host_budget;
   bool peak_only = false;
 
   /// Returns the alignment to which sizes are rounded up. With --peak-only, it is 1, because no plans are made.
@@ -62,15 +68,57 @@ std::vector<std::int64_t> parse_budgets(const ParetoArguments& arguments, const 
   return budgets;
 }
 
+/// Adds transfers to the curve: a second curve over the link, and what the link brings.
+struct LinkedCurve {
+  fit::Problem problem;
+  fit::Curve curve;
+  fit::LinkWorth worth;
+};
+
+LinkedCurve find_linked(const ParetoArguments& arguments, const core::HostMemory& host, const fit::Problem& problem,
+                        const fit::Curve& alone, fit::CurveOptions options, const core::Stopwatch& watch) {
+  constexpr double kShare = 0.95;  // the rest of the time is for what the link brings
+  LinkedCurve linked{
+      fit::Problem(problem.graph.with_host_memory(host), "", problem.name, options.fit.plan.alignment), {}, {}};
+  warn_of_costs(linked.problem.graph, problem.name);
+  options.fit.search.limit = watch.share(kShare);
+  linked.curve = fit::pareto_curve(linked.problem, arguments.search.find(), options);
+  std::vector<solvers::Tradeoff> recomputed = alone.met;
+  for (const fit::CurvePoint& point : alone.points) {
+    if (point.known()) recomputed.push_back({point.memory(), point.evaluation.cost});
+  }
+  const fit::Problem rounded = linked.problem.rounded_up(options.fit.plan.alignment);
+  linked.worth = fit::link_worth(linked.problem, rounded, recomputed, options.fit.plan, watch.rest());
+  return linked;
+}
+
+/// Throws a Failure if Ctrl-C was pressed, or if no point of the curve is known.
+void check_curve(const fit::Problem& problem, const fit::Curve& curve, const Json& json) {
+  const auto known = std::count_if(curve.points.begin(), curve.points.end(),
+                                   [](const fit::CurvePoint& point) { return point.known(); });
+  if (catch_interrupt())
+    throw Failure(kInterrupted, fmt::format("interrupted; {} of {} points are known", known, curve.points.size()),
+                  json);
+  if (known > 0) return;
+  const bool proved = curve.points.front().status == solvers::Status::infeasible;
+  throw Failure(proved ? kInfeasible : kNotFound, report::no_points_text(problem, curve), json);
+}
+
 int pareto(const ParetoArguments& arguments) {
+  constexpr double kShareAlone = 0.4;
   const solvers::SolverInfo& solver = arguments.search.find();
   fit::CurveOptions options;
   options.fit.search = arguments.search.options();
   require_outputs({{"--csv", arguments.csv}, {"--report", arguments.report}, {"--svg", arguments.svg}},
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
+  const std::optional<core::HostMemory> host = pipeline::parse_host_memory(arguments.link, arguments.host_budget);
+  if (host && arguments.peak_only)
+    throw core::InputError("--peak-only searches without transfers, which --link asks for; drop one of them");
   make_folder(arguments.schedules);
   const fit::Problem problem = arguments.graph.problem("", arguments.counted());
-  const auto start = arguments.start.load_into(options.fit.search, solver, problem.graph);
+  const auto start = arguments.start.load_into(options.fit.search, solver, problem.graph.with_host_memory(host));
+  if (start && !start->schedule.transfers.empty())
+    throw core::InputError("--start of pareto is a schedule without transfers; 'cairn solve --link' starts with them");
   options.fit.plan.alignment = arguments.counted().of(problem.graph);
   options.peak_only = arguments.peak_only;
   const OpenedAids aids = arguments.aids.open(problem.rounded_up(options.fit.plan.alignment).graph);
@@ -78,28 +126,41 @@ int pareto(const ParetoArguments& arguments) {
   options.points = arguments.points;
   options.budgets = parse_budgets(arguments, problem);
   options.fit.search.limit = until_answer(options.fit.search.limit, problem.graph);
+  const core::Stopwatch watch(options.fit.search.limit);
   fit::Curve curve;
+  std::optional<LinkedCurve> linked;
   {
     ProgressLine line(arguments.console);
     options.progress = line.of_curve(options.fit.search.limit.seconds);
+    if (host) options.fit.search.limit = watch.share(kShareAlone);
     curve = fit::pareto_curve(problem, solver, options);
+    if (host) linked = find_linked(arguments, *host, problem, curve, options, watch);
   }
-  write_output(arguments.csv, [&] { return report::curve_csv(problem, curve); });
-  write_output(arguments.svg, [&] { return report::curve_svg(problem, curve); });
-  write_output(arguments.report, [&] { return report::curve_page(problem, solver.name, curve); });
-  write_schedules(problem, arguments, curve);
-  Json json = report::curve_json(problem, solver.name, options.fit.plan.alignment, curve, catch_interrupt());
-  const auto known = std::count_if(curve.points.begin(), curve.points.end(),
-                                   [](const fit::CurvePoint& point) { return point.known(); });
-  if (catch_interrupt())
-    throw Failure(kInterrupted, fmt::format("interrupted; {} of {} points are known", known, curve.points.size()),
-                  std::move(json));
-  if (known == 0) {
-    const bool proved = curve.points.front().status == solvers::Status::infeasible;
-    throw Failure(proved ? kInfeasible : kNotFound, report::no_points_text(problem, curve), std::move(json));
+  const fit::Problem& shown = linked ? linked->problem : problem;
+  const fit::Curve& best = linked ? linked->curve : curve;
+  const report::WithoutLink without = {.curve = &curve, .worth = linked ? &linked->worth : nullptr};
+  const report::WithoutLink* beside = linked ? &without : nullptr;
+  write_output(arguments.csv, [&] { return report::curve_csv(shown, best, beside); });
+  write_output(arguments.svg, [&] { return report::curve_svg(shown, best, beside); });
+  write_output(arguments.report, [&] { return report::curve_page(shown, solver.name, best, beside); });
+  write_schedules(shown, arguments, best);
+  const std::int64_t alignment = options.fit.plan.alignment;
+  const auto json_of = [&](const fit::Problem& of, const fit::Curve& one) {
+    return report::curve_json(of, solver.name, alignment, one, catch_interrupt());
+  };
+  Json json = json_of(shown, best);
+  if (linked) {
+    report::add_link_worth(json, shown, linked->worth);
+    json["without_link"] = json_of(problem, curve);
   }
-  arguments.console.print(
-      json, arguments.console.json ? "" : report::curve_table(problem, options.fit.plan.alignment, curve));
+  check_curve(shown, best, json);
+  std::string text;
+  if (!arguments.console.json && linked)
+    text = fmt::format("without the link: {}\nover {}: {}\n{}\n", report::curve_table(problem, alignment, curve),
+                       core::describe(host->link), report::curve_table(shown, alignment, best),
+                       report::link_worth_text(shown, linked->worth));
+  if (!arguments.console.json && !linked) text = report::curve_table(problem, alignment, curve);
+  arguments.console.print(json, text);
   return kDone;
 }
 
@@ -122,6 +183,7 @@ Subcommand add_pareto(CLI::App& root) {
   arguments->start.add_to(*app);
   arguments->alignment.add_to(*app);
   add_peak_only(*app, arguments->peak_only);
+  add_link(*app, arguments->link, arguments->host_budget);
   arguments->aids.add_to(*app);
   app->add_option("--csv", arguments->csv, "CSV file to write, one line per point");
   app->add_option("--report", arguments->report, "HTML page to write: the curve and its table");
@@ -131,7 +193,8 @@ Subcommand add_pareto(CLI::App& root) {
   app->footer(
       "Examples:\n"
       "  cairn pareto resnet50 --batch 8 --report curve.html\n"
-      "  cairn pareto graph.json --budgets 90%,80%,70% --csv curve.csv --schedules points --time-limit 2m");
+      "  cairn pareto graph.json --budgets 90%,80%,70% --csv curve.csv --schedules points --time-limit 2m\n"
+      "  cairn pareto gpt2 --batch 8 --link pcie4 --svg curve.svg    with and without moving tensors to the host");
   return {app, [arguments] { return pareto(*arguments); }};
 }
 

@@ -52,24 +52,37 @@ namespace {
 
 /// Returns the host's memory that the request names, or nothing. Throws InputError.
 std::optional<core::HostMemory> host_memory_of(const Request& request) {
-  if (request.link.empty()) {
-    if (!request.host_budget.empty())
-      throw core::InputError(fmt::format("{} is the memory behind a {}; give that too", core::option("host-budget"),
-                                         core::option("link")));
-    return std::nullopt;
-  }
-  core::HostMemory host{.link = core::parse_link(request.link)};
-  if (!request.host_budget.empty()) {
-    const std::string fault = core::size_fault(request.host_budget, host.budget);
-    if (!fault.empty())
-      throw core::InputError(
-          fmt::format("{} {}", core::option("host-budget", fmt::format("'{}'", request.host_budget)), fault));
-  }
+  const std::optional<core::HostMemory> host = parse_host_memory(request.link, request.host_budget);
+  if (!host) return host;
   if (request.overlap_steps > 0) refuse_both("link", "overlap-steps", "let copies or steps overlap in time");
+  const std::pair<std::string_view, bool> others[] = {{"max-cost", !request.max_cost.empty()},
+                                                      {"peak-only", request.peak_only}};
+  for (const auto& [name, given] : others) {
+    if (given)
+      throw core::InputError(fmt::format("{} searches without transfers, which {} asks for; drop one of them",
+                                         core::option(name), core::option("link")));
+  }
   return host;
 }
 
 }  // namespace
+
+std::optional<core::HostMemory> parse_host_memory(const std::string& link, const std::string& host_budget) {
+  if (link.empty()) {
+    if (!host_budget.empty())
+      throw core::InputError(fmt::format("{} is the memory behind a {}; give that too", core::option("host-budget"),
+                                         core::option("link")));
+    return std::nullopt;
+  }
+  core::HostMemory host{.link = core::parse_link(link)};
+  if (!host_budget.empty()) {
+    const std::string fault = core::size_fault(host_budget, host.budget);
+    if (!fault.empty())
+      throw core::InputError(
+          fmt::format("{} {}", core::option("host-budget", fmt::format("'{}'", host_budget)), fault));
+  }
+  return host;
+}
 
 fit::Task make_task(core::Graph graph, std::string_view name, const Request& request) {
   if (const auto host = host_memory_of(request)) graph = graph.with_host_memory(host);

@@ -7,6 +7,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/graph.h"
+#include "cairn/core/link.h"
 #include "cairn/pipeline/device_memory.h"
 #include "cairn/solvers/fit/objective.h"
 
@@ -42,6 +43,10 @@ class NoRoomError : public core::Error {
 /// Parses a largest cost: "10%" means 10% above the baseline's cost, "1.1x" means 1.1 times that cost, and a number is
 /// the cost itself. Throws InputError.
 std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline);
+
+/// Parses a link as core::parse_link() does, and the bytes that copies on the host may take; an empty text means any
+/// number. Returns nothing if both texts are empty. Throws InputError on a budget without a link, too.
+std::optional<core::HostMemory> parse_host_memory(const std::string& link, const std::string& host_budget);
 
 /// Makes a task of the graph and the request. `name` is used if the graph has no name. Throws InputError and
 /// NoRoomError. If the task is unaffordable(), it must not be searched. O(nodes + edges).
