@@ -22,8 +22,7 @@ void add_start(std::vector<core::Schedule>& starts, const core::Schedule& schedu
 solvers::OffloadOptions offload_options(const core::HostMemory& host, const solvers::SolveOptions& search) {
   return {.link = host.link,
           .host_budget = host.budget,
-          .change_steps = search.scope.order != solvers::OrderRule::stages,
-          .max_occurrences = search.scope.max_occurrences,
+          .scope = search.scope,
           .seed = search.seed};
 }
 
