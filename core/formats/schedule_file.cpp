@@ -6,27 +6,13 @@
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/formats/support/json.h"
+#include "cairn/core/formats/support/transfers.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/timeline.h"
 
 namespace cairn::core {
+namespace formats {
 namespace {
-
-using namespace formats;
-
-OrderedJson to_json(const Graph& graph, const Transfers& transfers) {
-  OrderedJson evicts = OrderedJson::array(), fetches = OrderedJson::array();
-  for (const Evict& evict : transfers.evicts) {
-    evicts.push_back({{"value", formats::to_json(graph.output_ref(evict.value))},
-                      {"made", evict.made},
-                      {"start", evict.start},
-                      {"finish", evict.finish}});
-  }
-  for (const Fetch& fetch : transfers.fetches) {
-    fetches.push_back({{"evict", fetch.evict}, {"start", fetch.start}, {"finish", fetch.finish}});
-  }
-  return {{"evicts", std::move(evicts)}, {"fetches", std::move(fetches)}};
-}
 
 /// Calls `read(object, place)` for each object of the list `key` of `json`.
 template <class Read>
@@ -40,6 +26,22 @@ void read_objects(const Json& json, const char* key, std::string_view word, std:
     place.check_keys(list[i], keys);
     read(list[i], place);
   }
+}
+
+}  // namespace
+
+OrderedJson to_json(const Graph& graph, const Transfers& transfers) {
+  OrderedJson evicts = OrderedJson::array(), fetches = OrderedJson::array();
+  for (const Evict& evict : transfers.evicts) {
+    evicts.push_back({{"value", formats::to_json(graph.output_ref(evict.value))},
+                      {"made", evict.made},
+                      {"start", evict.start},
+                      {"finish", evict.finish}});
+  }
+  for (const Fetch& fetch : transfers.fetches) {
+    fetches.push_back({{"evict", fetch.evict}, {"start", fetch.start}, {"finish", fetch.finish}});
+  }
+  return {{"evicts", std::move(evicts)}, {"fetches", std::move(fetches)}};
 }
 
 Transfers read_transfers(const Json& json, const Graph& graph, const Place& top) {
@@ -66,7 +68,9 @@ Transfers read_transfers(const Json& json, const Graph& graph, const Place& top)
   return transfers;
 }
 
-}  // namespace
+}  // namespace formats
+
+using namespace formats;
 
 std::string schedule_to_json(const Graph& graph, const Schedule& schedule, std::string_view solver,
                              const std::optional<Plan>& plan) {
