@@ -7,9 +7,30 @@
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 
 namespace cairn::sim {
+
+/// A transfer of a candidate, as the simulator reads it. The copies of a candidate are sorted in the order in which
+/// links serve them (core/timeline.h). So a walk through the steps meets the starts of copies in the order of the
+/// array. The array also lists the copies in two other orders, in by_finish and by_made.
+struct alignas(16) Copy {
+  static constexpr std::int32_t kFetch = 1;      ///< to the device; otherwise to the host
+  static constexpr std::int32_t kLastFetch = 2;  ///< the last fetch of its evict to finish, which ends the host's copy
+  static constexpr std::int32_t kUnfetched = 4;  ///< an evict without fetches
+
+  core::ValueId value = core::kNoValue;  ///< kNoValue if the transfer cannot be valid
+  std::int32_t from = -1;                ///< evict: step that made the value; fetch: place of its evict in the array
+  std::int32_t start = 0, finish = 0;    ///< as in core::Evict and core::Fetch
+  std::int32_t index = 0;                ///< index in core::Transfers::evicts or core::Transfers::fetches
+  std::int32_t kind = 0;                 ///< sum of the constants above
+  /// The entries of place j say where the j-th copy by `finish` is in the array, evicts before fetches, and where the
+  /// j-th evict by the step that made its value is.
+  std::int32_t by_finish = 0, by_made = 0;
+
+  bool operator==(const Copy&) const = default;
+};
 
 /// A batch as plain arrays. Candidate c runs the nodes steps[begin[c]] .. steps[begin[c] + length[c] - 1]. The entries
 /// from there to the next candidate's steps are padding. An entry that is not below the graph's node count is not a
@@ -20,6 +41,11 @@ struct BatchView {
   const std::int64_t* begin = nullptr;
   const std::int32_t* length = nullptr;
   std::int64_t count = 0;
+  /// Candidate c has the transfers copies[copies_begin[c]] .. copies[copies_begin[c] + copies_count[c] - 1]. These are
+  /// nullptr if no candidate has any.
+  const Copy* copies = nullptr;
+  const std::int64_t* copies_begin = nullptr;
+  const std::int32_t* copies_count = nullptr;
 };
 
 /// Many schedules of one graph, called candidates, in one array. They need not be valid. Node numbers take 16 bits if
@@ -31,15 +57,19 @@ class ScheduleBatch {
   /// Appends a candidate. A number that is not the number of a node is stored as an invalid number. Throws InputError
   /// if the candidate has more than 2^31 - 2 steps.
   void add(std::span<const core::NodeId> steps);
-  void add(const core::Schedule& schedule) { add(schedule.steps); }
+  /// Appends a candidate with its transfers, in O(steps + k log k) for k transfers. A transfer with a number above 2^31
+  /// - 1, a second evict of one occurrence, and a fetch without an evict are stored with the value kNoValue.
+  void add(const core::Schedule& schedule);
   void clear();
 
   core::NodeId node_count() const { return node_count_; }
   std::int64_t count() const { return static_cast<std::int64_t>(length_.size()); }
   std::int64_t length(std::int64_t candidate) const { return length_[candidate]; }
+  bool has_transfers() const { return !copies_count_.empty(); }  ///< whether a candidate was added with transfers
   /// Returns the number of entries in the array of steps, padding included.
   std::int64_t total_steps() const;
-  /// Returns the candidate as it was added, except that a number that is not the number of a node becomes kNoNode.
+  /// Returns the candidate as it was added, except that a number that is not the number of a node becomes kNoNode, and
+  /// except for transfers that cannot be valid.
   core::Schedule schedule(std::int64_t candidate) const;
   std::int64_t bytes() const;
 
@@ -48,7 +78,13 @@ class ScheduleBatch {
   /// std::uint32_t.
   template <class Id>
   BatchView<Id> view() const {
-    return {std::get<std::vector<Id>>(steps_).data(), begin_.data(), length_.data(), count()};
+    BatchView<Id> view{std::get<std::vector<Id>>(steps_).data(), begin_.data(), length_.data(), count()};
+    if (has_transfers()) {
+      view.copies = copies_.data();
+      view.copies_begin = copies_begin_.data();
+      view.copies_count = copies_count_.data();
+    }
+    return view;
   }
 
   /// Makes room for `count` candidates of up to `stride` steps each. The caller must fill in steps() and lengths()
@@ -59,12 +95,17 @@ class ScheduleBatch {
     return std::get<std::vector<Id>>(steps_).data();
   }
   std::int32_t* lengths() { return length_.data(); }
+  /// Sets the copies of all candidates, as BatchView describes them. There is one count for each candidate.
+  void set_copies(std::vector<Copy> copies, const std::vector<std::int32_t>& counts);
 
  private:
   core::NodeId node_count_;
   std::variant<std::vector<std::uint16_t>, std::vector<std::uint32_t>> steps_;
   std::vector<std::int64_t> begin_;
   std::vector<std::int32_t> length_;
+  std::vector<Copy> copies_;
+  std::vector<std::int64_t> copies_begin_;  ///< empty if no candidate has transfers, as copies_count_ is
+  std::vector<std::int32_t> copies_count_;
 };
 
 /// Calls visit(batch.view<Id>()) with the Id that the batch uses.
@@ -78,12 +119,17 @@ decltype(auto) visit_batch(const ScheduleBatch& batch, const Visit& visit) {
 /// -1. core::evaluate returns its defect.
 struct Outcomes {
   std::vector<std::uint8_t> valid;
-  std::vector<std::int64_t> peak;       ///< peak in bytes
-  std::vector<std::int64_t> cost;       ///< cost in the graph's unit; a cost above 2^63 - 1 is stored as 2^63 - 1
+  std::vector<std::int64_t> peak;  ///< peak in bytes
+  /// Cost in the graph's unit; a cost above 2^63 - 1 is stored as 2^63 - 1. For transfers, it is the makespan, as in
+  /// core::Evaluation.
+  std::vector<std::int64_t> cost;
   std::vector<std::int32_t> peak_step;  ///< first step that reaches the peak
+  // These two are empty if no candidate can have transfers.
+  std::vector<std::int64_t> host_peak;     ///< largest number of bytes that copies hold on the host
+  std::vector<core::Defect::Kind> defect;  ///< kind of the first defect, as core::evaluate finds it
 
   std::int64_t count() const { return static_cast<std::int64_t>(valid.size()); }
-  void resize(std::int64_t count);
+  void resize(std::int64_t count, bool transfers = false);
   bool operator==(const Outcomes&) const = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "cairn/sim/device/random_order.h"
 #include "cairn/sim/device/rewind.h"
 #include "cairn/sim/device/transfer.h"
+#include "cairn/sim/device/walk_kernels.h"
 #include "cairn/sim/simulator.h"
 
 /// A Simulator on any Machine (core/machine/support/machine.h): cuda/ runs it on a GPU, tests run it on the host.
@@ -271,19 +273,11 @@ struct WriteProfiles {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    for_each_rewound(team, graph, space.of(team, index), index, teams, batch.count,
-                     [&](std::int64_t c, ValueBits values) {
-                       if (begin[c] == begin[c + 1]) return;
-                       std::int64_t* const profile = value + begin[c];
-                       profile[0] = 0;
-                       rewind(graph, batch.steps + batch.begin[c], batch.length[c], values,
-                              [&](std::int32_t i, std::int64_t during, std::int64_t after) {
-                                // The index is below 2^32. nvcc would add one of 64 bits to begin[c] at every step.
-                                const std::uint32_t at = 2 * static_cast<std::uint32_t>(i) + 1;
-                                profile[at] = during;
-                                profile[std::uint64_t{at} + 1] = after;
-                              });
-                     });
+    for_each_rewound(
+        team, graph, space.of(team, index), index, teams, batch.count, [&](std::int64_t c, ValueBits values) {
+          if (begin[c] == begin[c + 1]) return;
+          rewind(graph, batch.steps + batch.begin[c], batch.length[c], values, StoreProfile{value + begin[c]});
+        });
   }
 };
 
@@ -463,16 +457,24 @@ class MachineSimulator : public Simulator {
   /// Batches are evaluated in pieces. `most_bytes` limits the memory that one piece and its outcomes take; 0 stands for
   /// a quarter of the free memory, but at most 4 GiB.
   MachineSimulator(Machine& machine, const core::Graph& graph, std::int64_t most_bytes = 0)
-      : machine_(machine), node_count_(graph.node_count()), tables_(Tables<Id>(graph).upload(machine)) {
+      : machine_(machine),
+        node_count_(graph.node_count()),
+        tables_(Tables<Id>(graph).upload(machine)),
+        moved_(uploaded(machine, std::span<const MovedValue>(moved_values(graph)))),
+        moves_{moved_.data(), graph.value_count(), is_duplex(graph)} {
     constexpr std::int64_t kMost = std::int64_t{4} << 30;
     most_bytes_ = most_bytes > 0 ? most_bytes : std::min(kMost, machine_.free_bytes() / 4);
   }
 
   void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) override {
     const auto bound = machine_.bind();
-    outcomes.resize(batch.count());
+    outcomes.resize(batch.count(), batch.has_transfers());
     for_pieces(batch, 0, [&](const BatchView<Id>& piece, std::int64_t first, bool orders) {
-      evaluate_piece(piece, orders);
+      if (batch.has_transfers()) {
+        evaluate_moved(piece, sizes_of(batch, first, piece.count));
+      } else {
+        evaluate_piece(piece, orders);
+      }
       download(piece.count, first, outcomes);
     });
   }
@@ -490,6 +492,14 @@ class MachineSimulator : public Simulator {
                  const auto begins = machine_.template array<std::int64_t>(piece.count + 1);
                  const auto values = machine_.template array<std::int64_t>(entries);
                  machine_.upload(begin.data(), piece.count + 1, begins.data());
+                 if (batch.has_transfers()) {
+                   const WalkSizes sizes = sizes_of(batch, first, piece.count);
+                   walk(piece.count, sizes, [&](const auto& space, std::int64_t teams) {
+                     return WriteMovedProfiles<Id, std::decay_t<decltype(space)>>{
+                         tables_.view, moves_, piece, begins.data(), values.data(), sizes, space, teams};
+                   });
+                   return machine_.download(values.data(), entries, profiles.value.data() + offset);
+                 }
                  launch_with_space(
                      teams_of_rewind(piece.count), bytes_of_rewind(), [&](const auto& space, std::int64_t teams) {
                        using Space = std::decay_t<decltype(space)>;
@@ -506,6 +516,8 @@ class MachineSimulator : public Simulator {
     const std::int64_t stride = stride_of(generator);
     batch.resize_padded(count, stride);
     Id* steps = batch.steps<Id>();
+    std::vector<Copy> copies;
+    std::vector<std::int32_t> counts(static_cast<std::size_t>(generator.transfers > 0 ? count : 0));
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count; done += at_once) {
       const std::int64_t piece_count = std::min(at_once, count - done);
@@ -516,13 +528,21 @@ class MachineSimulator : public Simulator {
       const BatchView<Id> piece = draw(generator, first + done, piece_count);
       machine_.download(piece.steps, piece.count * stride, steps + done * stride);
       machine_.download(piece.length, piece.count, batch.lengths() + done);
+      if (generator.transfers == 0) continue;
+      const std::int64_t most = 2 * std::int64_t{generator.transfers};
+      machine_.download(piece.copies_count, piece_count, counts.data() + done);
+      const std::vector<Copy> drawn = downloaded(machine_, piece.copies, piece_count * most);
+      for (std::int64_t c = 0; c < piece_count; ++c) {
+        copies.insert(copies.end(), drawn.begin() + c * most, drawn.begin() + c * most + counts[done + c]);
+      }
     }
+    if (generator.transfers > 0) batch.set_copies(std::move(copies), counts);
     return batch;
   }
 
   void evaluate(const Generator& generator, std::int64_t first, std::int64_t count, Outcomes& outcomes) override {
     const auto bound = machine_.bind();
-    outcomes.resize(count);
+    outcomes.resize(count, generator.transfers > 0);
     const std::int64_t at_once = piece_of(generator);
     for (std::int64_t done = 0; done < count; done += at_once) {
       const std::int64_t piece_count = std::min(at_once, count - done);
@@ -533,6 +553,7 @@ class MachineSimulator : public Simulator {
 
   void sweep(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) override {
     const auto bound = machine_.bind();
+    if (generator.transfers > 0) return sweep_moved(generator, first, count, tally);
     // While the tally is empty, every candidate becomes an entry, which is copied to the host and added there. So the
     // first piece is small. It fills the list of best candidates and the Pareto front; after that, few candidates
     // become entries.
@@ -548,9 +569,28 @@ class MachineSimulator : public Simulator {
   }
 
  protected:
-  std::int64_t piece_of(const Generator& generator) const { return fitting(stride_of(generator)); }
+  std::int64_t piece_of(const Generator& generator) const {
+    return fitting(stride_of(generator), 2 * std::int64_t{generator.transfers});
+  }
   /// Draws candidates into the machine's memory. The result is valid until the next call.
   BatchView<Id> draw(const Generator& generator, std::int64_t first, std::int64_t count) {
+    BatchView<Id> batch = draw_steps(generator, first, count);
+    if (generator.transfers == 0) return batch;
+    Copy* const copies = room(copies_, count * 2 * generator.transfers);
+    std::int64_t* const begin = room(copies_begin_, count);
+    std::int32_t* const counts = room(copies_count_, count);
+    const WalkSizes sizes = sizes_of(generator);
+    walk(count, sizes, [&](const auto& space, std::int64_t teams) {
+      return DrawCopies<Id, std::decay_t<decltype(space)>>{tables_.view, moves_, generator.seed, generator.transfers,
+                                                           first,        batch,  copies,         begin,
+                                                           counts,       sizes,  space,          teams};
+    });
+    batch.copies = copies;
+    batch.copies_begin = begin;
+    batch.copies_count = counts;
+    return batch;
+  }
+  BatchView<Id> draw_steps(const Generator& generator, std::int64_t first, std::int64_t count) {
     const std::int64_t stride = stride_of(generator);
     const BatchView<Id> batch{room(steps_, count * stride), room(begin_, count), room(length_, count), count};
     if constexpr (kInLanes) {
@@ -582,9 +622,20 @@ class MachineSimulator : public Simulator {
       evaluate_orders<std::int64_t>(piece, outcomes);
     }
   }
+  /// Evaluates a piece with transfers. As evaluate_piece().
+  void evaluate_moved(const BatchView<Id>& piece, const WalkSizes& sizes) {
+    OutcomesView outcomes = outcomes_room(piece.count);
+    outcomes.host_peak = room(host_peak_, piece.count);
+    outcomes.defect = room(defect_, piece.count);
+    walk(piece.count, sizes, [&](const auto& space, std::int64_t teams) {
+      return EvaluateMoved<Id, std::decay_t<decltype(space)>>{tables_.view, moves_, piece, outcomes,
+                                                              sizes,        space,  teams};
+    });
+  }
   /// Draws candidates, evaluates them and leaves the outcomes in the machine's memory. Orders that are drawn in lanes
   /// are never stored. `with_steps` says whether the steps at which peaks are reached are wanted.
   void draw_and_evaluate(const Generator& generator, std::int64_t first, std::int64_t count, bool with_steps) {
+    if (generator.transfers > 0) return evaluate_moved(draw(generator, first, count), sizes_of(generator));
     if constexpr (kInLanes) {
       if (generator.moves == 0) {
         OutcomesView outcomes = outcomes_room(count);
@@ -600,12 +651,15 @@ class MachineSimulator : public Simulator {
  private:
   // Bytes per candidate in peak_, cost_, peak_step_, valid_, marked_ and places_.
   static constexpr std::int64_t kOutcomeBytes = 8 + 8 + 4 + 1 + 1 + 8;
+  // Bytes per candidate with transfers in host_peak_, defect_, copies_begin_ and copies_count_.
+  static constexpr std::int64_t kMovedBytes = 8 + 1 + 8 + 4;
 
-  /// Returns the number of candidates whose steps and outcomes fit into a piece.
-  std::int64_t fitting(std::int64_t steps_of_one) const {
+  /// Returns the number of candidates whose steps, copies and outcomes fit into a piece.
+  std::int64_t fitting(std::int64_t steps_of_one, std::int64_t copies_of_one) const {
     constexpr std::int64_t kMostAtOnce = std::int64_t{1} << 20;
-    const std::int64_t bytes =
-        steps_of_one * static_cast<std::int64_t>(sizeof(Id) + sizeof(std::uint32_t)) + 16 + kOutcomeBytes;
+    const std::int64_t bytes = steps_of_one * static_cast<std::int64_t>(sizeof(Id) + sizeof(std::uint32_t)) + 16 +
+                               kOutcomeBytes +
+                               (copies_of_one > 0 ? copies_of_one * std::int64_t{sizeof(Copy)} + kMovedBytes : 0);
     return std::clamp<std::int64_t>(most_bytes_ / bytes, 1, kMostAtOnce);
   }
 
@@ -636,6 +690,10 @@ class MachineSimulator : public Simulator {
         const std::int64_t c = first + count;
         bytes = (all.begin[c] + all.length[c] - offset) * (static_cast<std::int64_t>(sizeof(Id)) + more_of_step) +
                 (count + 1) * (12 + kOutcomeBytes);
+        if (batch.has_transfers()) {
+          const std::int64_t copies = all.copies_begin[c] + all.copies_count[c] - all.copies_begin[first];
+          bytes += copies * std::int64_t{sizeof(Copy)} + (count + 1) * kMovedBytes;
+        }
         if (count > 0 && bytes > most_bytes_) break;
         orders = orders && all.length[c] == node_count_;
         ++count;
@@ -647,8 +705,54 @@ class MachineSimulator : public Simulator {
       machine_.upload(all.steps + offset, steps, room(steps_, steps));
       machine_.upload(begin.data(), count, room(begin_, count));
       machine_.upload(all.length + first, count, room(length_, count));
-      body(BatchView<Id>{steps_.data(), begin_.data(), length_.data(), count}, first, orders);
+      BatchView<Id> piece{steps_.data(), begin_.data(), length_.data(), count};
+      if (batch.has_transfers()) upload_copies(all, first, piece);
+      body(piece, first, orders);
       first += count;
+    }
+  }
+
+  /// Uploads the copies of candidates first .. first + piece.count - 1 for a piece.
+  void upload_copies(const BatchView<Id>& all, std::int64_t first, BatchView<Id>& piece) {
+    const std::int64_t last = first + piece.count - 1, offset = all.copies_begin[first];
+    const std::int64_t copies = all.copies_begin[last] + all.copies_count[last] - offset;
+    std::vector<std::int64_t> begin(all.copies_begin + first, all.copies_begin + last + 1);
+    for (std::int64_t& place : begin) place -= offset;
+    machine_.upload(all.copies + offset, copies, room(copies_, copies));
+    machine_.upload(begin.data(), piece.count, room(copies_begin_, piece.count));
+    machine_.upload(all.copies_count + first, piece.count, room(copies_count_, piece.count));
+    piece.copies = copies_.data();
+    piece.copies_begin = copies_begin_.data();
+    piece.copies_count = copies_count_.data();
+  }
+
+  /// Returns what limits the arrays for candidates first .. first + count - 1 of a batch.
+  WalkSizes sizes_of(const ScheduleBatch& batch, std::int64_t first, std::int64_t count) const {
+    const BatchView<Id> all = batch.view<Id>();
+    WalkSizes sizes{.values = moves_.value_count};
+    for (std::int64_t c = first; c < first + count; ++c) {
+      sizes.steps = std::max<std::int64_t>(sizes.steps, all.length[c]);
+      sizes.copies = std::max<std::int64_t>(sizes.copies, all.copies_count[c]);
+    }
+    return sizes;
+  }
+  WalkSizes sizes_of(const Generator& generator) const {
+    return {moves_.value_count, stride_of(generator), 2 * std::int64_t{generator.transfers}};
+  }
+
+  /// Launches a functor of sim/device/walk_kernels.h.
+  template <class Make>
+  void walk(std::int64_t count, const WalkSizes& sizes, const Make& make) {
+    launch_with_space((count + kThreadsOfWalk - 1) / kThreadsOfWalk, sizes.bytes(kThreadsOfWalk), make);
+  }
+
+  /// Evaluates candidates with transfers and adds the results to a tally, which needs all of them on the host.
+  void sweep_moved(const Generator& generator, std::int64_t first, std::int64_t count, Tally& tally) {
+    const std::int64_t at_once = piece_of(generator);
+    Outcomes outcomes;
+    for (std::int64_t done = 0; done < count; done += at_once) {
+      evaluate(generator, first + done, std::min(at_once, count - done), outcomes);
+      tally.add(first + done, outcomes);
     }
   }
 
@@ -777,6 +881,9 @@ class MachineSimulator : public Simulator {
     machine_.download(peak_.data(), count, outcomes.peak.data() + to);
     machine_.download(cost_.data(), count, outcomes.cost.data() + to);
     machine_.download(peak_step_.data(), count, outcomes.peak_step.data() + to);
+    if (outcomes.host_peak.empty()) return;
+    machine_.download(host_peak_.data(), count, outcomes.host_peak.data() + to);
+    machine_.download(defect_.data(), count, outcomes.defect.data() + to);
   }
 
   void add_to(Tally& tally, std::int64_t first, std::int64_t count) {
@@ -811,6 +918,12 @@ class MachineSimulator : public Simulator {
   core::NodeId node_count_;
   std::int64_t most_bytes_ = 0;
   typename Tables<Id>::template Copy<Machine> tables_;
+  Array<MovedValue> moved_;
+  MovesView moves_;
+  Array<Copy> copies_;
+  Array<std::int64_t> copies_begin_, host_peak_;
+  Array<std::int32_t> copies_count_;
+  Array<core::Defect::Kind> defect_;
   Array<Id> steps_;
   Array<std::int64_t> begin_, peak_, cost_, places_;
   Array<std::int32_t> length_, peak_step_;

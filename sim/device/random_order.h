@@ -16,9 +16,11 @@
 namespace cairn::sim::device {
 
 /// Purposes of random words. Each candidate has a separate sequence of random words for each purpose.
-inline constexpr std::uint32_t kWaitingTimes = 0;  ///< half word i: for the waiting time of TablesView::by_level[i]
-inline constexpr std::uint32_t kMoves = 1;         ///< word j: for the edge that move j draws
-inline constexpr std::uint32_t kMoveCount = 2;     ///< word 0: for the number of moves
+inline constexpr std::uint32_t kWaitingTimes = 0;   ///< half word i: for the waiting time of TablesView::by_level[i]
+inline constexpr std::uint32_t kMoves = 1;          ///< word j: for the edge that move j draws
+inline constexpr std::uint32_t kMoveCount = 2;      ///< word 0: for the number of moves
+inline constexpr std::uint32_t kTransfers = 3;      ///< words 4 i .. 4 i + 3: for the transfer that step i draws
+inline constexpr std::uint32_t kTransferCount = 4;  ///< word 0: for the expected number of transfers
 
 /// Returns the random words 4 * group .. 4 * group + 3 of candidate `index` for a purpose.
 CAIRN_HD inline Philox random_words(std::uint64_t seed, std::int64_t index, std::uint32_t purpose,

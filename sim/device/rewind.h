@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "cairn/core/host_device.h"
+#include "cairn/core/profile.h"
 #include "cairn/core/support/saturating.h"
 #include "cairn/sim/device/graph_tables.h"
 
@@ -20,6 +21,9 @@ struct OutcomesView {
   std::int64_t* peak = nullptr;
   std::int64_t* cost = nullptr;
   std::int32_t* peak_step = nullptr;  ///< nullptr if they are not wanted
+  // These two are nullptr if no candidate can have transfers.
+  std::int64_t* host_peak = nullptr;
+  core::Defect::Kind* defect = nullptr;
 
   CAIRN_HD void put(std::int64_t c, const Outcome& outcome) const {
     valid[c] = outcome.valid ? 1 : 0;
@@ -32,6 +36,19 @@ struct OutcomesView {
 /// A `visit` for rewind() that does nothing, for callers that need only the outcome.
 struct IgnoreSteps {
   CAIRN_HD void operator()(std::int32_t, std::int64_t, std::int64_t) const {}
+};
+
+/// A `visit` that stores the memory profile of a valid schedule in the order of sim::Profiles.
+struct StoreProfile {
+  std::int64_t* profile;
+
+  CAIRN_HD void operator()(std::int32_t i, std::int64_t during, std::int64_t after) const {
+    // The index is below 2^32. nvcc would add one of 64 bits to the pointer at every step.
+    const std::uint32_t at = 2 * static_cast<std::uint32_t>(i) + 1;
+    if (i == 0) profile[0] = 0;
+    profile[at] = during;
+    profile[std::uint64_t{at} + 1] = after;
+  }
 };
 
 /// The set of a candidate's values that are in memory, with a word per value. This form is the fastest on a processor.

@@ -10,6 +10,7 @@
 #include "cairn/core/machine/support/machine.h"
 #include "cairn/sim/device/random_order.h"
 #include "cairn/sim/device/rewind.h"
+#include "cairn/sim/device/walk.h"
 #include "cairn/sim/dominance.h"
 #include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/simulator.h"
@@ -22,9 +23,10 @@ using device::Outcome;
 using device::Tables;
 using device::TablesView;
 
-device::OutcomesView resized(Outcomes& outcomes, std::int64_t count) {
-  outcomes.resize(count);
-  return {outcomes.valid.data(), outcomes.peak.data(), outcomes.cost.data(), outcomes.peak_step.data()};
+device::OutcomesView resized(Outcomes& outcomes, std::int64_t count, bool transfers) {
+  outcomes.resize(count, transfers);
+  return {outcomes.valid.data(),     outcomes.peak.data(),      outcomes.cost.data(),
+          outcomes.peak_step.data(), outcomes.host_peak.data(), outcomes.defect.data()};
 }
 
 /// Sorts up to 65,536 nodes by (key, number) into `order`, as sort_by_key() does, but without branches that are hard to
@@ -77,8 +79,11 @@ class NodeSorter {
 template <class Id>
 class Worker {
  public:
-  explicit Worker(const TablesView<Id>& graph)
-      : graph_(graph), words_(static_cast<std::size_t>(graph.value_count)), orders_(graph, graph.node_count) {}
+  Worker(const TablesView<Id>& graph, const device::MovesView& moves)
+      : graph_(graph),
+        moves_(moves),
+        words_(static_cast<std::size_t>(graph.value_count)),
+        orders_(graph, graph.node_count) {}
 
   /// Calls put_outcome(i, outcome) for each rows[i], in any order.
   template <class Put>
@@ -116,8 +121,20 @@ class Worker {
     device::rewind(graph_, row.steps, row.length, values(), visit);
   }
 
-  /// Draws candidates first .. first + count - 1 of the generator. The steps of candidate first + i go to steps + i *
-  /// stride.
+  /// Evaluates a candidate with transfers.
+  template <class Visit>
+  device::MovedOutcome walk(const device::MovedRow<Id>& row, const Visit& visit) {
+    return device::walk_transfers(graph_, moves_, row, walk_arrays(row.length, row.count), visit);
+  }
+  /// Draws the transfers of candidate `index` for its steps. Room for 2 * generator.transfers is needed in `copies`.
+  std::int32_t draw_transfers(const Generator& generator, std::int64_t index, const Row<Id>& row, Copy* copies) {
+    return device::draw_transfers(graph_, moves_, generator.seed, generator.transfers, index,
+                                  device::MovedRow<Id>{row.steps, row.length},
+                                  walk_arrays(row.length, 2 * std::int64_t{generator.transfers}), copies);
+  }
+
+  /// Draws candidates first .. first + count - 1 of the generator, without transfers. The steps of candidate first + i
+  /// go to steps + i * stride.
   void draw(const Generator& generator, std::int64_t first, std::int64_t count, std::int64_t stride, Id* steps,
             std::int32_t* lengths) {
     const bool moves = generator.moves > 0;
@@ -194,6 +211,14 @@ class Worker {
     return row.length == 0 || static_cast<std::int64_t>(highest) < graph_.node_count;
   }
 
+  device::WalkArrays walk_arrays(std::int64_t steps, std::int64_t copies) {
+    const std::int64_t bytes = device::WalkArrays::bytes(graph_.value_count, steps, copies, 1);
+    const std::size_t words = static_cast<std::size_t>(bytes) / sizeof(std::max_align_t) + 1;
+    if (walk_space_.size() < words) walk_space_.resize(words);
+    return device::WalkArrays::in(reinterpret_cast<std::byte*>(walk_space_.data()), 0, 1, graph_.value_count, steps,
+                                  copies);
+  }
+
   device::ValueWords values() { return {graph_, words_.data()}; }
 
   DrawOrders& draw_orders() {
@@ -227,9 +252,10 @@ class Worker {
   }
 
   TablesView<Id> graph_;
+  device::MovesView moves_;
   std::vector<std::uint64_t> words_;
   Tile orders_, recomputing_;
-  std::vector<std::max_align_t> space_;
+  std::vector<std::max_align_t> space_, walk_space_;
   std::unique_ptr<DrawOrders> drawn_;
   NodeSorter sorter_;
 };
@@ -237,8 +263,12 @@ class Worker {
 template <class Id>
 class HostSimulator final : public Simulator {
  public:
-  HostSimulator(const core::Graph& graph, int threads) : graph_(graph), tables_(graph), machine_(threads) {
-    for (int i = 0; i < machine_.threads(); ++i) workers_.push_back(std::make_unique<Worker<Id>>(tables_.view()));
+  HostSimulator(const core::Graph& graph, int threads)
+      : graph_(graph), tables_(graph), moved_(device::moved_values(graph)), machine_(threads) {
+    const device::MovesView moves{moved_.data(), graph.value_count(), device::is_duplex(graph)};
+    for (int i = 0; i < machine_.threads(); ++i) {
+      workers_.push_back(std::make_unique<Worker<Id>>(tables_.view(), moves));
+    }
   }
   std::string backend() const override { return "host"; }
   std::string device() const override {
@@ -247,8 +277,15 @@ class HostSimulator final : public Simulator {
 
   void evaluate(const ScheduleBatch& batch, Outcomes& outcomes) override {
     require_same_graph(batch, graph_.node_count());
-    const device::OutcomesView into = resized(outcomes, batch.count());
+    const device::OutcomesView into = resized(outcomes, batch.count(), batch.has_transfers());
     const BatchView<Id> view = batch.view<Id>();
+    if (batch.has_transfers()) {
+      return for_pieces(batch.count(), [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
+        for (std::int64_t c = begin; c < end; ++c) {
+          device::put(into, c, worker.walk(device::moved_row(view, c), device::IgnoreSteps{}));
+        }
+      });
+    }
     for_pieces(batch.count(), [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
       std::vector<Row<Id>> rows;
       for (std::int64_t c = begin; c < end; ++c) rows.push_back(row_of(view, c));
@@ -263,12 +300,12 @@ class HostSimulator final : public Simulator {
     for_pieces(batch.count(), [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
       for (std::int64_t c = begin; c < end; ++c) {
         if (profiles.begin[c] == profiles.begin[c + 1]) continue;
-        std::int64_t* profile = profiles.value.data() + profiles.begin[c];
-        profile[0] = 0;
-        worker.visit_steps(row_of(view, c), [=](std::int32_t i, std::int64_t during, std::int64_t after) {
-          profile[2 * i + 1] = during;
-          profile[2 * i + 2] = after;
-        });
+        const device::StoreProfile store{profiles.value.data() + profiles.begin[c]};
+        if (batch.has_transfers()) {
+          worker.walk(device::moved_row(view, c), store);
+        } else {
+          worker.visit_steps(row_of(view, c), store);
+        }
       }
     });
     return profiles;
@@ -286,12 +323,24 @@ class HostSimulator final : public Simulator {
     for_pieces(count, [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
       worker.draw(generator, first + begin, end - begin, stride, steps + begin * stride, batch.lengths() + begin);
     });
+    if (generator.transfers > 0) {
+      const BatchView<Id> view = batch.view<Id>();
+      std::vector<std::int32_t> counts(static_cast<std::size_t>(count));
+      std::vector<Copy> copies;
+      std::vector<Copy> drawn(2 * static_cast<std::size_t>(generator.transfers));
+      for (std::int64_t c = 0; c < count; ++c) {
+        counts[c] = workers_[0]->draw_transfers(generator, first + c, row_of(view, c), drawn.data());
+        copies.insert(copies.end(), drawn.begin(), drawn.begin() + counts[c]);
+      }
+      batch.set_copies(std::move(copies), counts);
+    }
     return batch;
   }
 
   void evaluate(const Generator& generator, std::int64_t first, std::int64_t count, Outcomes& outcomes) override {
-    const device::OutcomesView into = resized(outcomes, count);
+    const device::OutcomesView into = resized(outcomes, count, generator.transfers > 0);
     for_pieces(count, [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
+      if (generator.transfers > 0) return evaluate_moved(generator, first, begin, end, worker, into);
       evaluate_drawn(generator, first, begin, end, worker,
                      [&](std::int64_t i, const Outcome& outcome) { into.put(i, outcome); });
     });
@@ -331,6 +380,16 @@ class HostSimulator final : public Simulator {
       return worker.evaluate_orders(generator.seed, first + begin, end - begin,
                                     [&](std::int64_t i, const Outcome& outcome) { put_outcome(begin + i, outcome); });
     }
+    for_drawn(generator, first, begin, end, worker, [&](std::int64_t c, const Row<Id>* rows, std::int64_t count) {
+      worker.evaluate(rows, count, [&](std::int64_t i, const Outcome& outcome) { put_outcome(c + i, outcome); });
+    });
+  }
+
+  /// Draws the steps of candidates first + begin .. first + end - 1, and calls take(c, rows, count) for each group of
+  /// candidates first + c .. first + c + count - 1.
+  template <class Take>
+  void for_drawn(const Generator& generator, std::int64_t first, std::int64_t begin, std::int64_t end,
+                 Worker<Id>& worker, const Take& take) {
     constexpr std::int64_t kDrawn = 64;
     const std::int64_t stride = stride_of(generator);
     std::vector<Id> steps(static_cast<std::size_t>(kDrawn * stride));
@@ -340,12 +399,26 @@ class HostSimulator final : public Simulator {
       const std::int64_t count = std::min(kDrawn, end - c);
       worker.draw(generator, first + c, count, stride, steps.data(), lengths);
       for (std::int64_t i = 0; i < count; ++i) rows[i] = {steps.data() + i * stride, lengths[i]};
-      worker.evaluate(rows, count, [&](std::int64_t i, const Outcome& outcome) { put_outcome(c + i, outcome); });
+      take(c, rows, count);
     }
+  }
+
+  /// Draws candidates with transfers and evaluates them.
+  void evaluate_moved(const Generator& generator, std::int64_t first, std::int64_t begin, std::int64_t end,
+                      Worker<Id>& worker, const device::OutcomesView& into) {
+    std::vector<Copy> copies(2 * static_cast<std::size_t>(generator.transfers));
+    for_drawn(generator, first, begin, end, worker, [&](std::int64_t c, const Row<Id>* rows, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int32_t drawn = worker.draw_transfers(generator, first + c + i, rows[i], copies.data());
+        const device::MovedRow<Id> row{rows[i].steps, rows[i].length, copies.data(), drawn};
+        device::put(into, c + i, worker.walk(row, device::IgnoreSteps{}));
+      }
+    });
   }
 
   core::Graph graph_;
   Tables<Id> tables_;
+  std::vector<device::MovedValue> moved_;
   core::HostMachine machine_;
   std::vector<std::unique_ptr<Worker<Id>>> workers_;
 };

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cairn/sim/device/lanes.h"
+#include "cairn/sim/device/walk.h"
+
+/// Functors for Machine::launch that evaluate and draw candidates with transfers, one in each thread.
+namespace cairn::sim::device {
+
+/// What limits the arrays of each candidate.
+struct WalkSizes {
+  std::int64_t values = 0, steps = 0, copies = 0;
+
+  std::int64_t bytes(std::int64_t lanes) const { return WalkArrays::bytes(values, steps, copies, lanes); }
+};
+
+/// Number of threads of a team that walks through schedules, one in each thread.
+inline constexpr int kThreadsOfWalk = 32;
+
+/// Calls take(c, arrays) for each candidate c in [0, count) of which this is the thread.
+template <class Team, class Take>
+CAIRN_HD void for_each_walked(const Team& team, const WalkSizes& sizes, std::byte* memory, std::int64_t index,
+                              std::int64_t teams, std::int64_t count, const Take& take) {
+  const LaneGrid<Team, kThreadsOfWalk> grid(team);
+  const WalkArrays arrays = WalkArrays::in(memory, grid.lane(), grid.lanes(), sizes.values, sizes.steps, sizes.copies);
+  for (std::int64_t c = index * grid.lanes() + grid.lane(); c < count; c += teams * grid.lanes()) take(c, arrays);
+}
+
+template <class Id, class Space>
+struct EvaluateMoved {
+  static constexpr int kThreads = kThreadsOfWalk;
+  TablesView<Id> graph;
+  MovesView moves;
+  BatchView<Id> batch;
+  OutcomesView outcomes;
+  WalkSizes sizes;
+  Space space;
+  std::int64_t teams;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    for_each_walked(team, sizes, space.of(team, index), index, teams, batch.count,
+                    [&](std::int64_t c, const WalkArrays& arrays) {
+                      put(outcomes, c, walk_transfers(graph, moves, moved_row(batch, c), arrays, IgnoreSteps{}));
+                    });
+  }
+};
+
+/// Writes memory profiles. A candidate without entries is invalid and is skipped.
+template <class Id, class Space>
+struct WriteMovedProfiles {
+  static constexpr int kThreads = kThreadsOfWalk;
+  TablesView<Id> graph;
+  MovesView moves;
+  BatchView<Id> batch;
+  const std::int64_t* begin;  ///< batch.count + 1 offsets into `value`, one range per candidate
+  std::int64_t* value;
+  WalkSizes sizes;
+  Space space;
+  std::int64_t teams;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    for_each_walked(team, sizes, space.of(team, index), index, teams, batch.count,
+                    [&](std::int64_t c, const WalkArrays& arrays) {
+                      if (begin[c] == begin[c + 1]) return;
+                      walk_transfers(graph, moves, moved_row(batch, c), arrays, StoreProfile{value + begin[c]});
+                    });
+  }
+};
+
+/// Draws the transfers of candidates whose steps are drawn. Those of candidate c go to copies + c * 2 * most.
+template <class Id, class Space>
+struct DrawCopies {
+  static constexpr int kThreads = kThreadsOfWalk;
+  TablesView<Id> graph;
+  MovesView moves;
+  std::uint64_t seed;
+  std::int32_t most;
+  std::int64_t first;
+  BatchView<Id> batch;
+  Copy* copies;
+  std::int64_t* copies_begin;
+  std::int32_t* copies_count;
+  WalkSizes sizes;
+  Space space;
+  std::int64_t teams;
+
+  template <class Team>
+  CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
+    for_each_walked(
+        team, sizes, space.of(team, index), index, teams, batch.count, [&](std::int64_t c, const WalkArrays& arrays) {
+          copies_begin[c] = c * 2 * most;
+          copies_count[c] =
+              draw_transfers(graph, moves, seed, most, first + c, moved_row(batch, c), arrays, copies + c * 2 * most);
+        });
+  }
+};
+
+}  // namespace cairn::sim::device
