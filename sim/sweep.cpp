@@ -11,6 +11,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/support/json.h"
+#include "cairn/core/link.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/support/random.h"
 
@@ -28,6 +29,11 @@ std::string costs_hash(const core::Graph& graph) {
   for (core::NodeId v = 0; v < graph.node_count(); ++v)
     hash = core::Random(hash ^ static_cast<std::uint64_t>(graph.cost(v))).next();
   return fmt::format("{:016x}", hash);
+}
+
+/// Returns the link that candidates with transfers use, or "none".
+std::string link_text(const core::Graph& graph) {
+  return graph.host_memory() ? core::to_string(graph.host_memory()->link) : "none";
 }
 
 constexpr std::int64_t kVersion = 4;  // in versions 1 to 3, a candidate's number stood for another schedule
@@ -132,12 +138,16 @@ void merge_to_first(Tally& tally, Ranks& ranks) {
 }
 
 std::string sweep_to_json(const core::Graph& graph, const Sweep& sweep) {
+  const std::string transfers =
+      sweep.generator.transfers == 0
+          ? ""
+          : fmt::format("\"transfers\":{},\"link\":\"{}\",", sweep.generator.transfers, link_text(graph));
   const std::string text = fmt::format(
-      "{{\"format\":\"cairn.sweep\",\"version\":{},\"graph\":\"{}\",\"costs\":\"{}\",\"seed\":{},\"moves\":{},"
+      "{{\"format\":\"cairn.sweep\",\"version\":{},\"graph\":\"{}\",\"costs\":\"{}\",\"seed\":{},\"moves\":{},{}"
       "\"total\":"
       "{},\"done\":{},\"tally\":{}",
-      kVersion, graph.fingerprint(), costs_hash(graph), sweep.generator.seed, sweep.generator.moves, sweep.total,
-      sweep.done, sweep.tally.to_json());
+      kVersion, graph.fingerprint(), costs_hash(graph), sweep.generator.seed, sweep.generator.moves, transfers,
+      sweep.total, sweep.done, sweep.tally.to_json());
   return fmt::format("{}{}\"{}\"}}\n", text, kChecksum, checksum_of(text));
 }
 
@@ -157,6 +167,11 @@ Sweep resume_sweep(std::string_view text, const std::string& origin, const core:
   require_same(place, "seed", seed.get<std::uint64_t>(), wanted.generator.seed);
   require_same(place, "at most", fmt::format("{} moves", core::formats::require_int(json, "moves", place)),
                fmt::format("{} moves", wanted.generator.moves));
+  const std::int64_t transfers = json.contains("transfers") ? core::formats::require_int(json, "transfers", place) : 0;
+  require_same(place, "at most", fmt::format("{} transfers", transfers),
+               fmt::format("{} transfers", wanted.generator.transfers));
+  if (transfers > 0)
+    require_same(place, "a link of", core::formats::string_or(json, "link", place, ""), link_text(graph));
   Tally tally = Tally::from_json(core::formats::require(json, "tally", place).dump(), origin);
   require_same(place, tally.options(), wanted.tally.options());
   wanted.done = core::formats::require_int(json, "done", place);

@@ -62,6 +62,16 @@ double divided(WideSum sum, std::int64_t count) {
   return static_cast<double>(whole) + static_cast<double>(rest) / static_cast<double>(count);
 }
 
+/// Returns the bin that holds the number at a percentile: the rank-th lowest, where rank = ceil(count * percent / 100),
+/// computed without overflow. `percent` is in 1 .. 99, and the bins hold `count` > 0 numbers.
+std::int32_t percentile_bin(const std::vector<std::int64_t>& bins, std::int64_t count, std::int32_t percent) {
+  const std::int64_t rank = count / 100 * percent + (count % 100 * percent + 99) / 100;
+  std::int64_t seen = 0;
+  std::int32_t b = 0;
+  while ((seen += bins[b]) < rank) ++b;
+  return b;
+}
+
 // --- JSON ----------------------------------------------------------------------------------------------------------
 
 using core::formats::Json;
@@ -189,6 +199,7 @@ void Tally::add_all(const Outcomes& outcomes, const IndexOf& index_of) {
   // Candidates per FrontGuard. Building one takes as long as adding a few hundred candidates.
   constexpr std::int64_t kPiece = 8'192;
   const std::int64_t count = outcomes.count();
+  const bool transfers = !outcomes.host_peak.empty();
   for (std::int64_t begin = 0; begin < count; begin += kPiece) {
     const std::int64_t end = std::min(count, begin + kPiece);
     // The guard and `worst` are computed once for kPiece candidates, so they can be outdated. This does no harm. It
@@ -215,6 +226,10 @@ void Tally::add_all(const Outcomes& outcomes, const IndexOf& index_of) {
       const std::int32_t b = bin(peak);
       ++histogram_[b];
       sum.outside += (peak - options_.from) >> options_.shift != b ? 1 : 0;
+      if (transfers) {
+        makespans_.add(cost);
+        host_peaks_.add(outcomes.host_peak[c]);
+      }
       if (peak <= worst) add_top({peak, cost, index_of(c)});
       if (!guard.dominated(peak, cost)) add_front({peak, cost, index_of(c)});
     }
@@ -234,6 +249,8 @@ void Tally::merge(const Tally& other) {
   if (options_ != other.options_) throw core::InputError("two tallies of different options cannot be merged");
   add_counts(other.counts_);
   add_histogram(other.histogram_);
+  makespans_.merge(other.makespans_);
+  host_peaks_.merge(other.host_peaks_);
   for (const Entry& entry : other.top_) add_top(entry);
   for (const Entry& entry : other.front_) add_front(entry);
   for (const std::int64_t index : other.invalid_) add_invalid(index);
@@ -284,6 +301,48 @@ void Tally::add_front(const Entry& entry) {
   front_.insert(front_.erase(next, last), entry);
 }
 
+// A number below 2^11 has a bin of its own. Above that, each power of two is divided into 2^10 bins.
+namespace {
+
+constexpr int kLog2Bins = 10;
+
+int spread_shift(std::int64_t value) {
+  return std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(value))) - kLog2Bins - 1);
+}
+
+}  // namespace
+
+void Spread::add(std::int64_t value) {
+  const int shift = spread_shift(value);
+  const std::size_t bin = (static_cast<std::size_t>(shift) << kLog2Bins) + static_cast<std::size_t>(value >> shift);
+  if (bins_.size() <= bin) bins_.resize(bin + 1, 0);
+  ++bins_[bin];
+  ++count_;
+  least_ = std::min(least_, value);
+  most_ = std::max(most_, value);
+  sum_ += static_cast<std::uint64_t>(value);
+}
+
+void Spread::merge(const Spread& other) {
+  bins_.resize(std::max(bins_.size(), other.bins_.size()), 0);
+  for (std::size_t b = 0; b < other.bins_.size(); ++b) bins_[b] += other.bins_[b];
+  count_ += other.count_;
+  least_ = std::min(least_, other.least_);
+  most_ = std::max(most_, other.most_);
+  sum_ += other.sum_;
+}
+
+double Spread::mean() const { return divided(sum_, count_); }
+
+std::int64_t Spread::quantile(std::int32_t percent) const {
+  if (count_ == 0) return 0;
+  if (percent <= 0) return least_;
+  if (percent >= 100) return most_;
+  const std::int64_t bin = percentile_bin(bins_, count_, percent);
+  const std::int64_t shift = std::max<std::int64_t>(0, (bin >> kLog2Bins) - 1);
+  return std::clamp((bin - (shift << kLog2Bins)) << shift, least_, most_);
+}
+
 double Tally::mean_peak() const { return divided(counts_.peak_sum, counts_.valid); }
 double Tally::mean_cost() const { return divided(counts_.cost_sum, counts_.valid); }
 
@@ -291,45 +350,77 @@ std::int64_t Tally::quantile(std::int32_t percent) const {
   if (counts_.valid == 0) return 0;
   if (percent <= 0) return counts_.least_peak;
   if (percent >= 100) return counts_.most_peak;
-  // Finds the bin of the rank-th lowest peak, where rank = ceil(valid * percent / 100), computed without overflow.
-  const std::int64_t rank = counts_.valid / 100 * percent + (counts_.valid % 100 * percent + 99) / 100;
-  std::int64_t seen = 0;
-  std::int32_t b = 0;
-  while ((seen += histogram_[b]) < rank) ++b;
+  const std::int32_t b = percentile_bin(histogram_, counts_.valid, percent);
   return std::clamp(options_.from + (std::int64_t{b} << options_.shift), counts_.least_peak, counts_.most_peak);
 }
+
+/// Reads and writes spreads.
+struct SpreadFile {
+  static OrderedJson to_json(const Spread& spread) {
+    OrderedJson bins = OrderedJson::array();
+    for (std::size_t b = 0; b < spread.bins_.size(); ++b) {
+      if (spread.bins_[b] > 0) bins.push_back({b, spread.bins_[b]});
+    }
+    return {{"least", spread.least_}, {"most", spread.most_}, {"sum", to_text(spread.sum_)}, {"bins", std::move(bins)}};
+  }
+  static Spread from_json(const Json& object, const char* key, const Place& place) {
+    const Json& json = core::formats::require(object, key, place);
+    constexpr std::int64_t kMostSpreadBins = std::int64_t{64} << kLog2Bins;
+    Spread spread;
+    spread.least_ = core::formats::require_int(json, "least", place);
+    spread.most_ = core::formats::require_int(json, "most", place);
+    spread.sum_ = to_sum(json, "sum", place);
+    const std::vector<std::int64_t> bins = to_rows(json, "bins", place, 2);
+    for (std::size_t i = 0; i < bins.size(); i += 2) {
+      if (bins[i] < 0 || bins[i] >= kMostSpreadBins || bins[i + 1] <= 0) {
+        place.fail(fmt::format("\"{}\" has {} candidates in a bin {}, and there are {} bins", key, bins[i + 1], bins[i],
+                               kMostSpreadBins));
+      }
+      spread.bins_.resize(std::max(spread.bins_.size(), static_cast<std::size_t>(bins[i]) + 1), 0);
+      spread.bins_[static_cast<std::size_t>(bins[i])] = bins[i + 1];
+      spread.count_ += bins[i + 1];
+    }
+    return spread;
+  }
+};
 
 std::string Tally::to_json() const {
   OrderedJson bins = OrderedJson::array();
   for (std::size_t b = 0; b < histogram_.size(); ++b) {
     if (histogram_[b] > 0) bins.push_back({b, histogram_[b]});
   }
-  return core::formats::dump({{"top_size", options_.top},
-                              {"invalid_size", options_.invalid},
-                              {"from", options_.from},
-                              {"shift", options_.shift},
-                              {"bins", options_.bins},
-                              {"budget", options_.budget},
-                              {"valid", counts_.valid},
-                              {"invalid_count", counts_.invalid},
-                              {"within", counts_.within},
-                              {"outside", counts_.outside},
-                              {"least_peak", counts_.least_peak},
-                              {"most_peak", counts_.most_peak},
-                              {"least_cost", counts_.least_cost},
-                              {"most_cost", counts_.most_cost},
-                              {"peak_sum", to_text(counts_.peak_sum)},
-                              {"cost_sum", to_text(counts_.cost_sum)},
-                              {"top", sim::to_json(top_)},
-                              {"front", sim::to_json(front_)},
-                              {"invalid", invalid_},
-                              {"histogram", std::move(bins)}});
+  OrderedJson json{{"top_size", options_.top},
+                   {"invalid_size", options_.invalid},
+                   {"from", options_.from},
+                   {"shift", options_.shift},
+                   {"bins", options_.bins},
+                   {"budget", options_.budget},
+                   {"valid", counts_.valid},
+                   {"invalid_count", counts_.invalid},
+                   {"within", counts_.within},
+                   {"outside", counts_.outside},
+                   {"least_peak", counts_.least_peak},
+                   {"most_peak", counts_.most_peak},
+                   {"least_cost", counts_.least_cost},
+                   {"most_cost", counts_.most_cost},
+                   {"peak_sum", to_text(counts_.peak_sum)},
+                   {"cost_sum", to_text(counts_.cost_sum)},
+                   {"top", sim::to_json(top_)},
+                   {"front", sim::to_json(front_)},
+                   {"invalid", invalid_},
+                   {"histogram", std::move(bins)}};
+  if (makespans_.count() > 0) {
+    json["makespans"] = SpreadFile::to_json(makespans_);
+    json["host_peaks"] = SpreadFile::to_json(host_peaks_);
+  }
+  return core::formats::dump(json);
 }
 
 bool Tally::is_consistent() const {
   const TallyCounts& c = counts_;
   const auto within_valid = [&](std::int64_t count) { return count >= 0 && count <= c.valid; };
   const auto kept = [](std::int64_t most, std::int64_t of) { return static_cast<std::size_t>(std::min(most, of)); };
+  if (makespans_.count() != host_peaks_.count() || makespans_.count() > c.valid) return false;
   if (c.valid < 0 || c.invalid < 0 || !within_valid(c.within) || !within_valid(c.outside)) return false;
   if (top_.size() != kept(options_.top, c.valid) || invalid_.size() != kept(options_.invalid, c.invalid)) return false;
   const auto known = [&](const Entry& entry) {
@@ -372,6 +463,8 @@ Tally Tally::from_json(std::string_view text, const std::string& origin) {
     tally.histogram_[bins[i]] = bins[i + 1];
     binned += bins[i + 1];
   }
+  if (json.contains("makespans")) tally.makespans_ = SpreadFile::from_json(json, "makespans", place);
+  if (json.contains("host_peaks")) tally.host_peaks_ = SpreadFile::from_json(json, "host_peaks", place);
   if (binned != tally.counts_.valid || !tally.is_consistent())
     place.fail("its numbers contradict each other; the file is damaged: start again without it");
   return tally;

@@ -42,6 +42,29 @@ struct TallyOptions {
 /// largest scratch. No schedule of the graph has a peak outside this range. O(nodes + edges).
 TallyOptions tally_options(const core::Graph& graph);
 
+/// The distribution of numbers >= 0. Counts them in bins, each of which is at most a 1024th of its numbers wide.
+class Spread {
+ public:
+  void add(std::int64_t value);
+  void merge(const Spread& other);
+
+  std::int64_t count() const { return count_; }
+  std::int64_t least() const { return count_ > 0 ? least_ : 0; }
+  std::int64_t most() const { return most_; }
+  double mean() const;  ///< 0 if there are no numbers
+  /// Returns a lower bound on a percentile, which is less than a 1024th above it. As Tally::quantile().
+  std::int64_t quantile(std::int32_t percent) const;
+
+  bool operator==(const Spread&) const = default;
+
+ private:
+  friend struct SpreadFile;
+
+  std::int64_t count_ = 0, least_ = std::numeric_limits<std::int64_t>::max(), most_ = 0;
+  WideSum sum_ = 0;
+  std::vector<std::int64_t> bins_;  ///< up to the last one that is not empty
+};
+
 /// Exact counts of a tally, without the histogram. The fields least_* and most_* have a meaning only if valid > 0.
 struct TallyCounts {
   std::int64_t valid = 0, invalid = 0;
@@ -99,6 +122,9 @@ class Tally {
   /// Returns the indices of the first TallyOptions::invalid invalid candidates, ascending.
   const std::vector<std::int64_t>& invalid() const { return invalid_; }
   const std::vector<std::int64_t>& histogram() const { return histogram_; }
+  /// The costs and host peaks of the valid candidates that can have transfers (Outcomes::host_peak).
+  const Spread& makespans() const { return makespans_; }
+  const Spread& host_peaks() const { return host_peaks_; }
 
   double mean_peak() const;  ///< mean of the peaks; 0 if nothing is valid
   double mean_cost() const;
@@ -127,6 +153,7 @@ class Tally {
   std::vector<Entry> top_, front_;
   std::vector<std::int64_t> invalid_;
   std::vector<std::int64_t> histogram_;
+  Spread makespans_, host_peaks_;
 };
 
 }  // namespace cairn::sim
