@@ -12,6 +12,7 @@
 #include "cairn/cli/mpi.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/core/link.h"
 #include "cairn/core/text.h"
 #include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
@@ -27,10 +28,11 @@ struct SimulateArguments {
   /// Exactly one of these is empty: the number of random schedules, or the path of a file of schedules.
   std::string random, schedules;
   DeviceChoice device;
+  std::string link;  ///< empty: none
   std::string budget, time_limit, on_bad_line = "stop", checkpoint, checkpoint_every = "30s";
   std::string output, best, report;
   std::uint64_t seed = 0;
-  std::int32_t moves = 0, top = 10;
+  std::int32_t moves = 0, top = 10, transfers = 20;
   /// Largest number of schedules that the backend gets at once; 0: the backend chooses.
   std::int64_t at_once = 0;
   bool undominated = false;
@@ -101,10 +103,12 @@ void check(const SimulateArguments& arguments, const CLI::App& app, const Proces
     throw core::InputError(
         "simulate needs either --random N, as 10M, or --schedules F, a file with one schedule a line");
   const bool random = arguments.is_random();
-  for (const char* option : {"--seed", "--recompute", "--checkpoint", "--checkpoint-every"}) {
+  for (const char* option : {"--seed", "--recompute", "--transfers", "--checkpoint", "--checkpoint-every"}) {
     if (!random && app.count(option) > 0)
       throw core::InputError(fmt::format("{} is about --random candidates; drop it, or --schedules", option));
   }
+  if (app.count("--transfers") > 0 && arguments.link.empty())
+    throw core::InputError("--transfers is about a --link to the host; give that too, as --link pcie4");
   if (random && app.count("--on-bad-line") > 0)
     throw core::InputError("--on-bad-line is about the lines of --schedules; drop it");
   if (arguments.on_bad_line != "stop" && arguments.on_bad_line != "skip")
@@ -140,9 +144,13 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   options.checkpoint_seconds = core::parse_seconds(arguments.checkpoint_every);
   const double limit = arguments.time_limit.empty() ? options.seconds : core::parse_seconds(arguments.time_limit);
   fit::Problem problem = arguments.graph.problem(arguments.budget);
+  if (app.count("--link") > 0) {
+    problem.graph = problem.graph.with_host_memory(core::HostMemory{.link = core::parse_link(arguments.link)});
+  }
+  const sim::Generator generator{arguments.seed, arguments.moves, arguments.link.empty() ? 0 : arguments.transfers};
   const sim::Tally tally(pipeline::tally_options(problem, arguments.top));
-  pipeline::RandomSweep random = pipeline::random_sweep(problem, {{arguments.seed, arguments.moves}, total, 0, tally},
-                                                        arguments.checkpoint, processes.rank() == 0);
+  pipeline::RandomSweep random =
+      pipeline::random_sweep(problem, {generator, total, 0, tally}, arguments.checkpoint, processes.rank() == 0);
   random.undominated = arguments.undominated;
   if (processes.local_count() > 1 && !arguments.device.is_named()) pipeline::choose_device(processes.local_rank());
   auto simulator = pipeline::open_simulator(arguments.device.name(), problem.graph, threads_of(app, processes));
@@ -261,6 +269,12 @@ Subcommand add_simulate(CLI::App& root) {
   app->add_option("--recompute", a.moves, "most recomputed steps of a random schedule")
       ->capture_default_str()
       ->check(CLI::Range(0, 1'000'000));
+  app->add_option("--link", a.link,
+                  "connection to the host's memory: schedules of a file may have transfers, random ones get them, and "
+                  "costs are makespans; pcie3, pcie4, pcie5, c2c, or as 25GB/s or 25GB/s,10us,half");
+  app->add_option("--transfers", a.transfers, "most values that a random schedule moves over the --link")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100'000));
   app->add_option("--top", a.top, "how many of the best to keep")->capture_default_str()->check(CLI::Range(1, 100'000));
   add_budget(*app, a.budget,
              "count the schedules within this budget: 1.5GiB, 200MB, 12345 or 80% of the baseline peak");
@@ -286,6 +300,7 @@ Subcommand add_simulate(CLI::App& root) {
       "  cairn simulate resnet50 --batch 8 --random 10M --recompute 20 --report sweep.html\n"
       "  cairn simulate graph.json --random 5G --checkpoint sweep.json    again after a crash, and it goes on\n"
       "  cairn simulate graph.json --random 1M --undominated --report sweep.html\n"
+      "  cairn simulate gpt2 --random 1M --link pcie4 --transfers 50\n"
       "  cairn simulate graph.json --schedules lines.txt -o results.csv --on-bad-line skip\n"
       "  mpirun -np 4 --bind-to none cairn simulate graph.json --random 1G --json");
   return {app, [arguments, app] { return simulate(*arguments, *app); }};

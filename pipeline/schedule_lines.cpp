@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cairn/core/error.h"
+#include "cairn/core/formats/support/transfers.h"
 #include "cairn/core/support/line_reader.h"
 
 namespace cairn::pipeline {
@@ -59,7 +60,8 @@ std::string parse_numbers(std::string_view text, bool commas, std::vector<core::
   return {};
 }
 
-std::string parse_object(std::string_view text, std::string_view fingerprint, std::vector<core::NodeId>& steps) {
+std::string parse_object(std::string_view text, const core::Graph& graph, std::string_view fingerprint,
+                         core::Schedule& schedule) {
   const auto object = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
   if (object.is_discarded()) return "it is not valid JSON; is it truncated?";
   const auto key = [&](const char* name) { return object.contains(name) ? object[name] : nlohmann::json(); };
@@ -67,16 +69,23 @@ std::string parse_object(std::string_view text, std::string_view fingerprint, st
     return fmt::format("its \"format\" is {}, not cairn.schedule", preview(format.dump()));
   if (const auto version = key("version"); !version.is_null() && version != 1)
     return fmt::format("it has version {}, but only version 1 can be read", preview(version.dump()));
-  if (const auto graph = key("graph"); !graph.is_null() && graph != std::string(fingerprint))
-    return fmt::format("it was made for another graph (fingerprint {}, but this one has {})", preview(graph.dump()),
+  if (const auto made_for = key("graph"); !made_for.is_null() && made_for != std::string(fingerprint))
+    return fmt::format("it was made for another graph (fingerprint {}, but this one has {})", preview(made_for.dump()),
                        fingerprint);
   const auto list = object.find("steps");
   if (list == object.end() || !list->is_array()) return "it has no list \"steps\"";
   for (const auto& step : *list) {
     if (!step.is_number_integer()) return fmt::format("{} is not a node number", preview(step.dump()));
-    steps.push_back(step.is_number_unsigned() && step.get<std::uint64_t>() > 0x7fffffff
-                        ? std::numeric_limits<core::NodeId>::max()
-                        : to_node(step.get<std::int64_t>()));
+    schedule.steps.push_back(step.is_number_unsigned() && step.get<std::uint64_t>() > 0x7fffffff
+                                 ? std::numeric_limits<core::NodeId>::max()
+                                 : to_node(step.get<std::int64_t>()));
+  }
+  if (const auto transfers = object.find("transfers"); transfers != object.end()) {
+    try {
+      schedule.transfers = core::formats::read_transfers(*transfers, graph, {.origin = "its transfers"});
+    } catch (const core::InputError& error) {
+      return error.what();
+    }
   }
   return {};
 }
@@ -158,12 +167,14 @@ bool ScheduleLines::next(LineBatch& batch) {
   return end > 0;
 }
 
-std::string parse_schedule_line(std::string_view line, std::string_view fingerprint, std::vector<core::NodeId>& steps) {
-  steps.clear();
-  if (line.front() == '{') return parse_object(line, fingerprint, steps);
-  if (line.front() != '[') return parse_numbers(line, false, steps);
+std::string parse_schedule_line(std::string_view line, const core::Graph& graph, std::string_view fingerprint,
+                                core::Schedule& schedule) {
+  schedule.steps.clear();
+  schedule.transfers = {};
+  if (line.front() == '{') return parse_object(line, graph, fingerprint, schedule);
+  if (line.front() != '[') return parse_numbers(line, false, schedule.steps);
   if (line.back() != ']') return "its list has no ] at the end; is it truncated?";
-  return parse_numbers(line.substr(1, line.size() - 2), true, steps);
+  return parse_numbers(line.substr(1, line.size() - 2), true, schedule.steps);
 }
 
 }  // namespace cairn::pipeline

@@ -12,6 +12,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
+#include "cairn/core/formats/support/transfers.h"
 #include "cairn/core/limit.h"
 #include "cairn/core/text.h"
 #include "cairn/pipeline/internal/schedule_lines.h"
@@ -23,7 +24,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostRemarks = 8;
-constexpr std::string_view kHeader = "line,valid,peak_bytes,peak_step,cost\n";
+constexpr std::string_view kHeader = "line,valid,peak_bytes,peak_step,cost";
+constexpr std::string_view kHostPeak = ",host_peak_bytes";
 
 void keep_first(std::vector<Remark>& remarks) {
   std::sort(remarks.begin(), remarks.end());
@@ -49,22 +51,24 @@ class Evaluation {
     std::vector<std::int64_t> numbers;
     std::vector<std::string_view> texts;
     for (const auto& [number, text] : lines.schedules()) {
-      const std::string problem = parse_schedule_line(text, fingerprint_, steps_);
+      const std::string problem = parse_schedule_line(text, graph_, fingerprint_, schedule_);
       if (!problem.empty()) {
         ++bad_lines;
         if (bad.size() < kMostRemarks) bad.emplace_back(number, problem);
         continue;
       }
-      batch.add(steps_);
+      batch.add(schedule_);
       numbers.push_back(number);
       texts.push_back(text);
     }
     simulator_.evaluate(batch, outcomes_);
+    // Of a file that is read with a link, candidates without transfers count, too.
+    if (graph_.host_memory()) outcomes_.host_peak.resize(numbers.size(), 0);
     tally.add(numbers, outcomes_);
     for (std::int64_t c = 0; c < outcomes_.count() && invalid.size() < kMostRemarks; ++c) {
       if (outcomes_.valid[c] != 0) continue;
-      parse_schedule_line(texts[c], fingerprint_, steps_);
-      invalid.emplace_back(numbers[c], core::describe(graph_, core::evaluate(graph_, {steps_}).defect));
+      parse_schedule_line(texts[c], graph_, fingerprint_, schedule_);
+      invalid.emplace_back(numbers[c], core::describe(graph_, core::evaluate(graph_, schedule_).defect));
     }
     if (undominated) undominated->add(simulator_, batch, numbers);
     if (!tally.top().empty() && tally.top().front() != best) {
@@ -77,6 +81,7 @@ class Evaluation {
   Json remembered() const {
     return {{"best", {best.peak, best.cost, best.index}},
             {"steps", best_schedule.steps},
+            {"transfers", core::formats::to_json(graph_, best_schedule.transfers)},
             {"bad_lines", bad_lines},
             {"bad", bad},
             {"invalid", invalid}};
@@ -84,14 +89,17 @@ class Evaluation {
 
  private:
   std::string rows(const std::vector<std::int64_t>& numbers) const {
+    const bool link = graph_.host_memory().has_value();
     std::string text;
     for (std::size_t c = 0; c < numbers.size(); ++c) {
       if (outcomes_.valid[c] != 0) {
-        fmt::format_to(std::back_inserter(text), "{},1,{},{},{}\n", numbers[c], outcomes_.peak[c],
-                       outcomes_.peak_step[c], outcomes_.cost[c]);
+        fmt::format_to(std::back_inserter(text), "{},1,{},{},{}", numbers[c], outcomes_.peak[c], outcomes_.peak_step[c],
+                       outcomes_.cost[c]);
+        if (link) fmt::format_to(std::back_inserter(text), ",{}", outcomes_.host_peak[c]);
       } else {
-        fmt::format_to(std::back_inserter(text), "{},0,,,\n", numbers[c]);
+        fmt::format_to(std::back_inserter(text), "{},0,,,{}", numbers[c], link ? "," : "");
       }
+      text += '\n';
     }
     return text;
   }
@@ -99,20 +107,22 @@ class Evaluation {
   const core::Graph& graph_;
   sim::Simulator& simulator_;
   std::string fingerprint_;
-  std::vector<core::NodeId> steps_;
+  core::Schedule schedule_;
   sim::Outcomes outcomes_;
 };
 
 /// Merges what all ranks returned from Evaluation::remembered(). `texts` has these results as JSON on rank 0, and is
 /// empty on other ranks.
-void collect(const std::vector<std::string>& texts, Swept& swept) {
+void collect(const std::vector<std::string>& texts, const core::Graph& graph, Swept& swept) {
   for (const std::string& text : texts) {
     const Json json = Json::parse(text);
     swept.bad_lines += json["bad_lines"].get<std::int64_t>();
     for (const auto& remark : json["bad"].get<std::vector<Remark>>()) swept.bad.push_back(remark);
     for (const auto& remark : json["invalid"].get<std::vector<Remark>>()) swept.invalid.push_back(remark);
     const bool found = !swept.tally.top().empty() && json["best"][2] == swept.tally.top().front().index;
-    if (found) swept.best.steps = json["steps"].get<std::vector<core::NodeId>>();
+    if (!found) continue;
+    swept.best.steps = json["steps"].get<std::vector<core::NodeId>>();
+    swept.best.transfers = core::formats::read_transfers(json["transfers"], graph, {.origin = "the best candidate"});
   }
   keep_first(swept.bad);
   keep_first(swept.invalid);
@@ -201,7 +211,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
   std::optional<core::FileWriter> csv;
   if (first_rank && !file.output.empty()) {
     csv.emplace(file.output);
-    csv->write(kHeader);
+    csv->write(fmt::format("{}{}\n", kHeader, problem.graph.host_memory() ? kHostPeak : ""));
   }
 
   for (bool more = true; more;) {
@@ -238,7 +248,7 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
   sim::merge_to_first(evaluation.tally, ranks);
   swept.tally = evaluation.tally;
   swept.undominated = std::move(evaluation.undominated);
-  collect(ranks.gather(evaluation.remembered().dump()), swept);
+  collect(ranks.gather(evaluation.remembered().dump()), problem.graph, swept);
   swept.result = {swept.tally.candidates(), watch.seconds()};
   if (csv && swept.failure.empty()) csv->commit();
   return swept;
@@ -263,15 +273,17 @@ void check_best(const fit::Problem& problem, const Swept& swept) {
 }
 
 std::string random_csv(const fit::Problem& problem, const sim::Generator& generator, const sim::Tally& tally) {
-  std::string text = "index,valid,peak_bytes,peak_step,cost,rank,pareto\n";
+  const bool link = problem.graph.host_memory().has_value();
+  std::string text = fmt::format("index,valid,peak_bytes,peak_step,cost,rank,pareto{}\n", link ? kHostPeak : "");
   const auto contains = [](const std::vector<sim::Entry>& entries, const sim::Entry& entry) {
     return std::find(entries.begin(), entries.end(), entry) != entries.end();
   };
   const auto add = [&](const sim::Entry& entry, const std::string& rank, bool pareto) {
     const auto schedule = sim::generate(problem.graph, generator, entry.index);
     const core::Evaluation evaluation = require_same(problem.graph, schedule, entry);
-    text += fmt::format("{},1,{},{},{},{},{}\n", entry.index, entry.peak, evaluation.peak_step, entry.cost, rank,
+    text += fmt::format("{},1,{},{},{},{},{}", entry.index, entry.peak, evaluation.peak_step, entry.cost, rank,
                         pareto ? 1 : 0);
+    text += link ? fmt::format(",{}\n", evaluation.host_peak) : "\n";
   };
   for (std::size_t i = 0; i < tally.top().size(); ++i)
     add(tally.top()[i], std::to_string(i + 1), contains(tally.front(), tally.top()[i]));
@@ -302,7 +314,10 @@ double Swept::per_second() const { return static_cast<double>(result.evaluated) 
 std::string SweepOrigin::source() const { return random ? "random" : file.empty() ? "given" : file; }
 
 std::string SweepOrigin::text() const {
-  if (random) return fmt::format("random schedules of seed {}, at most {} moves", random->seed, random->moves);
+  if (random) {
+    return fmt::format("random schedules of seed {}, at most {} moves{}", random->seed, random->moves,
+                       random->transfers > 0 ? fmt::format(" and {} transfers", random->transfers) : "");
+  }
   return file.empty() ? "given schedules" : "schedules of " + file;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cairn/core/cost_unit.h"
+#include "cairn/core/link.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
@@ -342,6 +343,13 @@ Json undominated_json(const sim::Undominated& found) {
   return {{"candidates", found.candidates()}, {"complete", found.complete()}, {"profiles", std::move(profiles)}};
 }
 
+Json spread_json(const sim::Spread& spread) {
+  Json json{{"mean", spread.mean()}};
+  for (const std::int32_t percent : pipeline::kPercents)
+    json[fmt::format("p{}", percent)] = spread.count() > 0 ? Json(spread.quantile(percent)) : Json(nullptr);
+  return json;
+}
+
 }  // namespace
 
 Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const pipeline::SweepOrigin& origin) {
@@ -356,6 +364,10 @@ Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const
   json["source"] = origin.source();
   json["seed"] = origin.random ? Json(origin.random->seed) : Json(nullptr);
   json["moves"] = origin.random ? Json(origin.random->moves) : Json(nullptr);
+  if (const auto& host = problem.graph.host_memory()) {
+    json["link"] = core::to_string(host->link);
+    json["transfers"] = origin.random ? Json(origin.random->transfers) : Json(nullptr);
+  }
   json["candidates"] = tally.candidates();
   json["valid"] = counts.valid;
   json["invalid"] = counts.invalid;
@@ -376,6 +388,10 @@ Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const
     quantiles[fmt::format("p{}", percent)] = if_any(tally.quantile(percent));
   json["quantiles"] = quantiles;
   json["quantile_precision_bytes"] = tally.options().width() - 1;
+  if (problem.graph.host_memory()) {
+    json["makespan"] = spread_json(tally.makespans());
+    json["host_peak_bytes"] = spread_json(tally.host_peaks());
+  }
   json["histogram"] = histogram_json(pipeline::shown_histogram(tally));
   json["within_budget"] = problem.budget ? Json(counts.within) : Json(nullptr);
   json["within_budget_share"] = problem.budget ? Json(fraction(counts.within, counts.valid)) : Json(nullptr);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cairn/core/cost_unit.h"
+#include "cairn/core/link.h"
 #include "cairn/core/text.h"
 #include "cairn/report/words.h"
 
@@ -200,6 +201,16 @@ std::string sweep_table(const fit::Problem& problem, const pipeline::Swept& swep
     const std::int64_t peak = tally.quantile(percent);
     rows.push_back({percent == 100 ? "most" : fmt::format("{}% up to", percent),
                     fmt::format("{}, {}", core::format_bytes(peak), against_baseline(peak))});
+  }
+  if (const auto& host = problem.graph.host_memory()) {
+    const sim::Spread &makespans = tally.makespans(), &host_peaks = tally.host_peaks();
+    const auto of = [&](std::int32_t percent) { return cost_and_increase(problem, makespans.quantile(percent)); };
+    rows.push_back({"link", core::describe(host->link)});
+    rows.push_back({"makespan", fmt::format("least {}, half up to {}, most {}", of(0), of(50), of(100))});
+    rows.push_back(
+        {"on the host",
+         fmt::format("least {}, half up to {}, most {}", core::format_bytes(host_peaks.quantile(0)),
+                     core::format_bytes(host_peaks.quantile(50)), core::format_bytes(host_peaks.quantile(100)))});
   }
   if (problem.budget)
     rows.push_back({"budget", fmt::format("{}: {} candidates within it ({:.3g}%)", bytes_text(*problem.budget),

@@ -8,6 +8,7 @@
 
 #include "cairn/core/formats/files.h"
 #include "cairn/core/graph.h"
+#include "cairn/core/schedule.h"
 
 namespace cairn::pipeline {
 
@@ -54,7 +55,8 @@ class ScheduleLines {
 
 /// Reads a schedule: a JSON list of node numbers, a cairn.schedule object, or numbers separated by spaces or commas. A
 /// number that does not fit into a NodeId is replaced by an id that no node has. Returns what is wrong with the line,
-/// or an empty text. `fingerprint` is that of the graph.
-std::string parse_schedule_line(std::string_view line, std::string_view fingerprint, std::vector<core::NodeId>& steps);
+/// or an empty text. The object may have `transfers`, as in a schedule file. `fingerprint` is that of the graph.
+std::string parse_schedule_line(std::string_view line, const core::Graph& graph, std::string_view fingerprint,
+                                core::Schedule& schedule);
 
 }  // namespace cairn::pipeline
