@@ -14,7 +14,9 @@
 
 #include "cairn/bench/copy_bandwidth.h"
 #include "cairn/bench/random_layered.h"
+#include "cairn/core/link.h"
 #include "cairn/core/profile.h"
+#include "cairn/core/timeline.h"
 #include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/simulator.h"
 
@@ -114,6 +116,42 @@ void simulator_evaluate(benchmark::State& state) {
   report(state, batch);
 }
 
+/// A link, and random orders with up to `transfers` evicts each, whose transfers are served by the link.
+struct MovedBatch {
+  MovedBatch(std::int64_t nodes, std::int64_t transfers)
+      : graph(graph_of(nodes).with_host_memory(core::HostMemory{.link = core::parse_link("25GB/s,1us")})),
+        batch(sim::host_simulator(graph, 1)->generate({.seed = 1, .transfers = static_cast<std::int32_t>(transfers)}, 0,
+                                                      1024)) {}
+  core::Graph graph;
+  sim::ScheduleBatch batch;
+};
+
+/// Evaluates candidates with transfers with the plain evaluator in a loop, and computes the makespan of each.
+/// Arguments: nodes; largest number of evicts of a candidate.
+void simulator_plain_transfers(benchmark::State& state) {
+  const MovedBatch moved(state.range(0), state.range(1));
+  std::vector<core::Schedule> schedules;
+  for (std::int64_t c = 0; c < moved.batch.count(); ++c) schedules.push_back(moved.batch.schedule(c));
+  core::Evaluator evaluator(moved.graph);
+  for (auto _ : state) {
+    for (const core::Schedule& schedule : schedules) {
+      benchmark::DoNotOptimize(evaluator.evaluate(schedule));
+      benchmark::DoNotOptimize(core::makespan(moved.graph, schedule, moved.graph.host_memory()->link));
+    }
+  }
+  report(state, moved.batch);
+}
+
+/// Evaluates the same candidates with the simulator. Arguments: nodes; largest number of evicts of a candidate;
+/// threads.
+void simulator_transfers(benchmark::State& state) {
+  const MovedBatch moved(state.range(0), state.range(1));
+  const auto simulator = sim::host_simulator(moved.graph, static_cast<int>(state.range(2)));
+  sim::Outcomes outcomes;
+  for (auto _ : state) simulator->evaluate(moved.batch, outcomes);
+  report(state, moved.batch);
+}
+
 /// Computes the memory profiles of a batch of candidates. Arguments: recomputations; 1 for several outputs.
 void simulator_profiles(benchmark::State& state) {
   const sim::ScheduleBatch& batch = batch_of(1000, 1024, state.range(0));
@@ -204,6 +242,8 @@ CAIRN_BATCH(10'000, 0, 1, 0);
 CAIRN_BATCH(10'000, 0, 1, 1);
 CAIRN_PLAIN(100'000, 0, 0);
 CAIRN_BATCH(100'000, 0, 1, 0);
+BENCHMARK(simulator_plain_transfers)->Args({1000, 20})->Args({1000, 200})->Args({10'000, 200})->UseRealTime();
+BENCHMARK(simulator_transfers)->Args({1000, 20, 1})->Args({1000, 200, 1})->Args({10'000, 200, 1})->UseRealTime();
 BENCHMARK(simulator_profiles)->Args({0, 0})->Args({0, 1})->Args({500, 0})->Args({500, 1})->UseRealTime();
 BENCHMARK(simulator_draw)->Args({250, 0, 1, 0})->Args({1000, 0, 1, 0})->Args({1000, 500, 1, 0})->UseRealTime();
 BENCHMARK(simulator_draw_and_evaluate)
