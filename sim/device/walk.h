@@ -97,6 +97,17 @@ class TransferWalk {
     return outcome;
   }
 
+  /// Returns the first kind of defect of the copies alone. Needs no arrays.
+  CAIRN_HD Kind check_copies() const {
+    Kind found = Kind::none;
+    for (std::int32_t k = 0; k < row_.count; ++k) {
+      const Copy& copy = row_.copies[k];
+      if (!is_fetch(copy) && evict_fails(copy)) return Kind::bad_evict;
+      if (is_fetch(copy) && fetch_fails(copy)) found = Kind::bad_fetch;
+    }
+    return found;
+  }
+
  private:
   // Special entries of last(): the value was not made yet, or it is on the host only.
   static constexpr std::int32_t kNotMade = -1, kOnHost = -2;
@@ -123,15 +134,6 @@ class TransferWalk {
     const std::int32_t kept = graph_.keep[value_of(copy).number] != 0 ? 1 : 0;
     return copy.start < row_.copies[copy.from].finish - 1 || copy.finish <= copy.start ||
            copy.finish > row_.length - 1 + kept;
-  }
-  CAIRN_HD Kind check_copies() const {
-    Kind found = Kind::none;
-    for (std::int32_t k = 0; k < row_.count; ++k) {
-      const Copy& copy = row_.copies[k];
-      if (!is_fetch(copy) && evict_fails(copy)) return Kind::bad_evict;
-      if (is_fetch(copy) && fetch_fails(copy)) found = Kind::bad_fetch;
-    }
-    return found;
   }
 
   /// Ends the current occurrence of a value. The bytes of an occurrence with an evict are freed by the evict.

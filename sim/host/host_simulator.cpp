@@ -113,6 +113,33 @@ class Worker {
     flush_recomputing(put_outcome);
   }
 
+  /// Evaluates candidates that may have transfers. As evaluate().
+  template <class Put>
+  void evaluate_moved(const device::MovedRow<Id>* rows, std::int64_t count, const Put& put_outcome) {
+    orders_.clear();
+    recomputing_.clear();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Row<Id> row{rows[i].steps, rows[i].length};
+      const bool in_lanes = row.length >= graph_.node_count && all_known(row) &&
+                            row.length <= std::int64_t{graph_.node_count} * Lockstep<Id>::kMostOccurrences;
+      if (!in_lanes) {
+        put_outcome(i, walk(rows[i], device::IgnoreSteps{}));
+        continue;
+      }
+      const bool order = row.length == graph_.node_count;
+      if (!order && row.length > recomputing_.longest) {
+        flush_moved(recomputing_, put_outcome);
+        recomputing_ = Tile(graph_, std::int64_t{row.length} + row.length / 4);
+      }
+      Tile& tile = order ? orders_ : recomputing_;
+      tile.add(row, i);
+      tile.moved.push_back(rows[i]);
+      if (tile.full()) flush_moved(tile, put_outcome);
+    }
+    flush_moved(orders_, put_outcome);
+    flush_moved(recomputing_, put_outcome);
+  }
+
   Outcome rewind_one(const Row<Id>& row) {
     return device::rewind(graph_, row.steps, row.length, values(), device::IgnoreSteps{});
   }
@@ -188,6 +215,7 @@ class Worker {
     }
     void clear() {
       rows.clear();
+      moved.clear();
       places.clear();
     }
     bool full() const {
@@ -201,6 +229,7 @@ class Worker {
     std::int64_t longest = 0;
     std::unique_ptr<Lockstep<Id>> lockstep;
     std::vector<Row<Id>> rows;
+    std::vector<device::MovedRow<Id>> moved;  ///< the same with transfers; empty if rows have none
     std::vector<std::int64_t> places;
   };
 
@@ -251,6 +280,19 @@ class Worker {
     tile.clear();
   }
 
+  template <class Put>
+  void flush_moved(Tile& tile, const Put& put_outcome) {
+    device::MovedOutcome outcomes[kMostLanes];
+    bool done[kMostLanes] = {};
+    if (tile.worth_lanes()) {
+      tile.lockstep->run_moved(tile.moved.data(), static_cast<int>(tile.moved.size()), moves_, outcomes, done);
+    }
+    for (std::size_t i = 0; i < tile.moved.size(); ++i) {
+      put_outcome(tile.places[i], done[i] ? outcomes[i] : walk(tile.moved[i], device::IgnoreSteps{}));
+    }
+    tile.clear();
+  }
+
   TablesView<Id> graph_;
   device::MovesView moves_;
   std::vector<std::uint64_t> words_;
@@ -281,9 +323,11 @@ class HostSimulator final : public Simulator {
     const BatchView<Id> view = batch.view<Id>();
     if (batch.has_transfers()) {
       return for_pieces(batch.count(), [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
-        for (std::int64_t c = begin; c < end; ++c) {
-          device::put(into, c, worker.walk(device::moved_row(view, c), device::IgnoreSteps{}));
-        }
+        std::vector<device::MovedRow<Id>> rows;
+        for (std::int64_t c = begin; c < end; ++c) rows.push_back(device::moved_row(view, c));
+        worker.evaluate_moved(rows.data(), end - begin, [&](std::int64_t i, const device::MovedOutcome& outcome) {
+          device::put(into, begin + i, outcome);
+        });
       });
     }
     for_pieces(batch.count(), [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
@@ -406,13 +450,20 @@ class HostSimulator final : public Simulator {
   /// Draws candidates with transfers and evaluates them.
   void evaluate_moved(const Generator& generator, std::int64_t first, std::int64_t begin, std::int64_t end,
                       Worker<Id>& worker, const device::OutcomesView& into) {
-    std::vector<Copy> copies(2 * static_cast<std::size_t>(generator.transfers));
+    const std::int64_t most = 2 * std::int64_t{generator.transfers};
+    std::vector<Copy> copies;
+    std::vector<device::MovedRow<Id>> moved;
     for_drawn(generator, first, begin, end, worker, [&](std::int64_t c, const Row<Id>* rows, std::int64_t count) {
+      copies.resize(static_cast<std::size_t>(count * most));
+      moved.clear();
       for (std::int64_t i = 0; i < count; ++i) {
-        const std::int32_t drawn = worker.draw_transfers(generator, first + c + i, rows[i], copies.data());
-        const device::MovedRow<Id> row{rows[i].steps, rows[i].length, copies.data(), drawn};
-        device::put(into, c + i, worker.walk(row, device::IgnoreSteps{}));
+        Copy* const own = copies.data() + i * most;
+        const std::int32_t drawn = worker.draw_transfers(generator, first + c + i, rows[i], own);
+        moved.push_back({rows[i].steps, rows[i].length, own, drawn});
       }
+      worker.evaluate_moved(moved.data(), count, [&](std::int64_t i, const device::MovedOutcome& outcome) {
+        device::put(into, c + i, outcome);
+      });
     });
   }
 

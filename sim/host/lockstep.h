@@ -6,6 +6,7 @@
 
 #include "cairn/sim/device/graph_tables.h"
 #include "cairn/sim/device/rewind.h"
+#include "cairn/sim/device/walk.h"
 
 /// The part of the host's simulator that evaluates several candidates at once in the vector registers of the processor.
 namespace cairn::sim {
@@ -40,6 +41,12 @@ class Lockstep {
   /// Evaluates any schedules. A candidate in which a node occurs more than kMostOccurrences times is not evaluated, and
   /// its entry of `done` is set to false.
   virtual void run(const Row<Id>* rows, int count, device::Outcome* outcomes, bool* done) = 0;
+
+  /// Evaluates schedules with transfers. If the Lockstep is for schedules without recomputation, the candidates must
+  /// have none. The entries of `done` are set to false for candidates that are not evaluated: those that run() would
+  /// not evaluate, and all invalid ones. Takes O(reads of the moved values + k) more for k transfers.
+  virtual void run_moved(const device::MovedRow<Id>* rows, int count, const device::MovesView& moves,
+                         device::MovedOutcome* outcomes, bool* done) = 0;
 
   static constexpr int kMostOccurrences = 8;
 };

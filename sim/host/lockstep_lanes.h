@@ -9,9 +9,11 @@
 #include <new>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "cairn/sim/host/draw_lanes.h"
 #include "cairn/sim/host/lockstep.h"
+#include "cairn/sim/host/moved_lane.h"
 #include "cairn/sim/host/vectors.h"
 
 // One file per processor family includes this header, after `#pragma GCC target`. The namespace has no name, because
@@ -73,6 +75,43 @@ class LockstepOf final : public Lockstep<Id> {
   }
 
   void run_orders(const Row<Id>* rows, int count, Outcome* outcomes) override {
+    for_valid_orders(rows, count, [&](int lane) {
+      walk<false>(rows[lane], lane, outcomes[lane]);
+      outcomes[lane].cost = graph_.cost_once;
+    });
+  }
+
+  void run(const Row<Id>* rows, int count, Outcome* outcomes, bool* done) override {
+    for_valid(rows, count, done, [&](int lane) {
+      walk<true>(rows[lane], lane, outcomes[lane]);
+      outcomes[lane].cost = cost_of(lane);
+    });
+  }
+
+  void run_moved(const MovedRow<Id>* rows, int count, const MovesView& moves, MovedOutcome* outcomes,
+                 bool* done) override {
+    if (!moved_) {
+      moved_ = std::make_unique<MovedLane<Id>>(graph_, moves);
+      between_.resize(row_);
+      before_.resize(row_);
+    }
+    Row<Id> plain[kLanes];
+    for (int lane = 0; lane < count; ++lane) plain[lane] = {rows[lane].steps, rows[lane].length};
+    bool evaluated[kLanes] = {}, known[kLanes];
+    if (plane_count_ == 1) {
+      for_valid_orders(plain, count,
+                       [&](int lane) { evaluated[lane] = walk_moved<false>(rows[lane], lane, outcomes[lane]); });
+    } else {
+      for_valid(plain, count, known,
+                [&](int lane) { evaluated[lane] = walk_moved<true>(rows[lane], lane, outcomes[lane]); });
+    }
+    for (int lane = 0; lane < count; ++lane) done[lane] = evaluated[lane];
+  }
+
+ private:
+  /// Calls evaluate(lane) for each valid candidate. Its last reads are in rows_.
+  template <class Evaluate>
+  void for_valid_orders(const Row<Id>* rows, int count, const Evaluate& evaluate) {
     for (int lane = 0; lane < kLanes; lane += kGroup) {
       for (int i = 0; i < kGroup; ++i) place_order(row_of(rows, count, lane + i), plane_row(i, 0));
       to_lanes(lane, 0);
@@ -80,13 +119,13 @@ class LockstepOf final : public Lockstep<Id> {
     const Positions bad = last_reads<false>();
     for (int lane = 0; lane < count; ++lane) {
       if (lane % kGroup == 0) to_rows(lane, 0);
-      if (bad[lane] != 0) continue;
-      walk<false>(rows[lane], lane, outcomes[lane]);
-      outcomes[lane].cost = graph_.cost_once;
+      if (bad[lane] == 0) evaluate(lane);
     }
   }
 
-  void run(const Row<Id>* rows, int count, Outcome* outcomes, bool* done) override {
+  /// As for_valid_orders(). Sets done[lane] to whether nodes occur at most kMostOccurrences times.
+  template <class Evaluate>
+  void for_valid(const Row<Id>* rows, int count, bool* done, const Evaluate& evaluate) {
     planes_ = 1;
     for (int lane = 0; lane < kLanes; lane += kGroup) {
       for (int i = 0; i < kGroup; ++i) place_any(row_of(rows, count, lane + i), lane + i);
@@ -100,10 +139,7 @@ class LockstepOf final : public Lockstep<Id> {
         for (int plane = 0; plane < planes_; ++plane) to_rows(lane, plane);
       }
       done[lane] = !too_many_[lane];
-      if (!too_many_[lane] && bad[lane] == 0) {
-        walk<true>(rows[lane], lane, outcomes[lane]);
-        outcomes[lane].cost = cost_of(lane);
-      }
+      if (!too_many_[lane] && bad[lane] == 0) evaluate(lane);
       if (lane % kGroup == kGroup - 1 || lane == count - 1) {
         for (int plane = 1; plane < planes_; ++plane) clear_rows(plane);
       }
@@ -113,7 +149,6 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
- private:
   static constexpr int kPlanes = Lockstep<Id>::kMostOccurrences;
   static constexpr int kGroup = kTransposed;  ///< number of lanes that are transposed at once, called a group
   static constexpr Position kNever = std::numeric_limits<Position>::max();
@@ -356,6 +391,14 @@ class LockstepOf final : public Lockstep<Id> {
   }
   template <bool kRecomputes, bool kSingle, class Sum>
   CAIRN_APART void walk_in(const Row<Id>& row, int lane, device::Amounts<Sum> amounts, Outcome& outcome) {
+    add_up_values<kRecomputes, kSingle>(row, lane, amounts);
+    if (!has_scratch_) return find_peak<false, false, Sum>(row.length, outcome);
+    find_peak<true, false, Sum>(row.length, outcome);
+  }
+
+  /// Fills taken_, freed_ and extra_ for one candidate.
+  template <bool kRecomputes, bool kSingle, class Sum>
+  __attribute__((always_inline)) void add_up_values(const Row<Id>& row, int lane, device::Amounts<Sum> amounts) {
     constexpr std::size_t kSteps = kVectorBytes / sizeof(Sum);
     const std::int32_t length = row.length;
     Sum* __restrict taken = reinterpret_cast<Sum*>(taken_.data());
@@ -375,10 +418,84 @@ class LockstepOf final : public Lockstep<Id> {
     }
     if constexpr (!kSingle) free_further<kRecomputes>(row, size, last, slots, freed);
     taken[0] = freed[0] = 0;
-    if (!has_scratch_) return find_peak<false, Sum>(length, outcome);
+    if (!has_scratch_) return;
     Sum* extra = reinterpret_cast<Sum*>(extra_.data());
     for (std::int32_t i = 0; i < length; ++i) extra[i + 1] = amounts.scratch[steps[i]];
-    find_peak<true, Sum>(length, outcome);
+  }
+
+  /// Evaluates a candidate with transfers, whose steps are valid. Returns false if its transfers are not.
+  template <bool kRecomputes>
+  bool walk_moved(const MovedRow<Id>& row, int lane, MovedOutcome& outcome) {
+    if (!moved_->begin(row)) return false;
+    const Row<Id> plain{row.steps, row.length};
+    add_up_bytes<kRecomputes>(plain, lane);
+    std::int64_t* const before = before_.data();
+    std::int64_t cost = 0;
+    for (std::int32_t i = 0; i < row.length; ++i) {
+      before[i] = cost;
+      cost += graph_.cost[row.steps[i]];
+    }
+    before[row.length] = cost;
+    bool valid = true;
+    for (const std::int32_t x : moved_->values()) valid = valid && move_value<kRecomputes>(x, lane);
+    if (!moved_->end_values(valid) || !moved_->run_clocks(before, outcome)) return false;
+    add_copies(row);
+    taken_.data()[0] = freed_.data()[0] = 0;
+    const auto find = [&](auto between) {
+      constexpr bool kBetween = decltype(between)::value;
+      has_scratch_ ? find_peak<true, kBetween, std::int64_t>(row.length, outcome)
+                   : find_peak<false, kBetween, std::int64_t>(row.length, outcome);
+    };
+    row.count > 0 ? find(std::true_type()) : find(std::false_type());
+    return true;
+  }
+  template <bool kRecomputes>
+  CAIRN_APART void add_up_bytes(const Row<Id>& row, int lane) {
+    if (graph_.single_output()) return add_up_values<kRecomputes, true>(row, lane, graph_.in_bytes);
+    add_up_values<kRecomputes, false>(row, lane, graph_.in_bytes);
+  }
+
+  /// Replaces what freed_ has of a value by what is freed of its occurrences with transfers.
+  template <bool kRecomputes>
+  bool move_value(std::int32_t x, int lane) {
+    const std::int32_t v = graph_.single_output() ? x : static_cast<std::int32_t>(graph_.producer[x]);
+    const int count = kRecomputes ? counts_.data()[static_cast<std::size_t>(lane) * node_width_ + v] : 1;
+    const Position* last = plane_row(lane % kGroup, 0);
+    const std::int64_t bytes = graph_.in_bytes.size[x];
+    std::int64_t* const freed = freed_.data();
+    made_.clear();
+    for (int plane = 0; plane < count; ++plane) {
+      made_.push_back(at(positions_, plane, v)[lane] - 1);
+      freed[last[plane * width_ + x]] -= bytes;
+    }
+    const auto for_reads = [&](const auto& read) {
+      for (std::int32_t e = graph_.reader_begin[x]; e < graph_.reader_begin[x + 1]; ++e) {
+        const std::int32_t reader = graph_.readers[e];
+        const int most = kRecomputes ? counts_.data()[static_cast<std::size_t>(lane) * node_width_ + reader] : 1;
+        for (int plane = 0; plane < most; ++plane) read(std::int32_t{at(positions_, plane, reader)[lane]} - 1);
+      }
+    };
+    return moved_->trace(x, made_, for_reads, [&](std::int32_t step) { freed[step + 1] += bytes; });
+  }
+
+  /// Adds the bytes of copies. A copy's bytes arrive between two steps, or leave there. They are in taken_ of the step
+  /// after that, or in freed_ of the step before, and in between_ of the step before.
+  void add_copies(const MovedRow<Id>& row) {
+    std::int64_t *const taken = taken_.data(), *const freed = freed_.data(), *const between = between_.data();
+    std::memset(
+        between, 0,
+        (static_cast<std::size_t>(row.length) + 1 + kVectorBytes / sizeof(std::int64_t)) * sizeof(std::int64_t));
+    for (std::int32_t k = 0; k < row.count; ++k) {
+      const Copy& copy = row.copies[k];
+      const std::int64_t bytes = moved_->value_of(copy).bytes;
+      if ((copy.kind & Copy::kFetch) == 0) {
+        freed[copy.finish] += bytes;
+        between[copy.finish] += bytes;
+      } else {
+        if (copy.start + 2 <= row.length) taken[copy.start + 2] += bytes;
+        between[copy.start + 1] += bytes;
+      }
+    }
   }
 
   /// Adds the bytes of the second and further outputs to `freed`. The outputs of first occurrences are handled in one
@@ -408,7 +525,8 @@ class LockstepOf final : public Lockstep<Id> {
     }
   }
 
-  template <bool kScratch, class Sum>
+  /// kBetween: also looks at the bytes between two steps, of which between_ has a part.
+  template <bool kScratch, bool kBetween, class Sum>
   void find_peak(std::int32_t length, Outcome& outcome) const {
     using V = Steps<Sum>;
     constexpr int kCount = sizeof(V) / sizeof(Sum);
@@ -428,6 +546,12 @@ class LockstepOf final : public Lockstep<Id> {
         std::memcpy(&extra, reinterpret_cast<const Sum*>(extra_.data()) + i, sizeof(V));
         during += extra;
       }
+      if constexpr (kBetween) {
+        V more;
+        std::memcpy(&more, between_.data() + i, sizeof(V));
+        const V after = live + change + more;
+        during = after > during ? after : during;
+      }
       // Entry 0 is the time before the first step. Entries after the last step are padding.
       const V higher = (during > best) & (step <= length) & (step > 0);
       best = higher ? during : best;
@@ -440,7 +564,7 @@ class LockstepOf final : public Lockstep<Id> {
     V first = best == peak ? where : V{} + std::numeric_limits<std::int32_t>::max();
     fold(first, [](V a, V b) { return a < b ? a : b; });
     outcome.valid = true;
-    outcome.peak = peak[0] * (graph_.unit > 0 ? graph_.unit : 1);
+    outcome.peak = peak[0] * (sizeof(Sum) < sizeof(std::int64_t) ? graph_.unit : 1);
     outcome.peak_step = static_cast<std::int32_t>(first[0]) - 1;
   }
 
@@ -478,6 +602,11 @@ class LockstepOf final : public Lockstep<Id> {
   /// Bytes for one candidate, indexed by position of the step: taken_ has the bytes of the step's outputs, freed_ the
   /// bytes that are freed after the step, and extra_ the step's scratch. The elements have the type Sum that is in use.
   Aligned<std::int64_t> taken_, freed_, extra_;
+  // For candidates with transfers:
+  std::unique_ptr<MovedLane<Id>> moved_;
+  std::vector<std::int32_t> made_;  ///< steps that make a value
+  Aligned<std::int64_t> between_;   ///< bytes between two steps that neither step has, by position of the step before
+  Aligned<std::int64_t> before_;    ///< for each step, the cost of the steps before it
 };
 
 template <class Id, int kVectorBytes>

@@ -5,6 +5,7 @@
 
 #include "cairn/core/timeline.h"
 #include "cairn/sim/device/machine_simulator.h"
+#include "cairn/sim/host/lockstep.h"
 #include "cairn/sim/simulator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/sim/moved_candidates.h"
@@ -77,6 +78,52 @@ TEST_CASE("a candidate with transfers has the same outcome in any batch") {
       REQUIRE(evaluated(*simulator, moved_batch(graph, schedules)) == expected);
     }
   }
+}
+
+TEST_CASE("every processor family that runs here computes the same for candidates with transfers") {
+  Random random(85);
+  std::int64_t in_lanes = 0;
+  for (int round = 0; round < 160; ++round) {
+    const core::Graph graph = moved_graph(random, {.min_nodes = 5, .max_nodes = 60});
+    const sim::device::Tables<std::uint16_t> tables(graph);
+    const std::vector<sim::device::MovedValue> moved = sim::device::moved_values(graph);
+    const sim::device::MovesView moves{moved.data(), graph.value_count(), sim::device::is_duplex(graph)};
+    const bool orders = round % 2 == 0;
+    std::vector<core::Schedule> schedules;
+    while (schedules.size() < 16) {
+      core::Schedule candidate = moved_candidate(random, graph);
+      const bool known =
+          std::ranges::all_of(candidate.steps, [&](core::NodeId v) { return v >= 0 && v < graph.node_count(); });
+      const bool fits = orders ? candidate.length() == graph.node_count() : candidate.length() >= graph.node_count();
+      if (known && fits) schedules.push_back(std::move(candidate));
+    }
+    const sim::Outcomes expected = moved_by_evaluator(graph, schedules);
+    const sim::ScheduleBatch batch = moved_batch(graph, schedules);
+    const auto view = batch.view<std::uint16_t>();
+    std::vector<sim::device::MovedRow<std::uint16_t>> rows;
+    for (std::int64_t c = 0; c < view.count; ++c) rows.push_back(sim::device::moved_row(view, c));
+    for (const sim::ProcessorFamily& family : sim::families()) {
+      const auto lockstep = family.lockstep16(tables.view(), orders ? graph.node_count() : 500);
+      for (int again = 0; again < 2; ++again) {
+        sim::device::MovedOutcome outcomes[16];
+        bool done[16];
+        lockstep->run_moved(rows.data(), 16, moves, outcomes, done);
+        for (std::size_t c = 0; c < 16; ++c) {
+          if (!done[c]) continue;
+          ++in_lanes;
+          REQUIRE(expected.valid[c] == 1);
+          REQUIRE(outcomes[c].valid);
+          REQUIRE(outcomes[c].peak == expected.peak[c]);
+          REQUIRE(outcomes[c].cost == expected.cost[c]);
+          REQUIRE(outcomes[c].peak_step == expected.peak_step[c]);
+          if (!expected.host_peak.empty()) REQUIRE(outcomes[c].host_peak == expected.host_peak[c]);
+        }
+        const auto valid = std::ranges::count(expected.valid, 1);
+        REQUIRE((std::ranges::count(done, true) == valid || !orders));  // some candidates run a node too often
+      }
+    }
+  }
+  CHECK(in_lanes > 1000);
 }
 
 TEST_CASE("profiles of candidates with transfers are those of the evaluator") {
