@@ -24,7 +24,7 @@ struct Profiles {
 
 /// Evaluates many schedules of one graph at once. Every backend gives exactly the same results. A batch that exceeds
 /// the backend's memory is split. Throws InputError for a batch of a graph with another number of nodes, and for a
-/// generator whose moves are below 0. Only one thread may use a Simulator at a time.
+/// generator whose moves or transfers are below 0. Only one thread may use a Simulator at a time.
 class Simulator {
  public:
   virtual ~Simulator() = default;

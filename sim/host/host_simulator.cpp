@@ -382,6 +382,7 @@ class HostSimulator final : public Simulator {
   }
 
   void evaluate(const Generator& generator, std::int64_t first, std::int64_t count, Outcomes& outcomes) override {
+    stride_of(generator);  // throws if the generator is not valid
     const device::OutcomesView into = resized(outcomes, count, generator.transfers > 0);
     for_pieces(count, [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
       if (generator.transfers > 0) return evaluate_moved(generator, first, begin, end, worker, into);

@@ -3,6 +3,7 @@
 #include <map>
 #include <vector>
 
+#include "cairn/core/error.h"
 #include "cairn/core/timeline.h"
 #include "cairn/sim/device/machine_simulator.h"
 #include "cairn/sim/host/lockstep.h"
@@ -187,6 +188,20 @@ TEST_CASE("random candidates with transfers are valid, and the same in any batch
     }
   }
   CHECK(moved > 1500);
+}
+
+TEST_CASE("a generator has no less than no transfers") {
+  Random random(86);
+  const core::Graph graph = moved_graph(random);
+  core::HostMachine machine(1);
+  OnMachine<core::HostMachine, std::uint16_t> device_path(machine, graph);
+  const auto host = sim::host_simulator(graph, 1);
+  for (sim::Simulator* simulator : {host.get(), static_cast<sim::Simulator*>(&device_path)}) {
+    sim::Outcomes outcomes;
+    REQUIRE_THROWS_AS(simulator->generate({.transfers = -1}, 0, 1), core::InputError);
+    REQUIRE_THROWS_AS(simulator->evaluate(sim::Generator{.transfers = -1}, 0, 1, outcomes), core::InputError);
+    REQUIRE(evaluated(*simulator, simulator->generate({.transfers = 3}, 0, 0)).count() == 0);
+  }
 }
 
 TEST_CASE("makespans saturate, and long candidates and many copies do not matter") {
