@@ -20,10 +20,7 @@ void add_start(std::vector<core::Schedule>& starts, const core::Schedule& schedu
 }
 
 solvers::OffloadOptions offload_options(const core::HostMemory& host, const solvers::SolveOptions& search) {
-  return {.link = host.link,
-          .host_budget = host.budget,
-          .scope = search.scope,
-          .seed = search.seed};
+  return {.link = host.link, .host_budget = host.budget, .scope = search.scope, .seed = search.seed};
 }
 
 }  // namespace
