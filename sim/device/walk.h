@@ -52,9 +52,9 @@ struct MovedRow {
   std::int32_t count = 0;  ///< of copies
 };
 
+/// Returns a candidate of a batch with transfers (ScheduleBatch::has_transfers).
 template <class Id>
 CAIRN_HD MovedRow<Id> moved_row(const BatchView<Id>& batch, std::int64_t c) {
-  if (batch.copies == nullptr) return {batch.steps + batch.begin[c], batch.length[c], nullptr, 0};
   return {batch.steps + batch.begin[c], batch.length[c], batch.copies + batch.copies_begin[c], batch.copies_count[c]};
 }
 
@@ -231,12 +231,16 @@ class TransferWalk {
   /// Lets the link carry the copy at a place of the array, which may start at `now`.
   CAIRN_HD void serve(std::int32_t place, std::int64_t now) {
     const Copy& copy = row_.copies[place];
-    std::int64_t& link = is_fetch(copy) && moves_.duplex ? in_ : out_;
-    std::int64_t begin = link > now ? link : now;
+    const bool inward = is_fetch(copy) && moves_.duplex;
+    std::int64_t begin = inward ? in_ : out_;
+    if (now > begin) begin = now;
     if (is_fetch(copy) && end(copy.from) > begin) begin = end(copy.from);
-    link = core::saturating_add(begin, value_of(copy).time);
-    end(place) = link;
-    if (is_fetch(copy) && link > fetched_) fetched_ = link;
+    const std::int64_t over = core::saturating_add(begin, value_of(copy).time);
+    end(place) = over;
+    // A choice between references would put both clocks into memory.
+    in_ = inward ? over : in_;
+    out_ = inward ? out_ : over;
+    if (is_fetch(copy) && over > fetched_) fetched_ = over;
   }
 
   template <class Visit>
@@ -276,8 +280,9 @@ class TransferWalk {
 
   const TablesView<Id>& graph_;
   const MovesView& moves_;
-  const MovedRow<Id>& row_;
-  const WalkArrays& arrays_;
+  // Copies, so that the compiler knows to which memory their pointers point.
+  const MovedRow<Id> row_;
+  const WalkArrays arrays_;
   std::int32_t finished_ = 0;      ///< number of copies that finish_copies() has visited
   bool unread_ = false;            ///< whether nothing reads a fetched occurrence
   std::int64_t out_ = 0, in_ = 0;  ///< when the links to the host and to the device are free; `out_` if there is one

@@ -93,8 +93,8 @@ struct DrawCopies {
     for_each_walked(
         team, sizes, space.of(team, index), index, teams, batch.count, [&](std::int64_t c, const WalkArrays& arrays) {
           copies_begin[c] = c * 2 * most;
-          copies_count[c] =
-              draw_transfers(graph, moves, seed, most, first + c, moved_row(batch, c), arrays, copies + c * 2 * most);
+          const MovedRow<Id> row{batch.steps + batch.begin[c], batch.length[c]};
+          copies_count[c] = draw_transfers(graph, moves, seed, most, first + c, row, arrays, copies + c * 2 * most);
         });
   }
 };
