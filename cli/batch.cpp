@@ -39,7 +39,8 @@ fit::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArgu
     options.max_cost = [&](const fit::Problem& problem) {
       return pipeline::parse_max_cost(objective.max_cost, problem.baseline.cost);
     };
-  const auto build = [&](std::int64_t batch) { return graph.with_batch(batch); };
+  const auto host = pipeline::parse_host_memory(objective.link, objective.host_budget);
+  const auto build = [&](std::int64_t batch) { return graph.with_batch(batch).with_host_memory(host); };
   return fit::find_largest_batch(build, search.find(), options);
 }
 

@@ -142,6 +142,15 @@ TEST_CASE("pareto --link gives both curves, and says what the link brings") {
   CHECK(contains(read_text(folder / "p.csv"), "status,knee\n"));
 }
 
+TEST_CASE("over a link, the largest batch without recomputation is larger") {
+  const Words words = Words{"info", "ffn",      "--layers", "6",  "--width",           "64", "--batch",
+                            "auto", "--budget", "100000",   "-q", "--max-occurrences", "1"} +
+                      kWork;
+  const Json alone = run_json(words), moved = run_json(words + Words{"--link", "450GB/s"});
+  CHECK(moved["batch"] > alone["batch"]);
+  check_fields(moved, {{"fits", true}, {"means", "transfers"}, {"recomputed", 0}});
+}
+
 TEST_CASE("costs without a unit of time count as ns, and a warning says so") {
   const Folder folder;
   const std::string path = write_passes(folder, "steps");
