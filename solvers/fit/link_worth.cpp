@@ -80,13 +80,15 @@ LinkWorth link_worth(const Problem& problem, const Problem& rounded, const std::
   PlannedSchedule lowest = planned(search.lowest_free());
   if (lowest.memory() < worth.free.memory() && lowest.plan->host_bytes <= problem.graph.host_memory()->budget)
     worth.free = std::move(lowest);
-  // Goes from the lowest peak upwards, until transfers alone cost no more than recomputation alone.
+  // Goes from the highest peak downwards, until recomputation alone costs less than transfers alone.
   const std::vector<solvers::Tradeoff> points = solvers::undominated(recomputed);
   const std::size_t step = std::max<std::size_t>(1, points.size() / kMostPoints);
-  for (std::size_t k = 0; k < points.size() && !search.expired(); k += step) {
-    const solvers::OffloadSolution found = search.within(points[k].peak);
-    if (found.fits && found.makespan <= points[k].cost) break;
-    worth.recompute_below = points[k].peak;
+  for (std::size_t left = points.size(); left > 0 && !search.expired(); left -= std::min(left, step)) {
+    const solvers::Tradeoff& point = points[left - 1];
+    const solvers::OffloadSolution found = search.within(point.peak);
+    if (found.fits && found.makespan <= point.cost) continue;
+    worth.recompute_below = point.peak;
+    break;
   }
   return worth;
 }

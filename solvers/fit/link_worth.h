@@ -17,8 +17,8 @@ struct LinkWorth {
   /// The input order with transfers for which no step waits, with the lowest peak found. Without a better one, it is
   /// the baseline.
   PlannedSchedule free;
-  /// Number of bytes below which recomputation alone costs less than transfers alone, as far as schedules are known.
-  /// Nothing if recomputation is never cheaper, or if no such schedule is known.
+  /// Largest peak of a schedule without transfers that costs less than transfers alone within the same memory, in
+  /// bytes. Nothing if no such schedule is known.
   std::optional<std::int64_t> recompute_below;
 };
 

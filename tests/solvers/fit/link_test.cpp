@@ -72,6 +72,20 @@ TEST_CASE("what a link saves at no cost is a schedule of the baseline's cost", "
   CHECK(saved > 0);
 }
 
+TEST_CASE("recomputation pays below the largest memory at which it costs less than waiting", "[link]") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    INFO("seed " << seed);
+    const core::HostMemory slow{{.bytes_per_second = 1}};
+    const fit::Problem problem(linked_graph(seed).with_host_memory(slow));
+    const std::int64_t low = problem.lower_bound, most = problem.baseline.peak, cost = problem.baseline.cost;
+    if (most - low < 3) continue;
+    // No transfer over this link is as cheap as the second schedule, and the third one is the baseline.
+    const std::vector<solvers::Tradeoff> recomputed{{low, 3 * cost + 9}, {most - 1, cost + 1}, {most, cost}};
+    const fit::LinkWorth worth = fit::link_worth(problem, problem, recomputed, {.alignment = 1}, {});
+    CHECK(worth.recompute_below == most - 1);
+  }
+}
+
 TEST_CASE("a sufficient host budget is above the one that is too small, and a search within it succeeds", "[link]") {
   int told = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
