@@ -159,18 +159,6 @@ class OffloadSearch {
     solution.makespan = core::makespan(graph_, solution.schedule, options_.link);
     solution.fits = solution.peak <= limits_.budget && solution.host_peak <= limits_.host_budget;
     if (solution.fits != found_.front().fits() || solution.makespan != found_.front().makespan) {
-      {
-        const auto profile = core::Evaluator(graph_).profile(solution.schedule);
-        State state(graph_, solution.schedule.steps, limits_);
-        state.assign(solution.schedule.transfers);
-        const auto again = state.schedule();
-        std::fprintf(stderr, "same transfers %d\n", again == solution.schedule);
-        for (std::size_t m = 0; m + 1 < profile.size(); ++m)
-          if (profile[m + 1] != state.bytes_at(m)) {
-            std::fprintf(stderr, "moment %zu: %ld, state %ld\n", m, profile[m + 1], state.bytes_at(m));
-            break;
-          }
-      }
       throw core::DefectError("offloading measured a schedule wrongly; please report this");
     }
     solution.work = watch_.work();
