@@ -276,6 +276,7 @@ struct WriteProfiles {
     for_each_rewound(
         team, graph, space.of(team, index), index, teams, batch.count, [&](std::int64_t c, ValueBits values) {
           if (begin[c] == begin[c + 1]) return;
+          value[begin[c]] = 0;  // the schedule may have no steps
           rewind(graph, batch.steps + batch.begin[c], batch.length[c], values, StoreProfile{value + begin[c]});
         });
   }

@@ -38,14 +38,14 @@ struct IgnoreSteps {
   CAIRN_HD void operator()(std::int32_t, std::int64_t, std::int64_t) const {}
 };
 
-/// A `visit` that stores the memory profile of a valid schedule in the order of sim::Profiles.
+/// A `visit` that stores the memory profile of a valid schedule in the order of sim::Profiles. The caller stores the
+/// first entry, which is 0.
 struct StoreProfile {
   std::int64_t* profile;
 
   CAIRN_HD void operator()(std::int32_t i, std::int64_t during, std::int64_t after) const {
     // The index is below 2^32. nvcc would add one of 64 bits to the pointer at every step.
     const std::uint32_t at = 2 * static_cast<std::uint32_t>(i) + 1;
-    if (i == 0) profile[0] = 0;
     profile[at] = during;
     profile[std::uint64_t{at} + 1] = after;
   }

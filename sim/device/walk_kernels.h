@@ -66,6 +66,7 @@ struct WriteMovedProfiles {
     for_each_walked(team, sizes, space.of(team, index), index, teams, batch.count,
                     [&](std::int64_t c, const WalkArrays& arrays) {
                       if (begin[c] == begin[c + 1]) return;
+                      value[begin[c]] = 0;
                       walk_transfers(graph, moves, moved_row(batch, c), arrays, StoreProfile{value + begin[c]});
                     });
   }

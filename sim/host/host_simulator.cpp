@@ -344,6 +344,7 @@ class HostSimulator final : public Simulator {
     for_pieces(batch.count(), [&](std::int64_t begin, std::int64_t end, Worker<Id>& worker) {
       for (std::int64_t c = begin; c < end; ++c) {
         if (profiles.begin[c] == profiles.begin[c + 1]) continue;
+        profiles.value[profiles.begin[c]] = 0;
         const device::StoreProfile store{profiles.value.data() + profiles.begin[c]};
         if (batch.has_transfers()) {
           worker.walk(device::moved_row(view, c), store);
