@@ -50,22 +50,17 @@ namespace {
       fmt::format("{} and {} both {}; drop one of them", core::option(one), core::option(other), what));
 }
 
-/// Returns the host's memory that the request names, or nothing. Throws InputError.
+}  // namespace
+
 std::optional<core::HostMemory> host_memory_of(const Request& request) {
   const std::optional<core::HostMemory> host = parse_host_memory(request.link, request.host_budget);
   if (!host) return host;
   if (request.overlap_steps > 0) refuse_both("link", "overlap-steps", "let copies or steps overlap in time");
-  const std::pair<std::string_view, bool> others[] = {{"max-cost", !request.max_cost.empty()},
-                                                      {"peak-only", request.peak_only}};
-  for (const auto& [name, given] : others) {
-    if (given)
-      throw core::InputError(fmt::format("{} searches without transfers, which {} asks for; drop one of them",
-                                         core::option(name), core::option("link")));
-  }
+  if (!request.max_cost.empty())
+    throw core::InputError(fmt::format("{} searches without transfers, which {} asks for; drop one of them",
+                                       core::option("max-cost"), core::option("link")));
   return host;
 }
-
-}  // namespace
 
 std::optional<core::HostMemory> parse_host_memory(const std::string& link, const std::string& host_budget) {
   if (link.empty()) {

@@ -47,6 +47,8 @@ std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline);
 /// Parses a link as core::parse_link() does, and the bytes that copies on the host may take; an empty text means any
 /// number. Returns nothing if both texts are empty. Throws InputError on a budget without a link, too.
 std::optional<core::HostMemory> parse_host_memory(const std::string& link, const std::string& host_budget);
+/// Returns the host's memory that the request names, or nothing. Throws InputError.
+std::optional<core::HostMemory> host_memory_of(const Request& request);
 
 /// Makes a task of the graph and the request. `name` is used if the graph has no name. Throws InputError and
 /// NoRoomError. If the task is unaffordable(), it must not be searched. O(nodes + edges).
