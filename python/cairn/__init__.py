@@ -20,5 +20,5 @@ from ._errors import (DefectError, DeviceError, Error, InfeasibleError, InputErr
                       NotFoundError)
 from ._executor import Executor
 from ._networkx import from_networkx, to_networkx
-from ._types import DatasetInfo, Node, Output, Resident, Tensor
+from ._types import DatasetInfo, Evict, Fetch, Node, Output, Resident, Tensor, Transfers
 from . import models

@@ -105,20 +105,40 @@ def _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences
                                   max_occurrences=max_occurrences or 0, options=dict(options or {}))
 
 
-def _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory, overlap_steps=0):
+def _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory, overlap_steps=0,
+             link=None, host_budget=None):
     if context_memory is not None and device_memory is None:
         raise InputError("context_memory= is a part of device_memory=; give that too")
     if device_memory is not None and budget is not None:
         raise InputError("budget= and device_memory= both say what the arena may have; drop one of them")
     if _whole(overlap_steps, "overlap_steps") < 0:
         raise InputError(f"overlap_steps={overlap_steps} must be at least 0")
+    host = _host(link, host_budget)
     return _cairn.Request(
         budget=_budget_text(budget), max_cost=_cost_text(max_cost), peak_only=peak_only,
         alignment=_alignment(alignment), solver=solver,
         device_memory=None if device_memory is None else _size(device_memory, "device_memory"),
         context_memory=None if context_memory is None
         else 0 if context_memory in (0, "0") else _size(context_memory, "context_memory"),
-        overlap_steps=_whole(overlap_steps, "overlap_steps"))
+        overlap_steps=_whole(overlap_steps, "overlap_steps"), link=host[0], host_budget=host[1])
+
+
+def _host(link, host_budget):
+    """Returns link and host budget as the texts that Request takes; empty for None."""
+    return ("" if link is None else _link_text(link),
+            "" if host_budget is None else str(_size(host_budget, "host_budget")))
+
+
+def _link_text(link) -> str:
+    """Returns a link as text: the name of a preset, a bandwidth as text, or a number of bytes/s."""
+    if isinstance(link, str):
+        if not link:
+            raise InputError("link: the text is empty; give pcie4, or a bandwidth as 25GB/s")
+        return link
+    rate = _whole(link, "link")
+    if rate < 1:
+        raise InputError(f"link={link} must be above 0 bytes/s")
+    return f"{rate}B/s"
 
 
 def _streams(streams) -> int:
@@ -141,6 +161,7 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
           order: str = "free", max_occurrences: Optional[int] = None, start: Optional[Planned] = None,
           options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
           device_memory: Optional[Bytes] = None, context_memory: Optional[Bytes] = None,
+          link: Union[int, str, None] = None, host_budget: Optional[Bytes] = None,
           threads: Optional[int] = None, progress: Optional[Progress] = None) -> Answer:
     """Searches for a schedule of the graph under a memory budget, with its plan.
 
@@ -163,6 +184,10 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
     device_memory   instead of a budget: all memory of a device, such as "24GiB". The budget is this size minus what
                     resident tensors, libraries and the CUDA context take.
     context_memory  the part of device_memory for the CUDA context and its code; "512MiB" by default.
+    link            the connection to the host's memory: "pcie3", "pcie4", "pcie5", "c2c", or a bandwidth, such as
+                    "25GB/s" or "25GB/s,10us,half". Values may then leave the device and come back
+                    (answer.schedule.transfers), and the cost of a schedule is its makespan. None: no transfers.
+    host_budget     the bytes that these values may take on the host; any number by default.
     threads         number of CPU threads during the call, for the whole process.
     progress        a function that is called as progress(peak, cost, seconds) with the best schedule so far. The search
                     ends if it returns False or raises an exception, which solve then raises, too.
@@ -170,7 +195,8 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
     If there is no answer, raises InfeasibleError or NotFoundError, both with lower_bound and least_budget. On Ctrl-C,
     raises Interrupted with the best schedule so far.
     """
-    request = _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory)
+    request = _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory,
+                       link=link, host_budget=host_budget)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
     with _threads(threads):
         return _cairn.solve(graph, request, search, start, progress)
@@ -200,11 +226,13 @@ def pareto(graph: Graph, *, points: int = 12, budgets: Optional[Sequence[Bytes]]
            peak_only: bool = False, alignment: Optional[int] = None, order: str = "free",
            max_occurrences: Optional[int] = None, start: Optional[Planned] = None,
            options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
+           link: Union[int, str, None] = None, host_budget: Optional[Bytes] = None,
            threads: Optional[int] = None, progress: Optional[Progress] = None) -> Curve:
     """Finds the curve of cost over memory: what each budget costs, and where the knee (a good compromise) is.
 
     points    number of budgets, evenly spaced from the least budget reached to the least that costs nothing extra
     budgets   budgets to use instead: bytes, "1.5GiB", or "80%" of the baseline's peak
+    link, host_budget  as in solve: the cost of each point is then the makespan of a schedule with transfers
     progress  a function that is called as progress(known points, points, seconds)
 
     Other arguments are those of solve, except that the default of time_limit is 30 s.
@@ -212,6 +240,8 @@ def pareto(graph: Graph, *, points: int = 12, budgets: Optional[Sequence[Bytes]]
     if time_limit is None and work_limit is None:
         time_limit = 30.0
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
+    if link is not None or host_budget is not None:
+        graph = graph.with_host_memory(*_host(link, host_budget))
     texts = [] if budgets is None else [_budget_text(budget) for budget in budgets]
     with _threads(threads):
         return _cairn.pareto(graph, points, texts, peak_only, _alignment(alignment), search, start, progress)

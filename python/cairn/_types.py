@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional, Tuple, Union
+from typing import List, NamedTuple, Optional, Tuple, Union
 
 import numpy
 
@@ -38,6 +38,35 @@ class Node(NamedTuple):
     outputs: Tuple[Output, ...]
     op: Optional[str]
     """The kind of the node's op; None if it has none. Only nodes with an op run real kernels."""
+
+
+class Evict(NamedTuple):
+    """A copy of a value from the device to the host, which begins after step `start` and is over before step
+    `finish`."""
+
+    value: int
+    """Number of the value. It is the number of its node if all nodes have one output; see Graph.producers and
+    Graph.value_begin."""
+    made: int
+    """The step that computes what is copied."""
+    start: int
+    finish: int
+
+
+class Fetch(NamedTuple):
+    """A copy from the host to the device, which begins after step `start` and is over before step `finish`."""
+
+    evict: int
+    """Index of the Evict whose copy on the host comes back."""
+    start: int
+    finish: int
+
+
+class Transfers(NamedTuple):
+    """The copies between device and host that go with the steps of a schedule."""
+
+    evicts: List[Evict] = []
+    fetches: List[Fetch] = []
 
 
 class Resident(NamedTuple):

@@ -172,14 +172,16 @@ void bind_arguments(nb::module_& module) {
           "__init__",
           [](pipeline::Request* self, std::string budget, std::string max_cost, bool peak_only, std::int64_t alignment,
              std::string solver, std::optional<std::int64_t> device_memory, std::optional<std::int64_t> context,
-             std::int64_t overlap_steps) {
+             std::int64_t overlap_steps, std::string link, std::string host_budget) {
             new (self)
                 pipeline::Request{std::move(budget), std::move(max_cost), peak_only, alignment, std::move(solver)};
             self->overlap_steps = overlap_steps;
+            self->link = std::move(link);
+            self->host_budget = std::move(host_budget);
             if (device_memory) self->device = {*device_memory, context.value_or(pipeline::kContextBytes)};
           },
           "budget"_a, "max_cost"_a, "peak_only"_a, "alignment"_a, "solver"_a, "device_memory"_a.none(),
-          "context_memory"_a.none(), "overlap_steps"_a);
+          "context_memory"_a.none(), "overlap_steps"_a, "link"_a, "host_budget"_a);
 }
 
 void bind_found(nb::class_<Answer>& answer) {
@@ -200,6 +202,15 @@ void bind_found(nb::class_<Answer>& answer) {
           },
           "Height of the plan in bytes, which the budget limits; None if nothing was planned.")
       .def_prop_ro("cost", [](const Answer& a) { return a.found.cost; })
+      .def_prop_ro(
+          "makespan", [](const Answer& a) { return a.found.cost; },
+          "The time of the schedule with all waits for copies, which is its `cost`.")
+      .def_prop_ro(
+          "waiting", [](const Answer& a) { return a.found.waiting; },
+          "The part of the makespan in which steps wait for copies.")
+      .def_prop_ro(
+          "host_peak", [](const Answer& a) { return a.found.host_peak; },
+          "The largest number of bytes that copies hold on the host.")
       .def_prop_ro(
           "cost_increase", [](const Answer& a) { return increase(a.found.cost, a.task.problem.baseline.cost); },
           "The additional cost as a fraction of the baseline's cost: 0.05 is 5% more.")

@@ -10,6 +10,7 @@
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/text.h"
+#include "cairn/pipeline/request.h"
 #include "cairn/python/src/bindings.h"
 #include "cairn/python/src/call.h"
 
@@ -404,6 +405,14 @@ void bind_changes(GraphClass& graph) {
           "scratch"_a, "The same graph with other scratch; everything else is shared.")
       .def("with_kept", &with_kept, "nodes"_a, nb::sig("def with_kept(self, nodes: Iterable[int | str]) -> Graph"),
            "The same graph with the outputs of these nodes (ids or names) kept, so that they can be read after a step.")
+      .def(
+          "with_host_memory",
+          [](const core::Graph& g, const std::string& link, const std::string& budget) {
+            return g.with_host_memory(pipeline::host_memory_of({.link = link, .host_budget = budget}));
+          },
+          "link"_a, "host_budget"_a = "",
+          "The same graph with a link to the host's memory, as 'pcie4' or '25GB/s,10us'. The cost of a schedule with\n"
+          "transfers is then its makespan.")
       .def("forward_part", &core::forward_part, "What remains without the backward nodes.");
 }
 

@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 #include <nanobind/operators.h>
 
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/error.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/python/src/bindings.h"
@@ -28,6 +33,42 @@ nb::object lifetimes(const core::Graph& graph, nb::handle schedule) {
   return records(rows.data(), rows.size() * sizeof(LifetimeRow), dtype);
 }
 
+nb::object type(const char* name) { return nb::module_::import_("cairn._types").attr(name); }
+
+nb::object transfers_of(const core::Schedule& schedule) {
+  const nb::object evict = type("Evict"), fetch = type("Fetch");
+  nb::list evicts, fetches;
+  for (const core::Evict& e : schedule.transfers.evicts) evicts.append(evict(e.value, e.made, e.start, e.finish));
+  for (const core::Fetch& f : schedule.transfers.fetches) fetches.append(fetch(f.evict, f.start, f.finish));
+  return type("Transfers")(evicts, fetches);
+}
+
+/// Reads pairs of lists, the evicts and the fetches, whose rows are tuples of whole numbers. Throws InputError.
+core::Transfers read_transfers(nb::handle value) {
+  constexpr std::size_t kEvict = 4, kFetch = 3;
+  const auto rows = [](nb::handle list, std::size_t width) {
+    std::vector<std::vector<std::int64_t>> found;
+    for (const nb::handle row : list) {
+      found.push_back(integers(row, "a transfer"));
+      if (found.back().size() != width)
+        throw core::InputError(fmt::format("a transfer is {} numbers, not {}", width, nb::repr(row).c_str()));
+    }
+    return found;
+  };
+  const auto narrow = [](std::int64_t number) {
+    if (number < 0 || number > std::numeric_limits<std::int32_t>::max())
+      throw core::InputError(fmt::format("a transfer names {}, which is no value and no evict", number));
+    return static_cast<std::int32_t>(number);
+  };
+  core::Transfers transfers;
+  if (value.is_none()) return transfers;
+  for (const auto& row : rows(nb::object(value[0]), kEvict))
+    transfers.evicts.push_back({narrow(row[0]), row[1], row[2], row[3]});
+  for (const auto& row : rows(nb::object(value[1]), kFetch))
+    transfers.fetches.push_back({narrow(row[0]), row[1], row[2]});
+  return transfers;
+}
+
 }  // namespace
 
 Evaluation evaluation_of(const core::Graph& graph, const core::Evaluation& evaluation) {
@@ -39,10 +80,21 @@ namespace {
 void bind_classes(nb::module_& module) {
   nb::class_<core::Schedule>(
       module, "Schedule",
-      "A sequence of nodes in the order in which they run. A node that occurs more than once is recomputed.")
+      "A sequence of nodes in the order in which they run. A node that occurs more than once is\n"
+      "recomputed. Values may leave the device and come back (`transfers`).")
       .def(
-          "__init__", [](core::Schedule* self, nb::handle steps) { new (self) core::Schedule(schedule_of(steps)); },
-          "steps"_a, nb::sig("def __init__(self, steps: Schedule | Sequence[int]) -> None"))
+          "__init__",
+          [](core::Schedule* self, nb::handle steps, nb::handle transfers) {
+            core::Schedule schedule = schedule_of(steps);
+            if (!transfers.is_none()) schedule.transfers = read_transfers(transfers);
+            new (self) core::Schedule(std::move(schedule));
+          },
+          "steps"_a, "transfers"_a = nb::none(),
+          nb::sig(
+              "def __init__(self, steps: Schedule | Sequence[int], transfers: cairn._types.Transfers | None = None) "
+              "-> None"))
+      .def_prop_ro("transfers", &transfers_of, nb::sig("def transfers(self) -> cairn._types.Transfers"),
+                   "The copies between device and host. docs/graph_format.md says what their numbers mean.")
       .def_prop_ro(
           "steps", [](ScheduleHandle s) { return view(std::span<const core::NodeId>(s.p->steps), s.h); },
           "Node ids as a numpy array, a view.")
@@ -58,10 +110,13 @@ void bind_classes(nb::module_& module) {
           nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__repr__", [](const core::Schedule& s) { return fmt::format("<cairn.Schedule of {} steps>", s.length()); })
       .def("__getstate__",
-           [](const core::Schedule& s) { return nb::bytes(s.steps.data(), s.steps.size() * sizeof(core::NodeId)); })
-      .def("__setstate__", [](core::Schedule& s, const nb::bytes& state) {
-        const auto* first = static_cast<const core::NodeId*>(state.data());
-        new (&s) core::Schedule{{first, first + state.size() / sizeof(core::NodeId)}};
+           [](const core::Schedule& s) {
+             return nb::make_tuple(nb::bytes(s.steps.data(), s.steps.size() * sizeof(core::NodeId)), transfers_of(s));
+           })
+      .def("__setstate__", [](core::Schedule& s, const nb::tuple& state) {
+        const auto steps = nb::cast<nb::bytes>(state[0]);
+        const auto* first = static_cast<const core::NodeId*>(steps.data());
+        new (&s) core::Schedule{{first, first + steps.size() / sizeof(core::NodeId)}, read_transfers(state[1])};
       });
 
   nb::class_<Evaluation>(module, "Evaluation",
@@ -69,7 +124,15 @@ void bind_classes(nb::module_& module) {
       .def_prop_ro("peak", [](const Evaluation& e) { return e.of.peak; })
       .def_prop_ro(
           "peak_step", [](const Evaluation& e) { return e.of.peak_step; }, "The first step that reaches the peak.")
-      .def_prop_ro("cost", [](const Evaluation& e) { return e.of.cost; })
+      .def_prop_ro(
+          "cost", [](const Evaluation& e) { return e.of.cost; },
+          "The costs of all steps. With transfers, and if the graph has a link: the time with all waits (makespan).")
+      .def_prop_ro(
+          "waiting", [](const Evaluation& e) { return e.of.waiting; },
+          "The part of `cost` in which steps wait for copies.")
+      .def_prop_ro(
+          "host_peak", [](const Evaluation& e) { return e.of.host_peak; },
+          "The largest number of bytes that copies hold on the host.")
       .def_prop_ro(
           "recomputed", [](const Evaluation& e) { return e.of.recomputed; }, "Number of steps that run a node again.")
       .def_prop_ro("valid", [](const Evaluation& e) { return e.of.valid(); })

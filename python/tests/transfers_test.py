@@ -1,0 +1,100 @@
+"""Tests of schedules with transfers in Python: what a search with a link returns, how its numbers hang together, and
+how such schedules are written, read and refused."""
+
+import pathlib
+import pickle
+import tempfile
+import unittest
+
+import cairn
+from support import chain
+
+WORK = 500_000
+LINK = "1000GB/s"
+
+
+def example():
+    """Returns a graph whose first value is not read for a while, and a schedule that moves this value."""
+    builder = cairn.GraphBuilder("example")
+    a = builder.add("a", size=10, cost=5)
+    b = builder.add("b", size=4, cost=5, inputs=[a])
+    c = builder.add("c", size=4, cost=5, inputs=[b])
+    builder.add("d", size=1, cost=5, inputs=[a, c], keep=True)
+    return builder.build(), cairn.Schedule(range(4), ([(0, 0, 1, 2)], [(0, 2, 3)]))
+
+
+class Transfers(unittest.TestCase):
+    def test_what_a_search_finds(self):
+        graph = chain(12)
+        alone = cairn.solve(graph, "60%", work_limit=WORK)
+        self.assertEqual((alone.schedule.transfers, alone.host_peak, alone.waiting), (cairn.Transfers([], []), 0, 0))
+        self.assertEqual(alone.makespan, alone.cost)
+        for options in ({}, {"peak_only": True}):
+            with self.subTest(**options):
+                answer = cairn.solve(graph, "60%", work_limit=WORK, link=LINK, **options)
+                self.assertTrue(answer.schedule.transfers.evicts)
+                found = cairn.evaluate(graph.with_host_memory(LINK), answer.schedule)
+                self.assertTrue(found.valid)
+                self.assertEqual((found.peak, found.cost, found.waiting, found.host_peak),
+                                 (answer.peak, answer.makespan, answer.waiting, answer.host_peak))
+                self.assertLessEqual(answer.peak, answer.budget)
+                self.assertLessEqual(answer.makespan, alone.cost)
+                self.assertGreater(answer.host_peak, 0)
+                # Without a link, copies take no time.
+                self.assertEqual(cairn.evaluate(graph, answer.schedule).cost, answer.makespan - answer.waiting)
+                limited = cairn.solve(graph, "60%", work_limit=WORK, link=LINK, host_budget=answer.host_peak, **options)
+                self.assertLessEqual(limited.host_peak, answer.host_peak)
+
+    def test_a_curve(self):
+        graph = chain(8)
+        curve = cairn.pareto(graph, points=3, link=LINK, work_limit=WORK)
+        alone = cairn.pareto(graph, budgets=[point.budget for point in curve.points], work_limit=WORK)
+        for moved, stays in zip(curve.points, alone.points):
+            self.assertLessEqual(moved.cost, stays.cost)
+
+    def test_numbers_of_a_schedule(self):
+        graph, schedule = example()
+        self.assertEqual(schedule.transfers.evicts, [cairn.Evict(value=0, made=0, start=1, finish=2)])
+        self.assertEqual(schedule.transfers.fetches, [cairn.Fetch(evict=0, start=2, finish=3)])
+        self.assertEqual(cairn.evaluate(graph, schedule.steps).peak, 18)
+        found = cairn.evaluate(graph.with_host_memory("1GB/s"), schedule)
+        # Between steps 1 and 2, `a` and `b` are in memory, and while d runs, `a`, `c` and `d`.
+        self.assertEqual((found.peak, found.host_peak), (15, 10))
+        self.assertEqual((found.cost, found.waiting), (40, 20))
+        self.assertEqual(cairn.evaluate(graph.with_host_memory("1GB/s,5ns"), schedule).waiting, 30)
+
+    def test_round_trips(self):
+        graph, schedule = example()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "s.json"
+            cairn.write_schedule(path, graph, schedule)
+            read = cairn.read_schedule(path, graph)
+        for other in (read, pickle.loads(pickle.dumps(schedule)), cairn.Schedule(schedule),
+                      cairn.Schedule(schedule.steps, schedule.transfers)):
+            self.assertEqual(other, schedule)
+            self.assertEqual(other.transfers, schedule.transfers)
+        self.assertNotEqual(cairn.Schedule(schedule.steps), schedule)
+
+    def test_bad_transfers(self):
+        graph, _ = example()
+        for transfers in (([(0, 0, 1, 1)], [(0, 2, 3)]), ([(0, 0, 1, 2)], [(0, 0, 3)]), ([(0, 0, 1, 2)], []),
+                          ([(9, 0, 1, 2)], [(0, 2, 3)])):
+            with self.subTest(transfers=transfers):
+                found = cairn.evaluate(graph, cairn.Schedule(range(4), transfers))
+                self.assertFalse(found.valid)
+                self.assertTrue(found.defect)
+        for transfers in (([(0, 0, 1)], []), ([(0, 0, 1, 2)], [(0, 2)]), ([(-1, 0, 1, 2)], []), ([(2**40, 0, 1, 2)], [])):
+            with self.subTest(transfers=transfers), self.assertRaises(cairn.InputError):
+                cairn.Schedule(range(4), transfers)
+
+    def test_bad_links(self):
+        graph = chain(4)
+        for words, options in {"bandwidth": dict(link="0GB/s"), "above 0 bytes/s": dict(link=0), "negative": dict(link="1GB/s,-1us"),
+                               "accepted are": dict(link="fast"), "is empty": dict(link=""), "host_budget=.*link=": dict(
+                                   host_budget="1GiB"), "above 0": dict(link=LINK, host_budget=0)}.items():
+            with self.subTest(words=words), self.assertRaisesRegex(cairn.InputError, words):
+                cairn.solve(graph, "60%", **options)
+
+
+if __name__ == "__main__":
+    unittest.main()
