@@ -77,6 +77,10 @@ class GraphReport:
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read again after the forward pass
     buffers_read_again: list = dataclasses.field(default_factory=list)  # as read_again, but tensors of modules
     results_read_again: bool = False  # whether recomputation reads results of the forward pass
+    link: str = ""  # link to the host's memory that the plan assumes; empty: nothing moves there
+    offloaded: list = dataclasses.field(default_factory=list)  # Items that move to the host and come back
+    host_peak: int = 0  # bytes that they take there at once
+    waiting: float = 0.0  # time in which operations wait for copies, as a fraction of the time without a budget
 
     @property
     def met(self):
@@ -122,6 +126,9 @@ class GraphReport:
         again = sum(item.times for item in self.recomputed)
         lines.append(f"  recomputed  {again} operations, {100 * self.cost_increase:.1f}% more time as "
                      f"{'measured' if self.calibrated else 'estimated'} per operation")
+        if self.link:
+            lines.append(f"  offloaded   {sum(item.times for item in self.offloaded)} values, {size_text(self.host_peak)} on the "
+                         f"host at most, over {self.link}; waits take {100 * self.waiting:.1f}% of the time")
         for item in sorted(self.recomputed, key=lambda i: -i.size * i.times)[:8]:
             lines.append(f"    {size_text(item.size):>11}  {item.times}x {item.operation:28} {item.source}")
         lines.append(f"  the peak is at {self.peak_operation}, with")
@@ -266,37 +273,72 @@ def recomputed_items(trace, steps):
     return [item_of(trace.operations[v], n - 1) for v, n in runs.items() if n > 1]
 
 
-def live_at_peak(trace, steps):
+def offloaded_items(trace, steps, transfers):
+    found = {}
+    for value, made, _, _ in transfers[0] if transfers else ():
+        op = trace.operations[steps[made]]
+        found.setdefault(value, [op, op.outputs[value - trace.value_begin[op.index]].size, 0])[2] += 1
+    return [item_of(op, times, size) for op, size, times in found.values()]
+
+
+def live_at_peak(trace, steps, transfers=None):
     """Finds what is in memory at the peak of a schedule. Returns (step of the peak, its bytes, [(storage, bytes)] in
     descending order of bytes, bytes in memory at the end of the forward pass, peak of the forward pass, peak of the
     backward pass)."""
-    last_use = {}  # (step that makes it, storage) -> last step that reads it
-    made = {}
-    for t, v in enumerate(steps):
-        op = trace.operations[v]
-        for storage in op.reads:
-            last_use[made[storage], storage] = t
-        for storage in op.outputs:
-            made[storage] = t
-    for storage, t in made.items():
-        if storage.keep:
-            last_use[t, storage] = len(steps)
-    alive, freed = {}, {}
+    lives = _lives(trace, steps, transfers)
+    begins, ends = {}, {}
+    for key, (first, last) in lives.items():
+        begins.setdefault(first, []).append(key)
+        ends.setdefault(last, []).append(key)
+    alive = {}
     peak, best, at_border, parts, side = -1, (0, []), 0, [0, 0], 0
-    for t, v in enumerate(steps):
-        op = trace.operations[v]
-        for storage in op.outputs:
-            alive[t, storage] = storage.size
-            freed.setdefault(last_use.get((t, storage), t), []).append((t, storage))
-        total = sum(alive.values()) + op.scratch
+    for moment in range(0, 2 * len(steps), 1 if transfers else 2):  # without transfers, steps are all that counts
+        t = moment // 2
+        op = trace.operations[steps[t]]
+        alive.update((key, key[1].size) for key in begins.get(moment, ()))
+        total = sum(alive.values()) + (op.scratch if moment % 2 == 0 else 0)
         side = 1 if op is trace.border else side
         parts[side] = max(parts[side], total)
         if total > peak:
             peak, best = total, (t, list(alive.items()))
-        for key in freed.get(t, ()):
+        for key in ends.get(moment, ()):
             alive.pop(key, None)
-        if op is trace.border:
+        if op is trace.border and moment % 2 == 0:
             at_border = sum(alive.values())
     t, items = best
     items = sorted(((s, n) for (_, s), n in items if n), key=lambda i: -i[1])
     return t, peak, items, at_border, parts
+
+
+def _lives(trace, steps, transfers):
+    """Returns (an occurrence's number, its storage) -> its first and last moment in memory. Moment 2i is step i, and
+    moment 2i + 1 lies behind it."""
+    evicts, fetches = transfers or ((), ())
+    leaving = {(value, made): finish for value, made, _, finish in evicts}
+    arriving = {}  # step -> indices of the fetches that are over before it
+    for i, (_, _, finish) in enumerate(fetches):
+        arriving.setdefault(finish, []).append(i)
+    lives, newest = {}, {}
+
+    def arrive(step):
+        for i in arriving.get(step, ()):
+            made = evicts[fetches[i][0]][1]
+            op = trace.operations[steps[made]]
+            storage = op.outputs[evicts[fetches[i][0]][0] - trace.value_begin[op.index]]
+            newest[storage] = key = (("fetch", i), storage)
+            lives[key] = [2 * fetches[i][1] + 1, 2 * fetches[i][1] + 1]
+
+    for t, v in enumerate(steps):
+        arrive(t)
+        op = trace.operations[v]
+        for storage in op.reads:
+            lives[newest[storage]][1] = max(2 * t, lives[newest[storage]][1])
+        for output, storage in enumerate(op.outputs):
+            newest[storage] = key = (t, storage)
+            finish = leaving.get((trace.value_begin[op.index] + output, t)) if leaving else None
+            lives[key] = [2 * t, 2 * t if finish is None else 2 * finish - 1]
+    arrive(len(steps))
+    for storage, key in newest.items():
+        if storage.keep:
+            lives[key][1] = 2 * len(steps)
+    return lives

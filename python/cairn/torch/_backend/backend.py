@@ -7,6 +7,7 @@ import cairn
 
 from .. import _private, _report
 from .._errors import CairnWarning, handed_on
+from .._offload.link import offload_of
 from .._plan import solve
 from .._plan.partition import Options
 from .compiling import Compiling
@@ -26,7 +27,8 @@ def remember(report):
 
 
 def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", differentiated="loss", accumulate=False,
-            calibrate=True, measure=True, fallback=True, time_limit=10.0, work_limit=None, seed=0, solver="auto"):
+            offload=None, host_budget=None, calibrate=True, measure=True, fallback=True, time_limit=10.0, work_limit=None,
+            seed=0, solver="auto"):
     """Makes a backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
     The budget limits the peak, in bytes, of everything that is not resident: activations, gradients of activations, and
@@ -52,6 +54,11 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         "all": the promise includes such gradients, and zeros take the place of missing ones. Only for compiler="eager".
     accumulate: whether gradients are added to those of earlier steps. Torch then makes the new gradients in addition to
         the old ones, so the new gradients are part of the budget.
+    offload: the link to the host's memory, if values may move there and come back: "pcie3", "pcie4", "pcie5", "c2c", a
+        bandwidth as "25GB/s" or "25GB/s,10us,half", bytes per second, or "measure". None: nothing moves. The search
+        mixes transfers with recomputation. Results of operations that run only once stay on the device. On the CPU, the
+        copies go to other buffers of the same memory, which do not count in the budget. Only for compiler="eager".
+    host_budget: the bytes that these values may take on the host at once; any number by default.
     calibrate: whether to measure the cost and the scratch of each distinct operation once on this device. The
         measurements are cached. If False, costs are estimated and scratch counts as 0, which can break promises.
     measure: whether to compare the first step's peak with the promise. A broken promise is a CairnWarning.
@@ -75,6 +82,9 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         raise cairn.InputError(f"differentiated: 'loss' or 'all', not {differentiated!r}")
     if differentiated == "all" and compiler == "inductor":
         raise cairn.InputError("differentiated: 'all' is for compiler='eager'; with Inductor, peaks are approximate")
+    moving = offload_of(offload, host_budget)
+    if moving is not None and compiler == "inductor":
+        raise cairn.InputError("offload: for compiler='eager'; Inductor compiles only torch's own operations")
     for name, value in {"accumulate": accumulate, "calibrate": calibrate, "measure": measure, "fallback": fallback}.items():
         if type(value).__name__ not in ("bool", "bool_"):  # Python's or numpy's bool
             raise cairn.InputError(f"{name}: True or False, not {value!r}")
@@ -83,7 +93,7 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     limits = solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
                       accumulate=accumulate, replay=random == "replay", inputs=inputs,
-                      all_differentiated=differentiated == "all")
+                      all_differentiated=differentiated == "all", offload=moving)
     if compiler == "inductor":
         from .inductor import InductorBackend
         return InductorBackend(options, fallback)

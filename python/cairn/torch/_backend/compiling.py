@@ -1,12 +1,15 @@
 """Compiles a graph with AOTAutograd, and wraps its forward and backward pass in functions that measure and check
 them."""
 
+import dataclasses
+
 import torch
 
 from .. import _private
 from .._inputs.read_again import ReadAgain
 from .._memory.peak import Measured, kept_results
 from .._memory.together import Alive
+from .._offload.copies import is_on_host
 from .._plan import solve
 from .._plan.partition import partition, prepare_within, schedule
 from .._plan.share import Share, tell_of_least
@@ -61,7 +64,8 @@ class Compiling:
         """Plans a region that the graph calls (torch.compiler.nested_compile_region). In the plan of the graph, the
         region is one operation. The region itself is planned with the same budget, or with the least budget that works
         for it. The region's memory is measured as a part of the graph's."""
-        return partition(joint, self.owner.options, name="region", num_fwd_outputs=num_fwd_outputs, static_indices=(),
+        options = dataclasses.replace(self.owner.options, offload=None)
+        return partition(joint, options, name="region", num_fwd_outputs=num_fwd_outputs, static_indices=(),
                          or_least=lambda baseline: True)[:2]
 
     def forward(self, module, inputs):
@@ -80,6 +84,7 @@ class Compiling:
         return [value for value in found if isinstance(value, torch.Tensor)]
 
     def run_forward(self, run, module):
+        self.alive.on_host = [i for i, node in enumerate(_private.outputs(module.graph)) if is_on_host(node)]
         run = self.alive.forward(self.measured.forward(run) if self.measured is not None else run)
         run = self.read_again.forward(run, module)
         copied = copied_as_a_whole(module)
@@ -180,7 +185,7 @@ class Compiling:
         self.owner.report.graphs.append(report)
         self.report = report
         self._tell_of_data()
-        run = _private.boxed(rewrite_module(module, trace, solved.steps))
+        run = _private.boxed(rewrite_module(module, trace, solved.steps, solved.transfers))
         if options.measure:
             self.measured = Measured(trace, solved, report, None, module)
             run = self.measured.alone(run)

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 import cairn
 
+from .._offload.places import base_nodes
 from .._step.one_parameter import Update
 from .layouts import Layouts
 
@@ -79,6 +80,7 @@ class Trace:
         self.sized_by_data = []  # names of operations whose results have an unbounded size that depends on data
         self.estimated = []  # operations whose cost or scratch could not be measured
         self.layouts = Layouts()  # the kernels' layouts, once they are measured
+        self.value_begin = ()  # of each operation, the number of its first value in the Cairn graph; set by build()
         self.shared_name = None  # a name that is equal on all ranks; None: there is one process
 
     def is_view(self, node):
@@ -138,13 +140,15 @@ class Trace:
             if op.update.copies or not all(s.as_traced for s in op.reads):
                 op.scratch += op.update.size
 
-    def build(self):
-        """Builds the Cairn graph. Node i is operation i."""
+    def build(self, offload=False):
+        """Builds the Cairn graph. Node i is operation i. ``offload``: whether values may move to the host. Operations
+        of values that may not are pinned, because a graph has no other way to say so."""
         builder = cairn.GraphBuilder(self.name)
         for op in self.operations:
             outputs = [cairn.Output(s.size, keep=s.keep) for s in op.outputs] or [cairn.Output(0)]
             inputs = [(s.producer.index, s.output) for s in op.reads]
-            builder.add(op.name, cost=op.cost, scratch=op.scratch, backward=op.backward, pinned=op.pinned,
+            stays = offload and any(s.size and node is None for s, node in zip(op.outputs, base_nodes(self, op)))
+            builder.add(op.name, cost=op.cost, scratch=op.scratch, backward=op.backward, pinned=op.pinned or stays,
                         inputs=inputs, outputs=outputs)
         for op in self.operations:
             for before in op.after:
@@ -153,4 +157,6 @@ class Trace:
             if size:
                 builder.add_resident(kind, size)
         builder.set_order(self.order())
-        return builder.build()
+        graph = builder.build()
+        self.value_begin = graph.value_begin
+        return graph

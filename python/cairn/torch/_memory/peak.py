@@ -6,6 +6,7 @@ import torch
 
 from .. import _private, _report
 from .._errors import CairnWarning
+from .._offload.copies import is_on_host
 from .._plan import solve
 from .._rewrite.modules import input_names
 from .events import MemoryTrace, bytes_beyond, bytes_of
@@ -67,9 +68,11 @@ class Measured:
         return self._boxed(run, self._alone)
 
     def backward(self, run, module):
+        placeholders = module.graph.find_nodes(op="placeholder")
+        on_host = {i for i, node in enumerate(placeholders) if is_on_host(node)}
         names = input_names(module)
         tangents = [i for i, n in enumerate(module.graph.find_nodes(op="placeholder")) if _private.is_tangent(n)]
-        return self._boxed(run, lambda call, args: self._backward(call, args, names, tangents), begins=False)
+        return self._boxed(run, lambda call, args: self._backward(call, args, names, tangents, on_host), begins=False)
 
     def _boxed(self, run, measured, begins=True):
         def call(args):
@@ -128,10 +131,11 @@ class Measured:
         gradients = (leaves[i] for i in self.gradient_positions)
         return {g.untyped_storage().data_ptr() for g in gradients if isinstance(g, torch.Tensor)}
 
-    def _backward(self, run, args, names, tangents):
+    def _backward(self, run, args, names, tangents, on_host):
         if self.forward_peak is None or _private.keeps_graph() or any(map(_private.is_batched, args)):
             return run(args)
-        held = bytes_of(a for a, n in zip(args, names) if not n.startswith("primals") or self._is_copied(a))
+        held = bytes_of(a for i, (a, n) in enumerate(zip(args, names))
+                        if i not in on_host and (not n.startswith("primals") or self._is_copied(a)))
         # If a gradient is part of a larger tensor, together.py counts the rest of that tensor, so it does not count here.
         held += self.outputs_held - bytes_beyond(args[i] for i in tangents)
         with MemoryTrace(self.trace.device) as trace:

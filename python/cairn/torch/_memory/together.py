@@ -62,6 +62,7 @@ class Alive:
         self.forward_outputs, self.kept_results, self.written = forward_outputs, kept_results, written
         self.ddp = _private.splits_for_ddp()
         self.number = _private.compiling()[0]
+        self.on_host = ()  # indices of results of the forward pass that are copies on the host
 
     # --- Wrappers of a graph's passes. They count memory whenever the forward or the backward pass runs.
 
@@ -78,7 +79,8 @@ class Alive:
             held, runs, loose = self._begin(inputs, made)
             with self._while_running():
                 result = run(args)
-            made.storages = {**loose, **{key: entry for key, entry in _weak(result).items() if key not in inputs}}
+            on_device = _weak(value for i, value in enumerate(result) if i not in self.on_host)
+            made.storages = {**loose, **{key: entry for key, entry in on_device.items() if key not in inputs}}
             saved = storages_of(result[self.forward_outputs:])
             made.shapes = self.tangents.shapes(result)
             kept = storages_of(result[i] for i in self.kept_results)

@@ -17,30 +17,32 @@ _FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)  # fractions of the peak by which the last b
 
 class Least:
     """The schedule of lowest known peak of a graph. ``digest``: differs for different graphs. ``in_time``: a function
-    that puts a schedule's steps into an order that may run (Trace.in_time)."""
+    that puts a schedule's steps into an order that may run (Trace.in_time). ``moves``: whether values may move to the
+    host. Bounds that were proved for recomputation alone then do not hold."""
 
-    def __init__(self, graph, digest, in_time=list):
-        self.graph, self.in_time = graph, in_time
+    def __init__(self, graph, digest, in_time=list, moves=False):
+        self.graph, self.in_time, self.moves = graph, in_time, moves
         self.name = f"least-{digest}.json"
-        self.steps = None
+        self.steps, self.transfers = None, None
         self.peak = graph.baseline.peak
         self.lower_bound = 0
         self._searched = None
         self.offer(graph.input_order)
         stored = _cache.load(self.name)
-        if isinstance(stored, dict) and is_schedule(graph, stored.get("steps")):
-            self.offer(stored["steps"])
+        if isinstance(stored, dict) and is_schedule(graph, stored.get("steps"), stored.get("transfers")):
+            self.offer(stored["steps"], transfers=stored.get("transfers"))
             self._searched = stored.get("searched")  # limits of the search that found the stored schedule
         self._stored = (self.peak, self._searched)
 
-    def offer(self, steps, lower_bound=None):
+    def offer(self, steps, lower_bound=None, transfers=None):
         """Stores a schedule if its peak is the lowest so far. Returns (its steps in an order that may run, their
-        peak)."""
+        peak). A schedule with ``transfers`` keeps its order, because their numbers are those of steps."""
         self.lower_bound = max(self.lower_bound, lower_bound or 0)
-        steps = self.in_time([int(v) for v in steps])
-        evaluation = cairn.evaluate(self.graph, steps)
+        steps = [int(v) for v in steps]
+        steps = steps if transfers else self.in_time(steps)
+        evaluation = cairn.evaluate(self.graph, cairn.Schedule(steps, transfers))
         if evaluation.valid and (self.steps is None or (evaluation.peak, evaluation.cost) < (self.peak, self._cost)):
-            self.steps, self.peak, self._cost = steps, evaluation.peak, evaluation.cost
+            self.steps, self.transfers, self.peak, self._cost = steps, transfers, evaluation.peak, evaluation.cost
         return steps, evaluation.peak
 
     @property
@@ -50,7 +52,7 @@ class Least:
     def save(self):
         now = (self.peak, self._searched)
         if now != self._stored:
-            _cache.store(self.name, {"steps": self.steps, "searched": self._searched})
+            _cache.store(self.name, {"steps": self.steps, "transfers": self.transfers, "searched": self._searched})
             self._stored = now
 
     def search(self, limits):
@@ -78,7 +80,7 @@ class Least:
         rest = 1 - (time.monotonic() - begin) / limits.time_limit
         if limits.work_limit is None and rest > 0 and not self.is_baseline:
             try:
-                self.offer_answer(self.peak, limits.part(rest), start=self.steps)
+                self.offer_answer(self.peak, limits.part(rest), start=cairn.Schedule(self.steps, self.transfers))
             except cairn.InputError:
                 pass  # some solvers begin only with schedules of their own kind
         self._searched = given
@@ -104,35 +106,54 @@ class Least:
 
     @property
     def is_baseline(self):
-        return self.steps == self.in_time(list(map(int, self.graph.input_order)))
+        return not self.transfers and self.steps == self.in_time(list(map(int, self.graph.input_order)))
 
     def offer_answer(self, goal, arguments, **more):
         """Searches within the budget ``goal`` and offers what it finds. Returns the peak; infinity if nothing was
         found."""
         try:
-            answer = cairn.solve(self.graph, goal, peak_only=True, **arguments, **more)
+            # Transfers are searched for within a budget only.
+            graph = self.graph.with_host_memory("") if goal == "min" else self.graph
+            answer = cairn.solve(graph, goal, peak_only=True, **arguments, **more)
         except (cairn.InfeasibleError, cairn.NotFoundError) as error:
             self.offer_error(error, arguments["solver"])
             return float("inf")
-        bound = bound_for_all(self.graph, answer.lower_bound, arguments["solver"]) if goal == "min" else None
-        return self.offer(answer.schedule.steps, bound)[1]
+        bound = self.bound(answer.lower_bound, arguments["solver"]) if goal == "min" else None
+        return self.offer(answer.schedule.steps, bound, rows(answer.schedule.transfers))[1]
+
+    def bound(self, bound, solver, scope=""):
+        """Returns a lower bound on the peak of every schedule. This is ``bound``, which the solver proved, unless the
+        proof may be about fewer schedules, such as those without recomputation."""
+        of_all = not self.moves and (solver == "auto" or scope == "any schedule")
+        return bound if of_all else self.graph.peak_lower_bound
 
     def offer_error(self, error, solver):
         """Takes lower bound and schedule from the error of a search that did not meet its budget."""
-        self.lower_bound = max(self.lower_bound, bound_for_all(self.graph, error.lower_bound or 0, solver, error.scope))
+        self.lower_bound = max(self.lower_bound, self.bound(error.lower_bound or 0, solver, error.scope))
         if error.least is not None:
-            self.offer(error.least.schedule.steps)
+            self.offer(error.least.schedule.steps, transfers=rows(error.least.schedule.transfers))
 
 
-def bound_for_all(graph, bound, solver, scope=""):
-    """Returns a lower bound on the peak of every schedule. This is ``bound``, which the solver proved, unless the proof
-    may be about fewer schedules, such as those without recomputation."""
-    return bound if solver == "auto" or scope == "any schedule" else graph.peak_lower_bound
+def rows(transfers):
+    """Returns transfers as lists of numbers, for files; None if there are none."""
+    if not transfers.evicts:
+        return None
+    return [[list(row) for row in transfers.evicts], [list(row) for row in transfers.fetches]]
 
 
-def is_schedule(graph, steps):
-    """Returns whether the graph can run ``steps``, which come from a file and may be damaged."""
+def schedule_of(entry):
+    """Returns the schedule in the entry of a file."""
+    return cairn.Schedule(entry["steps"], entry.get("transfers"))
+
+
+def is_schedule(graph, steps, transfers=None):
+    """Returns whether the graph can run ``steps`` and ``transfers``, which come from a file and may be damaged."""
     def is_node(value):
         return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < graph.node_count
 
-    return isinstance(steps, list) and all(map(is_node, steps)) and cairn.evaluate(graph, steps).valid
+    if not isinstance(steps, list) or not all(map(is_node, steps)):
+        return False
+    try:
+        return cairn.evaluate(graph, cairn.Schedule(steps, transfers)).valid
+    except (cairn.InputError, TypeError, LookupError):
+        return False

@@ -17,6 +17,7 @@ from .._graph import policies
 from .._graph.operators import is_random, move_results, simplify
 from .._graph.read import trace_graph
 from .._inputs import sharing
+from .._offload.link import Offload
 from .._rewrite import dropout, modules, random
 from .._rewrite.tangents import drop_zeros, expect_missing
 from .._step.updates import Updates
@@ -35,6 +36,12 @@ class Options:
     inputs: str = "checked"  # inputs= of backend()
     all_differentiated: bool = False  # whether gradients of results beside a loss are part of the budget
     updates: Optional[Updates] = None  # the updates by optimizers in the plan
+    offload: Optional[Offload] = None  # what may move to the host; None: nothing
+
+    @property
+    def named_offload(self):
+        """Returns what the caller gave as offload= and host_budget=, which is equal on all ranks."""
+        return [] if self.offload is None else [self.offload.link, self.offload.host_budget]
 
 
 def prepare(graph, options, *, device=None, **reading):
@@ -51,7 +58,7 @@ def prepare(graph, options, *, device=None, **reading):
     estimate(trace)
     # The shared name is made before measuring, because measured costs differ from rank to rank.
     if _private.collective_store() is not None:
-        trace.shared_name = [trace.build().fingerprint, str(options.budget)]
+        trace.shared_name = [trace.build().fingerprint, str(options.budget), *options.named_offload]
     seconds = {"read": time.monotonic() - begin}
     if options.calibrate:
         begin = time.monotonic()
@@ -59,7 +66,7 @@ def prepare(graph, options, *, device=None, **reading):
         seconds["calibrate"] = time.monotonic() - begin
     trace.count_copied()
     begin = time.monotonic()
-    built = trace.build()
+    built = trace.build(options.offload is not None)
     seconds["build"] = time.monotonic() - begin
     return trace, built, seconds
 
@@ -88,13 +95,17 @@ def prepare_within(graph, options, *, largest=0, **reading):
 def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
     """Finds a schedule. Returns (Solved, GraphReport). ``or_least``: whether to use the schedule of lowest known peak
     if none meets ``goal``."""
-    solved = solve.solve(graph, goal, options.limits, baseline, description(trace), trace.shared_name, trace.in_time,
+    limits = options.limits
+    if options.offload is not None:
+        limits = dataclasses.replace(limits, link=options.offload.given_link(trace.device),
+                                     host_budget=options.offload.host_budget)
+    solved = solve.solve(graph, goal, limits, baseline, description(trace), trace.shared_name, trace.in_time,
                           or_least, _advice(trace))
     if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
         # The peak that another process measured may differ here, because the scratch of some operations is unknown.
         solved.measured = None
     seconds["solve"] = solved.seconds
-    step, _, items, at_border, parts = _report.live_at_peak(trace, solved.steps)
+    step, _, items, at_border, parts = _report.live_at_peak(trace, solved.steps, solved.transfers)
     report = _report.GraphReport(
         name=trace.name, device=trace.device, elsewhere=trace.elsewhere, operations=len(trace.operations),
         budget=solved.budget, baseline=solved.baseline_peak, promised=solved.peak, lower_bound=solved.lower_bound,
@@ -104,7 +115,9 @@ def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
         peak_operation=trace.operations[solved.steps[step]].name if solved.steps else "", calibrated=options.calibrate,
         approximate=options.approximate, estimated=[op.name for op in trace.estimated],
         sized_by_data=trace.sized_by_data, source=solved.source,
-        seconds=seconds, saved=at_border, updated=len(trace.updated), promised_forward=parts[0], promised_backward=parts[1])
+        seconds=seconds, saved=at_border, updated=len(trace.updated), promised_forward=parts[0], promised_backward=parts[1],
+        link=limits.link, offloaded=_report.offloaded_items(trace, solved.steps, solved.transfers), host_peak=solved.host_peak,
+        waiting=solved.waiting / solved.baseline_cost if solved.baseline_cost else 0.0)
     return solved, report
 
 
@@ -152,7 +165,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     begin = time.monotonic()
     forward, backward = modules.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
                                                static_indices=static_indices,
-                                               update_function=options.updates.function() if trace.updated else None)
+                                               update_function=options.updates.function() if trace.updated else None,
+                                               transfers=solved.transfers)
     seconds["rewrite"] = time.monotonic() - begin
     report.shared_inputs = [n.name for n in shared]
     if options.inputs != "stable":

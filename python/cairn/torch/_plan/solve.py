@@ -17,7 +17,7 @@ from cairn import _api, _cairn
 
 from .. import _cache, _private
 from .._errors import InfeasibleError
-from .least import Least, bound_for_all, is_schedule
+from .least import Least, is_schedule, rows, schedule_of
 
 _FORMAT = 2
 _WAIT_BEYOND_LIMIT_S = 120
@@ -33,6 +33,8 @@ class Limits:
     work_limit: Optional[int] = None
     seed: int = 0
     solver: str = "auto"
+    link: str = ""  # as cairn.solve takes it; empty: nothing moves to the host
+    host_budget: Optional[int] = None  # bytes
 
     def __post_init__(self):
         """Converts numbers of other packages, such as numpy's, because files and solvers accept only Python's."""
@@ -47,6 +49,15 @@ class Limits:
         if self.work_limit is not None:
             return {"work_limit": self.work_limit, "seed": self.seed, "solver": self.solver}
         return {"time_limit": self.time_limit, "seed": self.seed, "solver": self.solver}
+
+    def linked(self, graph):
+        """Returns the graph with the host's memory to which values may move, if there is a link."""
+        return graph.with_host_memory(self.link, str(self.host_budget or "")) if self.link else graph
+
+    @property
+    def identity(self):
+        """Returns what distinguishes these limits from others in the names of files."""
+        return sorted({**self.arguments(), **({"link": [self.link, self.host_budget]} if self.link else {})}.items())
 
     def part(self, share):
         """Returns the arguments of a search with a part of the time limit. A work limit is not divided, so that
@@ -74,6 +85,9 @@ class Solved:
     key: str
     measured: Optional[int] = None  # peak that an earlier process measured
     unmet: Optional[InfeasibleError] = None  # why the budget is not met; the schedule is that of lowest known peak
+    transfers: Optional[list] = None  # [rows of evicts, rows of fetches]; None: nothing moves to the host
+    host_peak: int = 0  # bytes on the host
+    waiting: int = 0  # part of the cost in which steps wait for copies
 
     @property
     def cost_increase(self):
@@ -158,24 +172,26 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     ``advice``       text for the end of the error's message
     """
     identity = [graph.fingerprint, _private.kernel_settings(), description]
-    key = _digest(goal, sorted(limits.arguments().items()), *identity)
+    key = _digest(goal, limits.identity, *identity)
     begin = time.monotonic()
     if goal is not None and goal >= graph.baseline.peak:
         return _solved(graph, in_time(list(map(int, graph.input_order))), goal, begin, "solved", key, "optimal", None, baseline)
     # For each solver except auto, the least budget is stored separately.
     own = [] if limits.solver == "auto" else [limits.solver]
-    least = Least(graph, _digest(*identity, *own), in_time)
+    own += [limits.link, limits.host_budget] if limits.link else []
+    graph = limits.linked(graph)
+    least = Least(graph, _digest(*identity, *own), in_time, bool(limits.link))
     store = _private.collective_store() if shared_name is not None else None
     if store is None:
         entry, source = _find(graph, goal, limits, key, least)
     else:
-        shared = _digest(shared_name, sorted(limits.arguments().items()))
+        shared = _digest(shared_name, limits.identity)
         entry, source = _agree(store, f"cairn/{shared}", graph, goal, limits, key, least)
     unmet = InfeasibleError(entry["unmet"][0] + advice, *entry["unmet"][1:]) if "unmet" in entry else None
     if unmet is not None and not or_least:
         raise unmet
     solved = _solved(graph, entry["steps"], goal, begin, source, key, entry["status"], entry.get("lower_bound"),
-                     baseline)
+                     baseline, entry.get("transfers"))
     solved.measured = entry.get("measured")
     solved.unmet = unmet
     return solved
@@ -188,7 +204,7 @@ def _digest(*identity):
 def _find(graph, goal, limits, key, least):
     name = f"schedule-{key}.json"
     entry = _valid(graph, goal, _cache.load(name), least.in_time)
-    if entry is not None and not (goal is None and least.peak < cairn.evaluate(graph, entry["steps"]).peak):
+    if entry is not None and not (goal is None and least.peak < cairn.evaluate(graph, schedule_of(entry)).peak):
         return entry, "cache"
     if entry is None:
         entry, source = _search(graph, goal, limits, least), "solved"
@@ -206,15 +222,16 @@ def remember_measured(solved, measured):
         return
     name = f"schedule-{solved.key}.json"
     entry = _cache.load(name)
-    if isinstance(entry, dict) and entry.get("steps") == solved.steps:
+    if isinstance(entry, dict) and [entry.get("steps"), entry.get("transfers")] == [solved.steps, solved.transfers]:
         entry["measured"] = measured
         _cache.store(name, entry)
 
 
-def _solved(graph, steps, goal, begin, source, key, status, lower_bound, baseline):
-    evaluation = cairn.evaluate(graph, steps)
+def _solved(graph, steps, goal, begin, source, key, status, lower_bound, baseline, transfers=None):
+    evaluation = cairn.evaluate(graph, cairn.Schedule(steps, transfers))
     return Solved(steps, evaluation.peak, evaluation.cost, baseline.peak, baseline.cost, lower_bound, status, goal,
-                  time.monotonic() - begin, source, key)
+                  time.monotonic() - begin, source, key, transfers=transfers, host_peak=evaluation.host_peak,
+                  waiting=evaluation.waiting)
 
 
 def _valid(graph, goal, entry, in_time):
@@ -222,11 +239,13 @@ def _valid(graph, goal, entry, in_time):
     def is_size(value):
         return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
-    if not isinstance(entry, dict) or not isinstance(entry.get("status"), str) or not is_schedule(graph, entry.get("steps")):
+    if not isinstance(entry, dict) or not isinstance(entry.get("status"), str) or not is_schedule(
+            graph, entry.get("steps"), entry.get("transfers")):
         return None
     if not all(entry.get(key) is None or is_size(entry[key]) for key in ("measured", "lower_bound")):
         return None
-    peak = cairn.evaluate(graph, entry["steps"]).peak
+    evaluation = cairn.evaluate(graph, schedule_of(entry))
+    peak = evaluation.peak
     met = (goal is None or peak <= goal) and (entry.get("measured") or 0) <= peak  # remember_measured() stores no more
     return entry if met and in_time(entry["steps"]) == entry["steps"] else None
 
@@ -266,30 +285,45 @@ def _search(graph, goal, limits, least):
     for _ in range(_TRIES):
         try:
             answer = cairn.solve(graph, within, peak_only=True, **limits.arguments())
+            transfers = rows(answer.schedule.transfers)
         except (cairn.InfeasibleError, cairn.NotFoundError) as error:
             least.offer_error(error, limits.solver)
             break
-        steps, peak = least.offer(answer.schedule.steps)
+        steps, peak = least.offer(answer.schedule.steps, transfers=transfers)
         if peak <= goal:
-            return {"steps": steps, "status": str(answer.status),
-                    "lower_bound": bound_for_all(graph, answer.lower_bound, limits.solver)}
+            return {"steps": steps, "transfers": transfers, "status": str(answer.status),
+                    "lower_bound": least.bound(answer.lower_bound, limits.solver)}
         within = max(1, within - (peak - goal))
     if least.peak > goal:
         least.search(limits)
     if least.peak <= goal:
         return _entry_of(least)
-    return {**_entry_of(least), "unmet": _unmet(graph, goal, least.lower_bound, least.peak)}
+    return {**_entry_of(least), "unmet": _unmet(graph, goal, least.lower_bound, least.peak,
+                                                _more_on_host(graph, goal, limits))}
 
 
 def _entry_of(least):
-    return {"steps": least.steps, "status": "optimal" if least.proved else "feasible", "lower_bound": least.lower_bound}
+    return {"steps": least.steps, "transfers": least.transfers, "status": "optimal" if least.proved else "feasible", "lower_bound": least.lower_bound}
 
 
-def _unmet(graph, goal, lower_bound, least):
+def _more_on_host(graph, goal, limits):
+    """Returns a text for an error: which host budget meets the goal, if a larger one does."""
+    if not limits.link or limits.host_budget is None:
+        return ""
+    from .._report import size_text
+    try:
+        answer = cairn.solve(graph.with_host_memory(limits.link), goal, peak_only=True, **limits.part(1 / 4))
+    except (cairn.InfeasibleError, cairn.NotFoundError):
+        return ""
+    return (f" host_budget={size_text(limits.host_budget)} is too small for it: it can be met with {size_text(answer.host_peak)} "
+            f"({answer.host_peak} bytes) on the host.")
+
+
+def _unmet(graph, goal, lower_bound, least, more=""):
     from .._report import size_text
     proved = f"; proved: no less than {size_text(lower_bound)}" if lower_bound else ""
     return [
         f"{graph.name}: budget {size_text(goal)} ({goal} bytes) of activations and scratch cannot be met: the least that "
         f"can is {size_text(least)} ({least} bytes){proved}; without a budget the step needs {size_text(graph.baseline.peak)}. "
         f"Parameters, their gradients and inputs ({size_text(graph.resident_bytes)}) are not part of it. A smaller batch "
-        "needs less.", lower_bound, least]
+        f"needs less.{more}", lower_bound, least]

@@ -10,6 +10,7 @@ import torch
 
 from .. import _private
 from .._graph.operators import generator_device, is_batch_norm, is_view, of_gradients
+from .._offload.places import Places
 from . import random
 
 
@@ -40,16 +41,20 @@ class Rewriter:
             if node.op in ("placeholder", "get_attr"):
                 self.newest[node] = self._copy(node)
 
-    def write(self, steps, forward_outputs=None):
-        """Writes the new graph and returns it. If there is a border, stores the nodes before it."""
+    def write(self, steps, forward_outputs=None, transfers=None):
+        """Writes the new graph and returns it. If there is a border, stores the nodes before it. ``transfers``: as for
+        Places."""
+        places = Places(self, steps, transfers or ((), ()))
         output = next(iter(reversed(self.source.nodes)))
         self.leaves = leaves = torch.utils._pytree.arg_tree_leaves(*output.args)
         self.split = split = forward_outputs or 0
         results = [None] * len(leaves)
         self.repeated = {self.trace.operations[step] for step, times in collections.Counter(steps).items() if times > 1}
-        for step in steps:
+        for position, step in enumerate(steps):
             op = self.trace.operations[step]
+            places.before(position)
             if op is self.trace.border:
+                places.border()
                 for i in range(split):
                     results[i] = self._value(leaves[i])
                 self.first_side = [n for n in self.graph.nodes if n.op != "placeholder"]
@@ -59,6 +64,8 @@ class Rewriter:
                 self._update(op)
             elif op.node is not None:
                 self._run(op)
+            places.ran(position)
+        places.before(len(steps))
         if self.trace.border is None and forward_outputs is not None:
             self.first_side = []
             for i in range(split):
@@ -213,11 +220,11 @@ def input_names(module):
     return [node.name for node in module.graph.find_nodes(op="placeholder")]
 
 
-def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=(), update_function=None):
-    """Returns (forward module, backward module), which together run ``steps``."""
+def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=(), update_function=None, transfers=None):
+    """Returns (forward module, backward module), which together run ``steps`` and ``transfers`` (as for Places)."""
     rewriter = Rewriter(trace, joint.graph)
     rewriter.update_function = update_function
-    graph = rewriter.write(steps, num_fwd_outputs)
+    graph = rewriter.write(steps, num_fwd_outputs, transfers)
     tensors, numbers, opaque = rewriter.saved()
     module = torch.fx.GraphModule(joint, graph)
     static = _private.static_inputs(graph, static_indices)
@@ -252,9 +259,9 @@ def without_autocast(module, run):
     return call
 
 
-def rewrite_module(module, trace, steps):
-    """Returns a module that runs ``steps`` of a graph without a backward pass."""
-    graph = Rewriter(trace, module.graph).write(steps)
+def rewrite_module(module, trace, steps, transfers=None):
+    """Returns a module that runs ``steps`` and ``transfers`` (as for Places) of a graph without a backward pass."""
+    graph = Rewriter(trace, module.graph).write(steps, transfers=transfers)
     new = torch.fx.GraphModule(module, graph)
     new.meta = dict(module.meta)
     return new

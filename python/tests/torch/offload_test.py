@@ -1,0 +1,264 @@
+"""Tests of values that move to the host and come back: results are those of a step without a schedule, device and host
+hold no more than promised, and defects that are planted into the copies show."""
+
+import functools
+import unittest
+import unittest.mock
+
+import cairn
+import cairn.torch
+import harness
+import torch
+from cairn.torch import _private
+from cairn.torch._offload import copies, link
+from cairn.torch._offload.places import Places
+
+WORK = 300_000
+LINK = "25GB/s,1us"
+backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK)
+
+
+def transformer():
+    return harness.gpt(layers=2, width=32, dropout=0.0)
+
+
+def late(seed):
+    """Returns a function that says at random whether a copy runs late."""
+    generator = torch.Generator().manual_seed(seed)
+    return lambda: bool(torch.randint(2, (), generator=generator))
+
+
+class Trials(harness.Fresh):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(lambda before: vars(copies.trial).update(before), dict(vars(copies.trial)))
+
+    def replace(self, name, function):
+        patch = unittest.mock.patch.object(copies, name, function)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+
+class Steps(Trials):
+    """Steps with and without transfers have the same results, within the promised bytes."""
+
+    def check(self, model, inputs, budgets):
+        reference = harness.train(model, inputs, harness.unscheduled())
+        for budget in budgets:
+            costs = {}
+            for offload in (None, LINK):
+                with self.subTest(budget=budget, offload=offload), harness.cairn_warnings("error"):
+                    step = harness.train(model, inputs, backend(budget, offload=offload))
+                    (graph,) = cairn.torch.last_report().graphs
+                    self.assertEqual(harness.same(reference, step), "")
+                    self.assertEqual((graph.kept, graph.met), (True, True))
+                    self.assertLessEqual(graph.measured, graph.promised)
+                    self.assertLessEqual(step.peak, graph.promised)
+                    self.assertGreaterEqual(step.peak, 0.97 * graph.promised)
+                    self.assertEqual(max(graph.promised_forward, graph.promised_backward), graph.promised)
+                    self.assertEqual(bool(graph.offloaded), graph.host_peak > 0)
+                    costs[offload] = graph.cost_increase
+                    print(f"{type(model).__name__} {budget} offload={offload}: {reference.peak} -> {step.peak} bytes, promised "
+                          f"{graph.promised}, {len(graph.offloaded)} values, host {graph.host_peak}, cost "
+                          f"{100 * graph.cost_increase:+.2f}%, {len(graph.recomputed)} recomputed")
+            self.assertTrue(graph.offloaded, "nothing moved, so that the test shows nothing")
+            self.assertIn("offloaded", str(graph))
+            self.assertLessEqual(costs[LINK], costs[None] + 0.02)
+
+    def test_transformer(self):
+        self.check(*transformer(), ["70%", "50%"])
+
+    def test_convolutions(self):
+        self.check(*harness.cnn(layers=4, channels=8, image=16), ["80%", "65%"])
+
+    def test_copies_as_late_as_allowed_and_poison(self):
+        for model, inputs in (transformer(), harness.cnn(layers=4, channels=8, image=16)):
+            reference = harness.train(model, inputs, harness.unscheduled())
+            for trial in (copies.Trial(late=lambda: True, poison=True), copies.Trial(poison=True),
+                          copies.Trial(late=late(1), poison=True), copies.Trial(late=late(2), poison=True)):
+                vars(copies.trial).update(vars(trial))
+                chosen = backend("65%", offload=LINK, measure=False)
+                self.assertEqual(harness.same(reference, harness.train(model, inputs, chosen)), "")
+                self.assertTrue(chosen.report.graphs[0].offloaded)
+
+    def test_what_has_left_is_freed_and_the_host_holds_what_is_planned(self):
+        left, hosts, seen = {}, [], []
+        evict, evicted, fetch = copies.evict, copies.evicted, copies.fetch
+
+        def on_host():
+            return sum(size for reference, size in hosts if not reference.expired())
+
+        def noted_evict(value):
+            host = evict(value)
+            hosts.append((_private.weak_storage(host.untyped_storage()), value.untyped_storage().nbytes()))
+            seen.append(on_host())
+            return host
+
+        def noted_evicted(host, value):
+            left[host.data_ptr()] = _private.weak_storage(value.untyped_storage())
+            return evicted(host, value)
+
+        def noted_fetch(host, device):
+            self.assertTrue(left[host.data_ptr()].expired(), "a value is still in memory when it is fetched")
+            return fetch(host, device)
+
+        for name, function in (("evict", noted_evict), ("evicted", noted_evicted), ("fetch", noted_fetch)):
+            self.replace(name, function)
+        chosen = backend("60%", offload=LINK)
+        harness.train(*transformer(), chosen)
+        (graph,) = chosen.report.graphs
+        self.assertTrue(graph.offloaded)
+        self.assertLessEqual(max(seen), graph.host_peak)
+        self.assertEqual(on_host(), 0)
+
+    def test_two_backward_passes_and_two_forward_passes(self):
+        def twice(compiled, inputs):
+            one, other = compiled(*inputs), compiled(*inputs)
+            one.backward(retain_graph=True)
+            one.backward()
+            other.backward()
+
+        model, inputs = transformer()
+        expected = harness.gradients_after(model, inputs, harness.unscheduled(), twice)
+        with harness.cairn_warnings("ignore"):
+            found = harness.gradients_after(model, inputs, backend("60%", offload=LINK), twice)
+        for a, b in zip(expected, found):
+            self.assertTrue(torch.equal(a, b))
+
+    def test_saved_tensor_hooks(self):
+        def hooked(compiled, inputs):
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+                loss = compiled(*inputs)
+            loss.backward()
+
+        model, inputs = transformer()
+        expected = harness.gradients_after(model, inputs, harness.unscheduled(), hooked)
+        vars(copies.trial).update(late=lambda: True)
+        with harness.cairn_warnings("ignore"):
+            found = harness.gradients_after(model, inputs, backend("60%", offload=LINK), hooked)
+        for a, b in zip(expected, found):
+            self.assertTrue(torch.equal(a, b))
+
+    def test_a_planned_step(self):
+        model, inputs = transformer()
+        reference = harness.train(model, inputs, harness.unscheduled())
+
+        def step(*given):
+            loss = model(*given)
+            loss.backward()
+            return loss.detach()
+
+        torch._dynamo.reset()
+        planned = cairn.torch.step(step, "60%", offload=LINK, work_limit=WORK, fallback=False)
+        planned(*inputs)
+        self.assertTrue(planned.report.graphs[0].offloaded)
+        for name, parameter in model.named_parameters():
+            self.assertTrue(torch.equal(parameter.grad, reference.gradients[name]), name)
+
+
+class Defects(Trials):
+    """Each planted defect changes results or is an error."""
+
+    def outcome(self):
+        """Returns what differs from a step without transfers; empty if nothing does."""
+        model, inputs = transformer()
+        reference = harness.train(model, inputs, harness.unscheduled())
+        chosen = backend("60%", offload=LINK, measure=False)
+        step = harness.train(model, inputs, chosen)
+        self.assertTrue(chosen.report.graphs[0].offloaded)
+        return harness.same(reference, step)
+
+    def test_a_fetch_that_is_not_waited_for(self):
+        copies.trial.late = lambda: True
+        self.replace("fetched", lambda value, host, last: value)
+        self.assertNotEqual(self.outcome(), "")
+
+    def test_an_evict_that_is_not_waited_for(self):
+        copies.trial.late = lambda: True
+        self.replace("evicted", lambda host, value: host)
+        self.assertNotEqual(self.outcome(), "")
+
+    def test_a_value_that_is_freed_too_early(self):
+        copies.trial.late = lambda: True
+        evicted = copies.evicted
+        self.replace("evicted", lambda host, value: evicted(host, value.clone()))
+        with self.assertRaisesRegex(cairn.DefectError, "freed before its copy"):
+            self.outcome()
+
+    def test_a_value_that_stays(self):
+        """If later operations read the old value, it is in memory all the time, and only the bytes show it."""
+        chosen = backend("60%", offload=LINK)
+        with unittest.mock.patch.object(Places, "_replace", lambda places, i: places.arriving.pop(i)):
+            texts = harness.told_by(harness.train, *transformer(), chosen)[1]
+        self.assertRegex(" ".join(texts), "promised a peak of .*, measured")
+        self.assertEqual(chosen.report.kept, False)
+
+    def test_a_wrong_buffer(self):
+        fetch, seen = copies.fetch, []
+
+        def wrong(host, device):
+            others = [h for h in seen if h.shape == host.shape and h.data_ptr() != host.data_ptr()]
+            seen.append(host)
+            return fetch(others[0] if others else host, device)
+
+        self.replace("fetch", wrong)
+        self.assertNotEqual(self.outcome(), "")
+
+
+class BadInput(harness.Fresh):
+    def test_links_that_are_none(self):
+        for bad in (0, -1, 0.5, "fast", "", "0GB/s", "25GB/s,-1us", "pcie9", True, [], float("inf")):
+            with self.subTest(offload=bad), self.assertRaisesRegex(cairn.InputError, "^offload: ") as caught:
+                cairn.torch.backend(offload=bad)
+            self.assertNotIn("\n", str(caught.exception))
+
+    def test_arguments_that_contradict_each_other(self):
+        model = torch.nn.Linear(2, 2)
+        for words, options in {"host_budget: .*give offload=": dict(host_budget="1GiB"),
+                               "host_budget 0 must be above 0": dict(offload=LINK, host_budget=0),
+                               "host_budget": dict(offload=LINK, host_budget="much"),
+                               "offload: for compiler='eager'": dict(offload=LINK, compiler="inductor")}.items():
+            with self.subTest(**options), self.assertRaisesRegex(cairn.InputError, words) as caught:
+                cairn.torch.backend(**options)
+            self.assertNotIn("\n", str(caught.exception))
+        with self.assertRaisesRegex(cairn.InputError, "drop optimizer= or offload="):
+            cairn.torch.step(lambda: None, offload=LINK, optimizer=torch.optim.SGD(model.parameters(), 0.1))
+
+    def test_a_host_budget_that_is_too_small_says_which_is_enough(self):
+        class Once(harness.Layers):
+            def forward(self, x):
+                for layer in self.layers:
+                    x = torch.relu(layer(x))
+                return x.square().mean()
+
+        model, inputs = Once(count=4), (torch.randn(256, 64),)
+        least = backend("min")
+        harness.train(model, inputs, least)
+        moving = backend("min", offload="1000GB/s")
+        harness.train(model, inputs, moving)
+        (alone,), (graph,) = least.report.graphs, moving.report.graphs
+        self.assertLess(graph.promised, alone.promised)
+        with self.assertRaises(cairn.InfeasibleError) as caught:
+            harness.train(model, inputs, backend(graph.promised, offload="1000GB/s", host_budget=1))
+        self.assertRegex(str(caught.exception), r"host_budget=1 B is too small for it: it can be met with .* bytes\) on the host")
+
+
+class Measured(unittest.TestCase):
+    def test_a_link_that_fits_what_was_measured(self):
+        def seconds(size):
+            return 10e-6 + size / 25e9
+
+        times = [(size, seconds(size)) for size in (1 << 20, 4 << 20, 64 << 20)]
+        self.assertEqual(link.link_text(times, False), "25000000000B/s,10000ns,duplex")
+        self.assertEqual(link.link_text([(100, 1.0), (200, 1.0)], True), "200B/s,500000000ns,half")
+
+    def test_the_stand_in_is_measured_once(self):
+        with harness.new_cache():
+            first = cairn.torch.backend(offload="measure").options.offload.given_link("cpu")
+            with unittest.mock.patch.object(link, "_measured", side_effect=AssertionError):
+                self.assertEqual(link.measured_link("cpu"), first)
+        self.assertRegex(first, r"^[1-9]\d+B/s,\d+ns,half$")
+
+
+if __name__ == "__main__":
+    unittest.main()
