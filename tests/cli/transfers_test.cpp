@@ -181,8 +181,6 @@ TEST_CASE("what is wrong with a link is said in one line") {
       check_error(outcome, 2, fragments);
     }
   }
-  check_error({"solve", path, "--budget", "60%", "--peak-only", "--link", "c2c"}, 2,
-              {"--peak-only searches without transfers, which --link asks for"});
   check_error({"solve", path, "--max-cost", "5%", "--link", "c2c"}, 2,
               {"--max-cost searches without transfers, which --link asks for"});
   check_error({"pareto", path, "--peak-only", "--link", "c2c"}, 2, {"--peak-only", "--link"});
