@@ -273,12 +273,19 @@ struct WriteProfiles {
 
   template <class Team>
   CAIRN_HD void operator()(const Team& team, std::int64_t index) const {
-    for_each_rewound(
-        team, graph, space.of(team, index), index, teams, batch.count, [&](std::int64_t c, ValueBits values) {
-          if (begin[c] == begin[c + 1]) return;
-          value[begin[c]] = 0;  // the schedule may have no steps
-          rewind(graph, batch.steps + batch.begin[c], batch.length[c], values, StoreProfile{value + begin[c]});
-        });
+    for_each_rewound(team, graph, space.of(team, index), index, teams, batch.count,
+                     [&](std::int64_t c, ValueBits values) {
+                       if (begin[c] == begin[c + 1]) return;
+                       std::int64_t* const profile = value + begin[c];
+                       profile[0] = 0;
+                       rewind(graph, batch.steps + batch.begin[c], batch.length[c], values,
+                              [&](std::int32_t i, std::int64_t during, std::int64_t after) {
+                                // The index is below 2^32. nvcc would add one of 64 bits to begin[c] at every step.
+                                const std::uint32_t at = 2 * static_cast<std::uint32_t>(i) + 1;
+                                profile[at] = during;
+                                profile[std::uint64_t{at} + 1] = after;
+                              });
+                     });
   }
 };
 

@@ -18,6 +18,9 @@ struct WalkSizes {
 
 /// Number of threads of a team that walks through schedules, one in each thread.
 inline constexpr int kThreadsOfWalk = 32;
+/// Number of blocks that a multiprocessor should run at a time. A walk keeps so many numbers that a thread needs most
+/// of the registers that a block can have.
+inline constexpr int kBlocksOfWalk = 1;
 
 /// Calls take(c, arrays) for each candidate c in [0, count) of which this is the thread.
 template <class Team, class Take>
@@ -31,6 +34,7 @@ CAIRN_HD void for_each_walked(const Team& team, const WalkSizes& sizes, std::byt
 template <class Id, class Space>
 struct EvaluateMoved {
   static constexpr int kThreads = kThreadsOfWalk;
+  static constexpr int kBlocks = kBlocksOfWalk;
   TablesView<Id> graph;
   MovesView moves;
   BatchView<Id> batch;
@@ -52,6 +56,7 @@ struct EvaluateMoved {
 template <class Id, class Space>
 struct WriteMovedProfiles {
   static constexpr int kThreads = kThreadsOfWalk;
+  static constexpr int kBlocks = kBlocksOfWalk;
   TablesView<Id> graph;
   MovesView moves;
   BatchView<Id> batch;
@@ -76,6 +81,7 @@ struct WriteMovedProfiles {
 template <class Id, class Space>
 struct DrawCopies {
   static constexpr int kThreads = kThreadsOfWalk;
+  static constexpr int kBlocks = kBlocksOfWalk;
   TablesView<Id> graph;
   MovesView moves;
   std::uint64_t seed;
