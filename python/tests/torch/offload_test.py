@@ -13,7 +13,7 @@ from cairn.torch import _private
 from cairn.torch._offload import copies, link
 from cairn.torch._offload.places import Places
 
-WORK = 300_000
+WORK = 20_000
 LINK = "25GB/s,1us"
 backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK)
 
@@ -188,7 +188,8 @@ class Defects(Trials):
     def test_a_value_that_stays(self):
         """If later operations read the old value, it is in memory all the time, and only the bytes show it."""
         chosen = backend("60%", offload=LINK)
-        with unittest.mock.patch.object(Places, "_replace", lambda places, i: places.arriving.pop(i)):
+        with harness.new_cache(), unittest.mock.patch.object(
+                Places, "_replace", lambda places, i: places.arriving.pop(i)):
             texts = harness.told_by(harness.train, *transformer(), chosen)[1]
         self.assertRegex(" ".join(texts), "promised a peak of .*, measured")
         self.assertEqual(chosen.report.kept, False)
@@ -231,7 +232,8 @@ class BadInput(harness.Fresh):
                     x = torch.relu(layer(x))
                 return x.square().mean()
 
-        model, inputs = Once(count=4), (torch.randn(256, 64),)
+        backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=2_000, calibrate=False, measure=False)
+        model, inputs = Once(count=4, width=16), (torch.randn(64, 16),)
         least = backend("min")
         harness.train(model, inputs, least)
         moving = backend("min", offload="1000GB/s")
