@@ -154,9 +154,11 @@ class OffloadSearch {
       throw core::DefectError("offloading made an invalid schedule: " + core::describe(graph_, evaluation.defect));
     }
     solution.peak = evaluation.peak;
-    solution.cost = evaluation.cost;
-    solution.host_peak = core::host_peak(graph_, solution.schedule);
-    solution.makespan = core::makespan(graph_, solution.schedule, options_.link);
+    solution.host_peak = evaluation.host_peak;
+    // evaluation.cost is the makespan if the graph knows its link.
+    const core::Timeline times = core::timeline(graph_, solution.schedule, options_.link);
+    solution.cost = times.compute;
+    solution.makespan = times.makespan;
     solution.fits = solution.peak <= limits_.budget && solution.host_peak <= limits_.host_budget;
     if (solution.fits != found_.front().fits() || solution.makespan != found_.front().makespan) {
       throw core::DefectError("offloading measured a schedule wrongly; please report this");

@@ -175,9 +175,14 @@ TEST_CASE("offload: with transfers an answer costs at most what recomputation al
     SolveOptions search;
     const bool found = alone.status == Status::optimal || alone.status == Status::feasible;
     if (found) search.start = &alone.schedule;
-    const OffloadSolution both = solve_with_transfers(
-        graph, solver, search,
-        {.link = limits.link, .budget = limits.budget, .host_budget = limits.host_budget, .limit = limit});
+    const OffloadOptions options{
+        .link = limits.link, .budget = limits.budget, .host_budget = limits.host_budget, .limit = limit};
+    const OffloadSolution both = solve_with_transfers(graph, solver, search, options);
+    // Costs of a graph that knows its link are makespans. This must not change the search.
+    const Graph linked = graph.with_host_memory(core::HostMemory{limits.link, limits.host_budget});
+    const OffloadSolution same = solve_with_transfers(linked, solver, search, options);
+    REQUIRE(same.schedule == both.schedule);
+    REQUIRE(same.cost == both.cost);
     if (both.fits) {
       const Evaluation evaluation = core::evaluate(graph, both.schedule);
       REQUIRE(evaluation.valid());
