@@ -16,9 +16,8 @@ struct Measure {
 
 class Annealer {
  public:
-  Annealer(State& state, core::Stopwatch& watch, core::Random& random) : state_(state), watch_(watch), random_(random) {
-    for (std::int32_t g = 0; g < static_cast<std::int32_t>(state.gaps().size()); ++g) gaps_.push_back(g);
-  }
+  Annealer(State& state, core::Stopwatch& watch, core::Random& random)
+      : state_(state), watch_(watch), random_(random) {}
 
   void run(std::int64_t enough) {
     Measure now = measure(waits_), best = now;
@@ -28,7 +27,7 @@ class Annealer {
     const double begin = watch_.seconds();
     std::int64_t round = 0;
     double temperature = first;
-    while (!gaps_.empty() && best.makespan > enough && !waits_.empty() && !watch_.expired()) {
+    while (!state_.gaps().empty() && best.makespan > enough && !waits_.empty() && !watch_.expired()) {
       if (++round % kRound == 0) {
         const double left = progress(begin, share, round);
         if (left <= 0) break;
@@ -75,13 +74,13 @@ class Annealer {
   bool accepts(const Measure& now, const Measure& next, double temperature) {
     if (next <= now) return true;
     const double worse = static_cast<double>(next.makespan - now.makespan);
-    return unit() < std::exp(-worse / std::max(temperature, 1e-9)) && worse > 0;
+    return random_.uniform() < std::exp(-worse / std::max(temperature, 1e-9)) && worse > 0;
   }
 
-  double unit() { return static_cast<double>(random_.next() >> 11) * 0x1p-53; }
   std::int32_t below(std::int64_t count) {
     return static_cast<std::int32_t>(random_.next() % static_cast<std::uint64_t>(std::max<std::int64_t>(1, count)));
   }
+  std::int32_t any_gap() { return below(std::ssize(state_.gaps())); }
   /// Returns a distance of at least 1, mostly small.
   std::int32_t distance() { return 1 + below(std::int64_t{1} << below(7)); }
 
@@ -99,10 +98,10 @@ class Annealer {
           change_critical();
           break;
         case 2:
-          shift(gaps_[static_cast<std::size_t>(below(std::ssize(gaps_)))]);
+          shift(any_gap());
           break;
         default:
-          toggle(gaps_[static_cast<std::size_t>(below(std::ssize(gaps_)))]);
+          toggle(any_gap());
       }
     }
   }
@@ -170,7 +169,7 @@ class Annealer {
       const auto finish = static_cast<std::int32_t>(moment / 2), start = static_cast<std::int32_t>((moment + 1) / 2);
       bool found = false;
       for (int t = 0; t < kTries && !found; ++t) {
-        const std::int32_t g = gaps_[static_cast<std::size_t>(below(std::ssize(gaps_)))];
+        const std::int32_t g = any_gap();
         const Gap& gap = state_.gap(g);
         if (gap.begin + 1 > finish || gap.end - 1 < start) continue;
         const Occurrence& of = state_.occurrence(gap.occurrence);
@@ -191,7 +190,6 @@ class Annealer {
   State& state_;
   core::Stopwatch& watch_;
   core::Random& random_;
-  std::vector<std::int32_t> gaps_;
   std::vector<Wait> waits_;
   std::vector<Saved> undo_;
 };
