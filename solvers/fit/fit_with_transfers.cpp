@@ -68,13 +68,10 @@ class TransferFit {
     solvers::SolveOptions search = options_.search;
     search.progress = {};
     if (alone_.fits()) search.start = &alone_.solution.schedule;
-    solvers::OffloadOptions offload{.link = host_.link,
-                                    .budget = budget,
-                                    .host_budget = host_budget,
-                                    .scope = search.scope,
-                                    .enough = least_,
-                                    .limit = watch_.share(share),
-                                    .seed = search.seed};
+    solvers::OffloadOptions offload = solvers::offload_options({host_.link, host_budget}, search);
+    offload.budget = budget;
+    offload.enough = least_;
+    offload.limit = watch_.share(share);
     if (options_.search.progress) {
       offload.progress = [&](std::int64_t makespan, double) {
         options_.search.progress({*problem_.budget, makespan, watch_.seconds()});

@@ -7,7 +7,7 @@
 
 #include "cairn/core/limit.h"
 #include "cairn/core/profile.h"
-#include "cairn/solvers/offload/offload.h"
+#include "cairn/solvers/offload/solve.h"
 
 namespace cairn::fit {
 namespace {
@@ -17,10 +17,6 @@ constexpr int kPlans = 3;  ///< largest number of plans, because a plan on the h
 void add_start(std::vector<core::Schedule>& starts, const core::Schedule& schedule) {
   if (schedule.steps.empty()) return;
   if (std::ranges::find(starts, schedule) == starts.end()) starts.push_back(schedule);
-}
-
-solvers::OffloadOptions offload_options(const core::HostMemory& host, const solvers::SolveOptions& search) {
-  return {.link = host.link, .host_budget = host.budget, .scope = search.scope, .seed = search.seed};
 }
 
 }  // namespace
@@ -36,7 +32,7 @@ void lower_with_transfers(const Problem& problem, const Problem& rounded, const 
   add_start(starts, least.schedule);
   add_start(starts, least.lowest);
   if (options.search.start != nullptr) add_start(starts, *options.search.start);
-  solvers::OffloadOptions offload = offload_options(host, options.search);
+  solvers::OffloadOptions offload = solvers::offload_options(host, options.search);
   for (int k = 0; k < kPlans && *offload.host_budget >= 0 && !watch.expired_now(); ++k) {
     offload.limit = watch.rest();
     solvers::OffloadSolution found = solvers::least_peak_with_transfers(searched.graph, starts, offload);
@@ -93,7 +89,7 @@ std::optional<std::int64_t> sufficient_host_budget(const Problem& problem, const
   constexpr int kBisections = 12;
   const core::HostMemory host = *problem.graph.host_memory();
   core::Stopwatch watch(options.search.limit);
-  solvers::OffloadOptions offload = offload_options(host, options.search);
+  solvers::OffloadOptions offload = solvers::offload_options(host, options.search);
   offload.budget = *problem.budget + rounded.plan_slack;
   // Returns the bytes of the plan on the host, or nothing if no schedule within the host's budget was found.
   const auto within = [&](std::optional<std::int64_t> host_budget) -> std::optional<std::int64_t> {

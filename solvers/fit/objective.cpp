@@ -44,13 +44,10 @@ void improve_by_transfers(const Task& task, const solvers::SolverInfo& solver, c
   solvers::SolveOptions alone = search;
   alone.progress = {};
   if (fits) alone.start = &found.solution.schedule;
-  solvers::OffloadOptions offload{.link = host.link,
-                                  .budget = *task.problem.budget,
-                                  .host_budget = host.budget,
-                                  .scope = search.scope,
-                                  .enough = task.problem.baseline.cost,
-                                  .limit = search.limit,
-                                  .seed = search.seed};
+  solvers::OffloadOptions offload = solvers::offload_options(host, search);
+  offload.budget = *task.problem.budget;
+  offload.enough = task.problem.baseline.cost;
+  offload.limit = search.limit;
   if (search.progress) {
     offload.progress = [&](std::int64_t makespan, double seconds) {
       search.progress({*task.problem.budget, makespan, seconds});

@@ -107,6 +107,10 @@ class Starts {
 
 }  // namespace
 
+OffloadOptions offload_options(const core::HostMemory& host, const SolveOptions& search) {
+  return {.link = host.link, .host_budget = host.budget, .scope = search.scope, .seed = search.seed};
+}
+
 OffloadSolution solve_with_transfers(const core::Graph& graph, const SolverInfo& solver, const SolveOptions& search,
                                      const OffloadOptions& options) {
   constexpr double kOfStarts = 0.5;

@@ -5,6 +5,10 @@
 
 namespace cairn::solvers {
 
+/// Returns options with the host's link and budget, and with the scope and the seed of `search`. The caller sets the
+/// device's budget and the limit.
+OffloadOptions offload_options(const core::HostMemory& host, const SolveOptions& search);
+
 /// Finds a schedule of least makespan with recomputation and transfers together. Calls `solver`, which knows
 /// recomputation only,
 /// - under several budgets on the original graph, from options.budget up to the baseline's peak. offload() brings its
