@@ -23,6 +23,7 @@
 #include "cairn/solvers/remat/anneal/population.h"
 #include "cairn/solvers/remat/anneal/search.h"
 #include "cairn/solvers/remat/bound/cost_bound.h"
+#include "cairn/solvers/remat/bound/cut/offer_cut.h"
 #include "cairn/solvers/remat/repair/priced_remat.h"
 #include "cairn/solvers/remat/repair/refine.h"
 
@@ -156,6 +157,7 @@ class BoundBeside {
 
 // Number of seconds after which `auto` ends if a bound proves that no schedule is within the budget.
 constexpr double kHopelessSeconds = 2;
+constexpr double kCutting = 0.1;  // fraction of the limit for offer_cut()
 constexpr double kPricing = 0.2;  // fraction of the remaining limit for offer_priced()
 // Factor by which construct() multiplies the share of the limit (AutoTurn::share) of each solver that is not exact. The
 // factor is below 1 to leave time for the search that follows.
@@ -189,6 +191,7 @@ class AutoRemat {
   bool over() { return incumbent_.done() || watch_.expired_now(); }
   bool searches() const { return options_.scope.order != OrderRule::stages && recomputes_; }
 
+  void offer_cuts();
   void offer_prices();
   void construct();
   void go_on_with_cut_short();
@@ -249,6 +252,7 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
 }
 
 Solution AutoRemat::solve() {
+  offer_cuts();
   offer_prices();
   construct();
   go_on_with_cut_short();
@@ -260,6 +264,15 @@ Solution AutoRemat::solve() {
   Solution solution = finish(stop);
   add_others(solution);
   return solution;
+}
+
+/// Runs offer_cut(). It is fast, and ends with a bound that often proves that a later schedule is nearly the cheapest.
+void AutoRemat::offer_cuts() {
+  if (!priced_ || over()) return;
+  core::Stopwatch part(in_visits(watch_.share(kCutting)));
+  offer_cut(graph_, *inner_.budget, incumbent_, part);
+  watch_.charge(part.work() / kVisitsOfMove);
+  credit("auto");
 }
 
 /// Runs offer_priced(), which charges a price for each byte held in memory during a step. On large graphs that are not

@@ -4,110 +4,19 @@
 #include "cairn/solvers/order/internal/min_cut.h"
 
 #include <algorithm>
-#include <boost/graph/boykov_kolmogorov_max_flow.hpp>
-#include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/property_map/property_map.hpp>
 #include <cstddef>
 #include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "cairn/solvers/common/support/flow_network.h"
+
 namespace cairn::solvers {
 namespace {
 
-/// A flow network, in which each arc is paired with an opposite arc. It can be used for one network after another, so
-/// that its arrays are allocated once.
-class FlowNetwork {
- public:
-  void reset(std::int32_t node_count) {
-    node_count_ = node_count;
-    arcs_.clear();
-  }
-  void add_arc(std::int32_t from, std::int32_t to, std::int64_t capacity) {
-    arcs_.push_back({from, to, capacity});
-    arcs_.push_back({to, from, 0});
-  }
-
-  /// Computes a maximum flow. Returns the largest source side of a minimum cut: entry v is 1 if no path of the residual
-  /// network leads from node v to `sink`.
-  std::vector<std::uint8_t> largest_source_side(std::int32_t source, std::int32_t sink) {
-    sort_arcs();
-    const CsrGraph graph(boost::edges_are_sorted, pairs_.begin(), pairs_.end(), static_cast<std::size_t>(node_count_));
-    opposite_.resize(arcs_.size());
-    for (std::size_t a = 0; a < arcs_.size(); ++a) {
-      opposite_[place_[a]] = Edge(static_cast<std::size_t>(arcs_[a].to), place_[a ^ 1]);
-    }
-    const auto edge_index = boost::get(boost::edge_index, graph);
-    const auto node_index = boost::get(boost::vertex_index, graph);
-    const auto nodes = static_cast<std::size_t>(node_count_);
-    residual_.assign(arcs_.size(), 0);
-    parent_.assign(nodes, Edge());
-    color_.assign(nodes, boost::gray_color);
-    distance_.assign(nodes, 0);
-    boost::boykov_kolmogorov_max_flow(graph, boost::make_iterator_property_map(capacity_.begin(), edge_index),
-                                      boost::make_iterator_property_map(residual_.begin(), edge_index),
-                                      boost::make_iterator_property_map(opposite_.begin(), edge_index),
-                                      boost::make_iterator_property_map(parent_.begin(), node_index),
-                                      boost::make_iterator_property_map(color_.begin(), node_index),
-                                      boost::make_iterator_property_map(distance_.begin(), node_index), node_index,
-                                      static_cast<std::size_t>(source), static_cast<std::size_t>(sink));
-    return cannot_reach(sink);
-  }
-
- private:
-  using CsrGraph = boost::compressed_sparse_row_graph<boost::directedS>;
-  using Edge = boost::graph_traits<CsrGraph>::edge_descriptor;
-  struct Arc {
-    std::int32_t from, to;
-    std::int64_t capacity;
-  };
-
-  void sort_arcs() {
-    begin_.assign(static_cast<std::size_t>(node_count_) + 1, 0);
-    for (const Arc& arc : arcs_) ++begin_[arc.from + 1];
-    for (std::int32_t v = 0; v < node_count_; ++v) begin_[v + 1] += begin_[v];
-    next_.assign(begin_.begin(), begin_.end() - 1);
-    place_.resize(arcs_.size());
-    pairs_.resize(arcs_.size());
-    capacity_.resize(arcs_.size());
-    for (std::size_t a = 0; a < arcs_.size(); ++a) {
-      const std::size_t place = next_[arcs_[a].from]++;
-      place_[a] = place;
-      pairs_[place] = {static_cast<std::size_t>(arcs_[a].from), static_cast<std::size_t>(arcs_[a].to)};
-      capacity_[place] = arcs_[a].capacity;
-    }
-  }
-
-  std::vector<std::uint8_t> cannot_reach(std::int32_t sink) const {
-    std::vector<std::uint8_t> cannot(static_cast<std::size_t>(node_count_), 1);
-    std::vector<std::size_t> queue{static_cast<std::size_t>(sink)};
-    cannot[sink] = 0;
-    for (std::size_t i = 0; i < queue.size(); ++i) {
-      for (std::size_t a = begin_[queue[i]]; a < begin_[queue[i] + 1]; ++a) {
-        const std::size_t before = pairs_[a].second;
-        if (cannot[before] == 0 || residual_[opposite_[a].idx] == 0) continue;
-        cannot[before] = 0;
-        queue.push_back(before);
-      }
-    }
-    return cannot;
-  }
-
-  std::int32_t node_count_ = 0;
-  std::vector<Arc> arcs_;  ///< the opposite of arc a is arc a ^ 1
-  std::vector<std::size_t> begin_, next_, place_;
-  /// Arc::from and Arc::to of each arc, sorted. capacity_, residual_ and opposite_ have the same order.
-  std::vector<std::pair<std::size_t, std::size_t>> pairs_;
-  std::vector<std::int64_t> capacity_, residual_;
-  std::vector<Edge> opposite_, parent_;
-  std::vector<boost::default_color_type> color_;
-  std::vector<std::int64_t> distance_;
-};
-
 std::vector<std::uint8_t> least_closure(FlowNetwork& network, std::span<const std::int64_t> weights,
                                         std::span<const Need> needs) {
-  constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 2;
   const auto count = static_cast<std::int32_t>(weights.size());
   const std::int32_t source = count, sink = count + 1;
   network.reset(count + 2);
@@ -115,8 +24,9 @@ std::vector<std::uint8_t> least_closure(FlowNetwork& network, std::span<const st
     if (weights[v] < 0) network.add_arc(source, v, -weights[v]);
     if (weights[v] > 0) network.add_arc(v, sink, weights[v]);
   }
-  for (const auto& [holder, needed] : needs) network.add_arc(holder, needed, kUnlimited);
-  auto closure = network.largest_source_side(source, sink);
+  for (const auto& [holder, needed] : needs) network.add_arc(holder, needed, FlowNetwork::kUnlimited);
+  network.solve(source, sink);
+  std::vector<std::uint8_t> closure = network.source_side();
   closure.resize(weights.size());
   return closure;
 }

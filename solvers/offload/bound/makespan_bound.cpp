@@ -9,9 +9,11 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/support/saturating.h"
 #include "cairn/solvers/common/support/costs.h"
+#include "cairn/solvers/common/support/transferable.h"
 #include "cairn/solvers/offload/bound/transfer_prices.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
 #include "cairn/solvers/remat/bound/chain_uses.h"
+#include "cairn/solvers/remat/bound/cut/cut_bound.h"
 
 namespace cairn::solvers {
 namespace {
@@ -68,6 +70,7 @@ class MakespanBounding {
     watch_.charge(graph_.node_count());
     raise(cost_of(graph_, graph_.input_order()));
     answer_.infeasible = core::peak_lower_bound(graph_) > common_.budget;
+    if (!finished()) raise_by_cuts();
     if (!finished()) raise_by_cases();
     if (!finished()) raise_by_prices();
     answer_.work = watch_.work();
@@ -85,6 +88,14 @@ class MakespanBounding {
     if (common_.raised) common_.raised(bound);
   }
   bool finished() { return answer_.infeasible || answer_.value >= known() || watch_.expired_now(); }
+
+  /// Raises the bound by what is in memory and on the host at one moment.
+  void raise_by_cuts() {
+    const MomentCutOptions at{common_.budget, common_.order, options_.link, options_.host_budget};
+    const CutBound bound = cut_bound(
+        graph_, at, known(), [&](std::int64_t value) { raise(value); }, watch_);
+    answer_.infeasible = answer_.infeasible || bound.infeasible;
+  }
 
   /// Raises the bound to the smaller of the bounds for schedules without and with transfers.
   void raise_by_cases() {

@@ -21,8 +21,9 @@ struct MakespanBoundOptions {
 /// within the budgets and follows the order rule. Uses one thread. Ends at the limit, or when the bound reaches the
 /// known makespan. CostBound::infeasible says that it is proved that no such schedule exists.
 ///
-/// The bound is the largest of these three:
+/// The bound is the largest of these four:
 /// - The cost of running each node once.
+/// - The bound of cut_bound(), which considers what is in memory and on the host at one moment.
 /// - The optimum of a linear relaxation of stages, places and copies, up to what subgradient steps reach. Theorem and
 ///   proof are in transfer_prices.h. The link has time for a copy only while steps run or wait. The evicts that are
 ///   over before some moment take no longer than the time until then, and the fetches that start after a moment take no

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "cairn/solvers/common/support/transferable.h"
+
 namespace cairn::solvers {
 namespace {
 
@@ -81,14 +83,6 @@ class DerivativeTape {
 };
 
 }  // namespace
-
-bool transferable(const core::Graph& graph, core::ValueId x) {
-  if (graph.value_size(x) == 0 || graph.pinned(graph.producer(x))) return false;
-  if (graph.readers(x).empty() && !graph.value_kept(x)) return false;
-  return std::ranges::none_of(graph.readers(x), [&](core::NodeId reader) {
-    return std::ranges::any_of(graph.outputs(reader), [&](core::ValueId y) { return graph.inplace(y) == x; });
-  });
-}
 
 PathCosts path_costs(const core::Graph& graph) {
   PathCosts costs;

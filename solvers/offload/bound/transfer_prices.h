@@ -13,10 +13,6 @@
 
 namespace cairn::solvers {
 
-/// Returns whether a schedule may move x to the host and back: x has bytes, its node is not pinned, no output takes
-/// over its storage, and x is read or kept. O(readers of x and their outputs).
-bool transferable(const core::Graph& graph, core::ValueId x);
-
 /// Costs of paths, which bound the time before and after a copy.
 struct PathCosts {
   std::vector<std::int64_t>

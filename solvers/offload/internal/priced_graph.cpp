@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "cairn/solvers/common/support/transferable.h"
 #include "cairn/solvers/offload/internal/state.h"
 
 namespace cairn::solvers::offloading {

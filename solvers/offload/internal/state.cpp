@@ -6,6 +6,7 @@
 
 #include "cairn/core/profile.h"
 #include "cairn/core/support/saturating.h"
+#include "cairn/solvers/common/support/transferable.h"
 
 namespace cairn::solvers::offloading {
 namespace {
@@ -16,13 +17,6 @@ using core::ValueId;
 std::int64_t above(std::int64_t bytes, std::int64_t budget) { return std::max<std::int64_t>(0, bytes - budget); }
 
 }  // namespace
-
-bool transferable(const core::Graph& graph, ValueId x) {
-  if (graph.value_size(x) == 0 || graph.pinned(graph.producer(x))) return false;
-  return std::ranges::none_of(graph.readers(x), [&](NodeId reader) {
-    return std::ranges::any_of(graph.outputs(reader), [&](ValueId out) { return graph.inplace(out) == x; });
-  });
-}
 
 State::State(const core::Graph& graph, std::vector<NodeId> steps, const Limits& limits)
     : graph_(graph), steps_(std::move(steps)), limits_(limits) {

@@ -13,10 +13,6 @@
 /// The transfers of a schedule whose steps are fixed, in a form that a search can change step by step.
 namespace cairn::solvers::offloading {
 
-/// Returns whether schedules may evict a value: it has bytes, its node is not pinned, and no output takes over its
-/// storage. O(outputs of its readers).
-bool transferable(const core::Graph& graph, core::ValueId x);
-
 /// A stretch of steps in which an occurrence of a value is in memory and not read: after step `begin`, before step
 /// `end`. A gap is offloaded if a fetch brings the value back for step `end`.
 struct Gap {

@@ -15,6 +15,7 @@
 #include "cairn/solvers/remat/bound/chain_prices.h"
 #include "cairn/solvers/remat/bound/chain_program.h"
 #include "cairn/solvers/remat/bound/chain_search.h"
+#include "cairn/solvers/remat/bound/cut/cut_bound.h"
 #include "cairn/solvers/remat/repair/evict.h"
 #include "cairn/solvers/remat/repair/retain.h"
 
@@ -38,6 +39,7 @@ class CostBounding {
     watch_.charge(graph_.node_count());
     raise(cost_of(graph_, graph_.input_order()));
     answer_.infeasible = core::peak_lower_bound(graph_) > options_.budget;
+    if (!finished()) raise_by_cuts();
     const bool with_engine = options_.engine && highs_missing().empty();
     bool again = true;
     while (again && !finished()) {
@@ -63,6 +65,18 @@ class CostBounding {
   }
   bool finished() {
     return answer_.infeasible || answer_.exhausted || answer_.value >= known_cost() || watch_.expired_now();
+  }
+
+  /// Raises the bound by what is in memory at one moment (cut/cut_bound.h), and offers the schedule of the best cut.
+  void raise_by_cuts() {
+    const MomentCutOptions at{.budget = options_.budget, .order = options_.order, .link = {}, .host_budget = {}};
+    const CutBound bound = cut_bound(
+        graph_, at, known_cost(), [&](std::int64_t value) { raise(value); }, watch_);
+    if (bound.infeasible) answer_.infeasible = answer_.exhausted = true;
+    if (bound.infeasible || bound.moment == core::kNoNode || !options_.found || finished()) return;
+    MomentBound best(graph_, bound.moment, at);
+    best.maximize(watch_);
+    if (const std::optional<MomentCut> cut = best.cut(watch_)) offer(follow_cut(graph_, bound.moment, *cut));
   }
 
   /// Builds the stages for the known cost, with at most `allowed` pairs (see ChainStages::size()). Returns nothing if

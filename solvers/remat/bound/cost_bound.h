@@ -43,11 +43,15 @@ struct CostBound {
 /// Computes a lower bound on the cost of every schedule within the budget that follows the order rule, with any number
 /// of recomputations. Uses one thread. Ends at the limit, or when the bound reaches the known cost.
 ///
-/// The bound is the optimum of a relaxation, a simpler problem whose constraints all these schedules meet. A chain is a
-/// path of the graph with the most nodes. If the order rule is not `free`, the chain is the whole input order. The
-/// first runs of the chain's nodes divide a schedule into stages. The relaxation only records which nodes run in each
-/// stage, and which values are in memory during these first runs. For large graphs, some nodes of the chain are left
-/// out, which gives fewer stages. docs/remat/bound.md lists the constraints and says why every schedule meets them.
+/// The first bound is that of cut_bound() (cut/cut_bound.h), which only considers what is in memory at one moment. It
+/// takes milliseconds, and is near the optimum if one moment needs far more memory than all others.
+///
+/// The second bound is the optimum of a relaxation, a simpler problem whose constraints all these schedules meet. A
+/// chain is a path of the graph with the most nodes. If the order rule is not `free`, the chain is the whole input
+/// order. The first runs of the chain's nodes divide a schedule into stages. The relaxation only records which nodes
+/// run in each stage, and which values are in memory during these first runs. For large graphs, some nodes of the chain
+/// are left out, which gives fewer stages. docs/remat/bound.md lists the constraints and says why every schedule meets
+/// them.
 ///
 /// The optimum is bounded from below in three steps:
 /// - Prices for memory give a bound on the linear relaxation. Subgradient steps improve the prices, each in near-linear

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace cairn::solvers {
+
+/// A flow network, in which each arc is paired with an opposite arc. It can be used for one network after another, or
+/// for the same one with other capacities, so that its arrays are allocated once.
+class FlowNetwork {
+ public:
+  /// Stands for a capacity without a limit. The capacities of the other arcs must not add up to more.
+  static constexpr std::int64_t kUnlimited = std::int64_t{1} << 62;
+
+  FlowNetwork();
+  ~FlowNetwork();
+  FlowNetwork(const FlowNetwork&) = delete;
+  FlowNetwork& operator=(const FlowNetwork&) = delete;
+
+  /// Removes all arcs and makes a network of `node_count` nodes.
+  void reset(std::int32_t node_count);
+  /// Adds an arc. Returns its number.
+  std::int32_t add_arc(std::int32_t from, std::int32_t to, std::int64_t capacity);
+  void set_capacity(std::int32_t arc, std::int64_t capacity) { arcs_[arc].capacity = capacity; }
+
+  /// Computes a maximum flow by the Boykov-Kolmogorov algorithm of Boost.Graph. Returns the flow, which is the capacity
+  /// of a minimum cut. The sum of the capacities of the source's arcs must not exceed 2^63.
+  std::int64_t solve(std::int32_t source, std::int32_t sink);
+  /// Returns the largest source side of a minimum cut: entry v is 1 if no path of the residual network leads from node
+  /// v to the sink. Only after solve().
+  const std::vector<std::uint8_t>& source_side() const { return source_side_; }
+
+ private:
+  struct Arc {
+    std::int32_t from, to;
+    std::int64_t capacity;
+  };
+  struct Sorted;
+
+  void sort_arcs();
+  void find_source_side(std::int32_t sink);
+
+  std::int32_t node_count_ = 0;
+  std::vector<Arc> arcs_;  ///< the opposite of arc a is arc a ^ 1
+  std::vector<std::uint8_t> source_side_;
+  std::unique_ptr<Sorted> sorted_;  ///< the arcs in the order of Boost's graph
+};
+
+}  // namespace cairn::solvers

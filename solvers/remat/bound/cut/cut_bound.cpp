@@ -1,0 +1,173 @@
+#include "cairn/solvers/remat/bound/cut/cut_bound.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "cairn/core/profile.h"
+#include "cairn/core/support/saturating.h"
+#include "cairn/solvers/common/support/costs.h"
+
+namespace cairn::solvers {
+namespace {
+
+class Moments {
+ public:
+  Moments(const core::Graph& graph, const MomentCutOptions& options, std::int64_t enough,
+          const std::function<void(std::int64_t)>& raised, core::Stopwatch& watch)
+      : graph_(graph), options_(options), enough_(enough), raised_(raised), watch_(watch) {}
+
+  CutBound run() {
+    base_ = answer_.value = cost_of(graph_, graph_.input_order());
+    const std::vector<std::int64_t> profile = core::Evaluator(graph_).profile(graph_.input_order());
+    for (std::size_t i = 0; i < graph_.input_order().size(); ++i) memory_.push_back(profile[2 * i + 1]);
+    tried_.assign(memory_.size(), 0);
+    try_largest();
+    climb();
+    return answer_;
+  }
+
+ private:
+  bool done() { return answer_.infeasible || answer_.value >= enough_ || watch_.expired_now(); }
+
+  /// Tries the moments that need the most memory. Of moments that are near each other, only the first counts.
+  void try_largest() {
+    constexpr int kMost = 12;
+    constexpr std::size_t kParts = 100;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+      if (memory_[i] > options_.budget) places.push_back(i);
+    }
+    std::ranges::stable_sort(places, std::greater<>(), [&](std::size_t i) { return memory_[i]; });
+    const std::size_t apart = memory_.size() / kParts;
+    std::vector<std::uint8_t> near(memory_.size(), 0);
+    int count = 0;
+    for (const std::size_t i : places) {
+      if (near[i] != 0) continue;
+      if (done() || count++ == kMost) return;
+      try_moment(i);
+      const std::size_t first = i - std::min(i, apart), last = std::min(i + apart + 1, near.size());
+      std::fill(near.begin() + static_cast<std::ptrdiff_t>(first), near.begin() + static_cast<std::ptrdiff_t>(last), 1);
+    }
+  }
+
+  /// Tries neighbours of the best moment, as long as they are better.
+  void climb() {
+    if (answer_.moment == core::kNoNode) return;
+    while (!done()) {
+      const std::size_t at = best_;
+      for (const std::ptrdiff_t step : std::array<std::ptrdiff_t, 6>{-1, 1, -2, 2, -4, 4}) {
+        const std::ptrdiff_t i = static_cast<std::ptrdiff_t>(at) + step;
+        if (i < 0 || i >= std::ssize(tried_) || tried_[i] != 0 || memory_[i] <= options_.budget) continue;
+        if (done()) return;
+        try_moment(static_cast<std::size_t>(i));
+      }
+      if (best_ == at) return;
+    }
+  }
+
+  void try_moment(std::size_t place) {
+    tried_[place] = 1;
+    MomentBound bound(graph_, graph_.input_order()[place], options_);
+    bound.maximize(watch_);
+    answer_.infeasible = answer_.infeasible || bound.infeasible();
+    const std::int64_t value = core::saturating_add(base_, bound.extra());
+    if (value <= answer_.value) return;
+    answer_.value = value;
+    answer_.moment = graph_.input_order()[place];
+    best_ = place;
+    if (raised_) raised_(value);
+  }
+
+  const core::Graph& graph_;
+  const MomentCutOptions& options_;
+  const std::int64_t enough_;
+  const std::function<void(std::int64_t)>& raised_;
+  core::Stopwatch& watch_;
+  std::vector<std::int64_t> memory_;  ///< during each step of the input order
+  std::vector<std::uint8_t> tried_;
+  std::int64_t base_ = 0;
+  std::size_t best_ = 0;
+  CutBound answer_;
+};
+
+class Follower {
+ public:
+  explicit Follower(const core::Graph& graph) : graph_(graph), there_(graph.value_count(), 0) {}
+
+  core::Schedule run(core::NodeId moment, const MomentCut& cut) {
+    const auto order = graph_.input_order();
+    const std::vector<std::uint8_t> first = before(moment, cut);
+    for (const core::NodeId v : order) {
+      if (first[v] != 0) add(v);
+    }
+    for (const core::NodeId v : order) {
+      if (cut.again[v] == 0 || graph_.pinned(v)) continue;
+      for (const core::ValueId x : graph_.outputs(v)) there_[x] = 0;
+    }
+    // Inputs of the moment's node are in memory, even if their nodes run again.
+    for (const core::ValueId x : graph_.inputs(moment)) there_[x] = 1;
+    add(moment);
+    for (const core::NodeId v : order) {
+      if (first[v] == 0 && v != moment) compute(v);
+    }
+    for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
+      if (graph_.value_kept(x) && there_[x] == 0) compute(graph_.producer(x));
+    }
+    return std::move(schedule_);
+  }
+
+ private:
+  /// Returns for each node whether it runs before the moment: the ancestors of the moment's node, and what comes before
+  /// it in the input order and does not run again.
+  std::vector<std::uint8_t> before(core::NodeId moment, const MomentCut& cut) const {
+    const auto order = graph_.input_order();
+    const auto at = std::ranges::find(order, moment);
+    std::vector<std::uint8_t> first(graph_.node_count(), 0);
+    for (const core::NodeId u : graph_.predecessors(moment)) first[u] = 1;
+    for (auto v = at; v-- != order.begin();) {
+      if (cut.again[*v] == 0) first[*v] = 1;
+      if (first[*v] == 0) continue;
+      for (const core::NodeId u : graph_.predecessors(*v)) first[u] = 1;
+    }
+    return first;
+  }
+
+  void add(core::NodeId v) {
+    schedule_.steps.push_back(v);
+    for (const core::ValueId x : graph_.outputs(v)) there_[x] = 1;
+  }
+
+  /// Runs a node after those that make missing inputs.
+  void compute(core::NodeId target) {
+    std::vector<core::NodeId> open{target};
+    while (!open.empty()) {
+      const core::NodeId v = open.back();
+      const auto missing = std::ranges::find_if(graph_.inputs(v), [&](core::ValueId x) { return there_[x] == 0; });
+      if (missing != graph_.inputs(v).end()) {
+        open.push_back(graph_.producer(*missing));
+      } else {
+        add(v);
+        open.pop_back();
+      }
+    }
+  }
+
+  const core::Graph& graph_;
+  std::vector<std::uint8_t> there_;  ///< for each value, whether it can be read
+  core::Schedule schedule_;
+};
+
+}  // namespace
+
+CutBound cut_bound(const core::Graph& graph, const MomentCutOptions& options, std::int64_t enough,
+                   const std::function<void(std::int64_t)>& raised, core::Stopwatch& watch) {
+  return Moments(graph, options, enough, raised, watch).run();
+}
+
+core::Schedule follow_cut(const core::Graph& graph, core::NodeId moment, const MomentCut& cut) {
+  return Follower(graph).run(moment, cut);
+}
+
+}  // namespace cairn::solvers

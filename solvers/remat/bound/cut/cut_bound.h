@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/core/schedule.h"
+#include "cairn/solvers/remat/bound/cut/moment_cut.h"
+
+namespace cairn::solvers {
+
+struct CutBound {
+  std::int64_t value = 0;   ///< no schedule within the budget costs less; with a link, none has a lower makespan
+  bool infeasible = false;  ///< whether it is proved that no schedule is within the budget
+  core::NodeId moment = core::kNoNode;  ///< the moment that gives the bound, if it is above that of the input order
+};
+
+/// Bounds the cost, or the makespan if there is a link, by MomentBound at several moments: those of the input order
+/// that need the most memory, and their neighbours. Calls `raised` with every bound that is higher than all before.
+/// Ends when the watch expires, or when the bound reaches `enough`. Takes some minimum cuts for each moment.
+CutBound cut_bound(const core::Graph& graph, const MomentCutOptions& options, std::int64_t enough,
+                   const std::function<void(std::int64_t)>& raised, core::Stopwatch& watch);
+
+/// Returns a schedule that follows a cut: up to the moment, nodes run in the input order. After it, they do, too, but
+/// before a node runs, those of its inputs that the cut neither holds nor moves are computed again, with all that this
+/// needs. Without transfers. The schedule may exceed the budget, because the cut says nothing of other moments.
+core::Schedule follow_cut(const core::Graph& graph, core::NodeId moment, const MomentCut& cut);
+
+}  // namespace cairn::solvers

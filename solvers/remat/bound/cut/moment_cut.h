@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/core/link.h"
+#include "cairn/solvers/common/bound.h"
+#include "cairn/solvers/common/support/flow_network.h"
+
+namespace cairn::solvers {
+
+struct MomentCutOptions {
+  std::int64_t budget = 0;                  ///< largest peak of the schedules, in bytes
+  OrderRule order = OrderRule::free;        ///< order rule of the schedules
+  std::optional<core::Link> link;           ///< without it, schedules have no transfers
+  std::optional<std::int64_t> host_budget;  ///< largest number of bytes on the host; without it, there is no limit
+};
+
+/// Decides for each value that is made before the first run of a node, the *moment*, how nodes after the moment get it.
+struct MomentCut {
+  std::vector<std::uint8_t> again;  ///< for each node, whether it runs again after the moment
+  std::vector<std::uint8_t> held;   ///< for each value, whether it is in memory at the moment
+  std::vector<std::uint8_t> moved;  ///< for each value, whether it is on the host at the moment
+  std::int64_t bytes = 0;           ///< bytes held at the moment besides the inputs and outputs of the moment's node
+};
+
+/// Bounds the cost of schedules from below by what is in memory at one moment: during the first run of a node p.
+///
+/// Theorem. Consider any schedule within the budget that follows the order rule. All ancestors of p have run before the
+/// moment, and none of its descendants has. (If the order rule is not `free`, exactly the nodes before p in the input
+/// order have run.) Let a value be *needed* if it is made by a node that is not p or a descendant of p, and read by a
+/// descendant of p, or kept. After the moment, a needed value x either is still in memory, or its node runs after the
+/// moment. In the latter case, the same holds for the inputs of that node. So let again[v] be 1 if v runs after the
+/// moment, and held[x] be 1 if x is in memory at the moment. Then
+///
+///     held[x] + again[node of x] >= 1                  for needed x
+///     held[y] + again[node of y] >= again[v]           for inputs y of v
+///     sum of size(x) held[x] <= budget - size(p) - scratch(p) - bytes of inputs of p, over all x that p does not read
+///
+/// If v has run before the moment for certain, again[v] adds cost(v) to the cost of running each node once. For every
+/// price of a byte, the least sum of the costs and the prices of the held bytes is the capacity of a minimum cut, so
+/// that each price gives a lower bound. The largest is the optimum of the linear program above.
+///
+/// With a link, a value may also be on the host at the moment: moved[x] takes part beside held[x]. All evicts that are
+/// over before the moment fit into the time until then, which is at most the cost of all nodes that can run before the
+/// moment, plus the time by which the makespan exceeds the cost of running each node once and again[v]. If there is a
+/// budget of the host, the moved bytes keep to it.
+class MomentBound {
+ public:
+  /// The graph and the options must outlive this.
+  MomentBound(const core::Graph& graph, core::NodeId moment, const MomentCutOptions& options);
+
+  /// Computes the bound by some minimum cuts, usually about ten. If the watch expires, the bound is the best one until
+  /// then. Charges the watch the size of the network for each cut.
+  void maximize(core::Stopwatch& watch);
+
+  /// Returns by how much each schedule within the budget costs more than running each node once. With a link, the same
+  /// for the makespan. Rounded up to a whole unit of cost.
+  std::int64_t extra() const { return extra_; }
+  /// Returns whether it is proved that no schedule is within the budget.
+  bool infeasible() const { return infeasible_; }
+
+  /// Returns a cut whose held bytes are within the budget, and nearly the cheapest one, or nothing if the watch
+  /// expired. Values that are made late are rather held than others of equal price, because the descendants of p that
+  /// run soonest mostly read these.
+  std::optional<MomentCut> cut(core::Stopwatch& watch);
+
+ private:
+  /// What limits the bytes that are on the host at the moment.
+  enum class Mover : std::uint8_t { none, link, host };
+  /// A value of the Lagrangian dual, in scaled units of cost, and its derivative with respect to the price of a byte.
+  struct Point {
+    double price = 0, value = 0, slope = 0;
+  };
+  struct ValueArc {
+    core::ValueId value;
+    std::int32_t arc;
+    std::int64_t copy;  ///< scaled duration of a copy, or -1 if the value cannot be moved
+    double weight;      ///< by which prices are multiplied in cut()
+  };
+
+  void find_sides(std::vector<std::uint8_t>& after, std::vector<std::uint8_t>& before) const;
+  void add_arcs();
+  std::int64_t scaled(std::int64_t cost) const;
+  double link_price(double price) const;
+  void set_prices(double price, bool weighted);
+  std::optional<std::int64_t> solve(core::Stopwatch& watch);
+  bool on_source_side(std::int32_t node) const { return network_.source_side()[node] != 0; }
+  bool crosses(const ValueArc& arc) const;
+  std::optional<Point> evaluate(double price, core::Stopwatch& watch);
+  void maximize_with(Mover mover, core::Stopwatch& watch);
+  std::optional<MomentCut> cut_at(double price, core::Stopwatch& watch);
+
+  const core::Graph& graph_;
+  core::NodeId moment_;
+  const MomentCutOptions& options_;
+  FlowNetwork network_;
+  std::int32_t source_, sink_;
+  std::vector<std::uint8_t> after_;  ///< for each node, whether its first run is the moment or later in every schedule
+  std::vector<ValueArc> arcs_;
+  std::int64_t room_ = 0;       ///< bytes that can be held besides inputs and outputs of p
+  std::int64_t bytes_ = 0;      ///< total bytes of the values in arcs_
+  std::int64_t link_time_ = 0;  ///< scaled time before the moment in a schedule that runs each node at most once
+  std::int64_t all_again_ = 0;  ///< scaled cost of running again all nodes that may run again
+  int scale_ = 0;               ///< numbers of the network are in units of 2^-scale_ of cost
+  double bytes_per_cost_ = 0;   ///< largest speed of a copy, in bytes per scaled unit of cost
+  Mover mover_ = Mover::none;
+  Point best_;
+  std::int64_t extra_ = 0;
+  bool infeasible_ = false;
+};
+
+}  // namespace cairn::solvers

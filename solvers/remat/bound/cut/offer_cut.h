@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cairn/core/graph.h"
+#include "cairn/core/limit.h"
+#include "cairn/solvers/common/incumbent.h"
+
+namespace cairn::solvers {
+
+/// Raises the incumbent's bounds by cut_bound(), and offers the schedule that follows the best cut. If that schedule is
+/// above the budget, offers it once evictions have brought it within the budget. Takes milliseconds on graphs of 1,000
+/// nodes. If one moment needs far more memory than all others, as in most training graphs, the schedule is nearly
+/// optimal.
+void offer_cut(const core::Graph& graph, std::int64_t budget, Incumbent& incumbent, core::Stopwatch& watch);
+
+}  // namespace cairn::solvers
