@@ -191,10 +191,10 @@ class AutoRemat {
   bool over() { return incumbent_.done() || watch_.expired_now(); }
   bool searches() const { return options_.scope.order != OrderRule::stages && recomputes_; }
 
-  void offer_cuts();
   void offer_prices();
   void construct();
   void go_on_with_cut_short();
+  void offer_cuts();
   Solution solve_without_search();
   void refine_and_bound();
   Stop search_schedules();
@@ -252,10 +252,10 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
 }
 
 Solution AutoRemat::solve() {
-  offer_cuts();
   offer_prices();
   construct();
   go_on_with_cut_short();
+  offer_cuts();
   if (!options_.budget && incumbent_.optimal() && !over()) return finish(lower_cost_of_peak());
   inner_.limit = watch_.rest();
   if (!searches()) return solve_without_search();
@@ -264,15 +264,6 @@ Solution AutoRemat::solve() {
   Solution solution = finish(stop);
   add_others(solution);
   return solution;
-}
-
-/// Runs offer_cut(). It is fast, and ends with a bound that often proves that a later schedule is nearly the cheapest.
-void AutoRemat::offer_cuts() {
-  if (!priced_ || over()) return;
-  core::Stopwatch part(in_visits(watch_.share(kCutting)));
-  offer_cut(graph_, *inner_.budget, incumbent_, part);
-  watch_.charge(part.work() / kVisitsOfMove);
-  credit("auto");
 }
 
 /// Runs offer_priced(), which charges a price for each byte held in memory during a step. On large graphs that are not
@@ -302,6 +293,15 @@ void AutoRemat::go_on_with_cut_short() {
   if (cut_short_ != nullptr && incumbent_.within_budget() &&
       static_cast<double>(cut_short_cost_) <= kNearBest * static_cast<double>(incumbent_.cost()))
     run(*cut_short_, kAgain);
+}
+
+/// Runs offer_cut(). Its bound often proves that the cheapest schedule found is nearly optimal.
+void AutoRemat::offer_cuts() {
+  if (!priced_ || over()) return;
+  core::Stopwatch part(in_visits(watch_.share(kCutting)));
+  offer_cut(graph_, *inner_.budget, incumbent_, part);
+  watch_.charge(part.work() / kVisitsOfMove);
+  credit("auto");
 }
 
 Solution AutoRemat::solve_without_search() {

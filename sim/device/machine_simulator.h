@@ -533,11 +533,14 @@ class MachineSimulator : public Simulator {
       // So the remaining entries must be initialised.
       if (generator.moves > 0)
         machine_.fill(room(steps_, piece_count * stride), 0, piece_count * stride * std::int64_t{sizeof(Id)});
+      const std::int64_t most = 2 * std::int64_t{generator.transfers};
+      // The same holds for the transfers of a candidate with fewer than it may have.
+      if (most > 0)
+        machine_.fill(room(copies_, piece_count * most), 0, piece_count * most * std::int64_t{sizeof(Copy)});
       const BatchView<Id> piece = draw(generator, first + done, piece_count);
       machine_.download(piece.steps, piece.count * stride, steps + done * stride);
       machine_.download(piece.length, piece.count, batch.lengths() + done);
-      if (generator.transfers == 0) continue;
-      const std::int64_t most = 2 * std::int64_t{generator.transfers};
+      if (most == 0) continue;
       machine_.download(piece.copies_count, piece_count, counts.data() + done);
       const std::vector<Copy> drawn = downloaded(machine_, piece.copies, piece_count * most);
       for (std::int64_t c = 0; c < piece_count; ++c) {

@@ -3,13 +3,18 @@
 
 #include <cuda_runtime_api.h>
 
+#include <vector>
+
 #include "cairn/core/error.h"
 #include "cairn/core/precision.h"
 #include "cairn/core/schedule.h"
+#include "cairn/core/support/bf16.h"
+#include "cairn/cuda/internal/runtime.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/models/tiny_models.h"
+#include "cairn/tests/runtime/updated_models.h"
 #include "cairn/tests/support/device_program.h"
 #include "cairn/tests/support/errors.h"
 #include "cairn/tests/support/outputs.h"
@@ -50,6 +55,30 @@ TEST_CASE("synthetic nodes have the host's bits and peaks on the device, on a fe
 TEST_CASE("synthetic nodes have the host's bits and peaks on the device") {
   if (no_device()) return;
   check_synthetic(300);
+}
+
+TEST_CASE("the device converts between bf16 weights, their fp32 copies and values in its memory", "[sanitize]") {
+  if (no_device()) return;
+  cuda::Device device;
+  const Graph graph = device.with_scratch(gpt2_with_updates(core::Precision::bf16), false);
+  cuda::Executor executor(device, device_program(device, graph));
+  const auto [weight, master] = weight_with_master(graph);
+  const auto count = static_cast<std::size_t>(core::element_count(weight.shape));
+  const cuda::DeviceMemory memory = cuda::device_memory(static_cast<std::int64_t>(count * sizeof(float)));
+  const std::vector<float> zeros(count, 0.0F);
+  for (const core::ElementType type : {core::ElementType::f32, core::ElementType::bf16}) {
+    const float value = type == core::ElementType::f32 ? 1.001F : 2.5F;
+    executor.set(weight.name, std::vector<float>(count, value));
+    executor.get(weight.name, {memory.get(), type, weight.shape, true});
+    executor.set(weight.name, zeros);
+    executor.set(weight.name, {memory.get(), type, weight.shape, true});
+    std::vector<float> exact(count);
+    executor.get(master, exact);
+    CHECK(exact == std::vector<float>(count, value));
+    std::vector<core::Bf16> stored(count);
+    executor.get(weight.name, {stored.data(), core::ElementType::bf16, weight.shape});
+    CHECK(stored == std::vector<core::Bf16>(count, core::Bf16(value)));
+  }
 }
 
 TEST_CASE("recomputation does not change a bit of any model, in any precision, and measured is planned") {

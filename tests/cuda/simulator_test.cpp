@@ -10,6 +10,7 @@
 #include "cairn/sim/simulator.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
+#include "cairn/tests/sim/moved_candidates.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/seeds.h"
 #include "cairn/tests/support/simulators.h"
@@ -82,6 +83,14 @@ TEST_CASE("the device draws and tallies the host's candidates") {
   check_tallies(100, false);
 }
 
+/// Compares the device's outcomes and profiles with the host's.
+void check_moved(const core::Graph& graph, const sim::ScheduleBatch& batch) {
+  const auto host = sim::host_simulator(graph, 1);
+  const auto device = cuda::device_simulator(graph);
+  REQUIRE(evaluated(*device, batch) == evaluated(*host, batch));
+  REQUIRE(device->profiles(batch).value == host->profiles(batch).value);
+}
+
 /// Returns a graph in which each node reads one of the three nodes before it. Each output has `bytes` bytes or a little
 /// more.
 core::Graph narrow_graph(core::NodeId nodes, std::int64_t bytes) {
@@ -128,6 +137,36 @@ TEST_CASE("the device simulator gives the host's outcomes where sums of sizes ne
 TEST_CASE("the device simulator gives the host's outcomes where ids and sums of sizes need more bits", "[ptx]") {
   if (no_device()) return;
   check_large_sizes(kWide);
+}
+
+TEST_CASE("the device simulator gives the host's outcomes and profiles for candidates with transfers", "[sanitize]") {
+  if (no_device()) return;
+  for_each_seed(6, [&](Random& random) {
+    const core::Graph graph = moved_graph(random, {.min_nodes = 5, .max_nodes = 60});
+    std::vector<core::Schedule> schedules;
+    while (schedules.size() < 40) schedules.push_back(moved_candidate(random, graph));
+    check_moved(graph, moved_batch(graph, schedules));
+  });
+}
+
+TEST_CASE("the device draws the host's transfers, with ids of 16 bits and of more", "[ptx]") {
+  if (no_device()) return;
+  for (const core::NodeId nodes : {core::NodeId{300}, kWide}) {
+    const core::Graph graph =
+        narrow_graph(nodes, 1).with_host_memory(core::HostMemory{{.bytes_per_second = 1'000'000'000}});
+    const sim::Generator generator{.seed = 3, .moves = 5, .transfers = 4};
+    const auto host = sim::host_simulator(graph, 1);
+    const auto device = cuda::device_simulator(graph);
+    const std::int64_t count = nodes == kWide ? 2 : 40;
+    const sim::ScheduleBatch batch = host->generate(generator, 5, count);
+    const sim::ScheduleBatch drawn = device->generate(generator, 5, count);
+    for (std::int64_t c = 0; c < count; ++c) REQUIRE(drawn.schedule(c) == batch.schedule(c));
+    check_moved(graph, batch);
+    sim::Outcomes of_device, of_host;
+    device->evaluate(generator, 5, count, of_device);
+    host->evaluate(generator, 5, count, of_host);
+    REQUIRE(of_device == of_host);
+  }
 }
 
 TEST_CASE("without a device the device simulator says why") {

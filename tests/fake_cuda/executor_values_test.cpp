@@ -28,14 +28,6 @@ using cuda::Launch;
 using Floats = std::vector<float>;
 using Integers = std::vector<std::int32_t>;
 
-/// Returns a bf16 weight and the name of its fp32 copy.
-std::pair<core::Resident, std::string> weight_with_master(const Graph& graph) {
-  for (const core::Resident& copy : graph.residents()) {
-    if (copy.master_of >= 0) return {graph.residents()[static_cast<std::size_t>(copy.master_of)], copy.name};
-  }
-  throw std::out_of_range("no fp32 copy");
-}
-
 struct WaitAtEnd {
   cudaStream_t stream;
   ~WaitAtEnd() { cudaStreamSynchronize(stream); }
@@ -61,15 +53,6 @@ std::vector<Feed> random_feeds(int count) {
     feeds.push_back({integers(), integers(), {0.01F * at}, {at}, i == 2 ? 0 : random()});
   }
   return feeds;
-}
-
-Graph gpt2_with_updates(Precision precision) {
-  for (const Graph& graph : updated_models()) {
-    const std::int32_t last = runtime::find_resident(graph, "learning_rate") + 1;
-    const bool adamw = graph.residents()[static_cast<std::size_t>(last)].name == "step";
-    if (graph.name() == "gpt2" && adamw) return core::with_precision(graph, precision);
-  }
-  throw std::out_of_range("no gpt2 with adamw");
 }
 
 /// Returns the elements of all weights and of the optimizer's state.

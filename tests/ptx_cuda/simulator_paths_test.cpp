@@ -2,6 +2,7 @@
 // bits. Which of them run depends on the size of the graph and on the shared memory of a block, which the tests set.
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "cairn/cuda/device.h"
 #include "cairn/cuda/support/simulator.h"
@@ -9,6 +10,7 @@
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cuda/no_device.h"
 #include "cairn/tests/fake_cuda/fake_cuda.h"
+#include "cairn/tests/sim/moved_candidates.h"
 #include "cairn/tests/support/random_graph.h"
 #include "cairn/tests/support/simulators.h"
 
@@ -81,6 +83,28 @@ TEST_CASE("PTX: the simulator computes the same with any number of lanes, in sha
       compare(random, large ? with_large_outputs(graph) : graph);
       several = !several;
     }
+  }
+}
+
+TEST_CASE("PTX: candidates with transfers have the same outcomes in shared and in global memory", "[ptx]") {
+  if (no_device()) return;
+  Random random(9);
+  const core::Graph graph = moved_graph(random, {.min_nodes = 40, .max_nodes = 40});
+  std::vector<core::Schedule> schedules;
+  while (schedules.size() < 34) schedules.push_back(moved_candidate(random, graph));
+  const sim::ScheduleBatch batch = moved_batch(graph, schedules);
+  const auto host = sim::host_simulator(graph, 1);
+  const sim::Generator generator{.seed = 3, .moves = 5, .transfers = 4};
+  for (const int kib : {227, 5}) {  // descending, because a kernel gets its limit only once
+    const SharedMemory shared(kib << 10);
+    INFO(kib << " KiB");
+    const auto device = cuda::device_simulator(graph);
+    REQUIRE(evaluated(*device, batch) == evaluated(*host, batch));
+    REQUIRE(device->profiles(batch).value == host->profiles(batch).value);
+    sim::Outcomes drawn, of_host;
+    device->evaluate(generator, 5, 34, drawn);
+    host->evaluate(generator, 5, 34, of_host);
+    REQUIRE(drawn == of_host);
   }
 }
 

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/graph.h"
+#include "cairn/core/precision.h"
 #include "cairn/core/schedule.h"
 #include "cairn/runtime/executor.h"
 #include "cairn/tests/catch.h"
@@ -47,6 +51,24 @@ inline std::vector<Outputs> outputs_of_steps(runtime::Executor& executor, int co
     steps.push_back(outputs_of(executor));
   }
   return steps;
+}
+
+/// Returns the tiny gpt2 that adamw trains.
+inline core::Graph gpt2_with_updates(core::Precision precision) {
+  for (const core::Graph& graph : updated_models()) {
+    const std::int32_t last = runtime::find_resident(graph, "learning_rate") + 1;
+    const bool adamw = graph.residents()[static_cast<std::size_t>(last)].name == "step";
+    if (graph.name() == "gpt2" && adamw) return core::with_precision(graph, precision);
+  }
+  throw std::out_of_range("no gpt2 with adamw");
+}
+
+/// Returns a bf16 weight and the name of its fp32 copy.
+inline std::pair<core::Resident, std::string> weight_with_master(const core::Graph& graph) {
+  for (const core::Resident& copy : graph.residents()) {
+    if (copy.master_of >= 0) return {graph.residents()[static_cast<std::size_t>(copy.master_of)], copy.name};
+  }
+  throw std::out_of_range("no fp32 copy");
 }
 
 }  // namespace cairn::tests
