@@ -89,7 +89,7 @@ TEST_CASE("PTX: the simulator computes the same with any number of lanes, in sha
 TEST_CASE("PTX: candidates with transfers have the same outcomes in shared and in global memory", "[ptx]") {
   if (no_device()) return;
   Random random(9);
-  const core::Graph graph = moved_graph(random, {.min_nodes = 40, .max_nodes = 40});
+  const core::Graph graph = moved_graph(random, {.min_nodes = 10, .max_nodes = 10});
   std::vector<core::Schedule> schedules;
   while (schedules.size() < 34) schedules.push_back(moved_candidate(random, graph));
   const sim::ScheduleBatch batch = moved_batch(graph, schedules);
