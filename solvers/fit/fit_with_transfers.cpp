@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/core/timeline.h"
+#include "cairn/core/profile.h"
 #include "cairn/solvers/offload/bound/makespan_bound.h"
 #include "cairn/solvers/offload/solve.h"
 
@@ -63,6 +63,9 @@ class TransferFit {
     return !infeasible_;
   }
 
+  // Shares of the remaining time: for a start by a cut, and for the plans of the fastest schedule and of another one.
+  static constexpr double kCut = 0.05, kPlanning = 0.5, kPlanningOther = 0.1;
+
   /// Searches once. Returns by how many bytes the plans exceed the budgets; 0 if no schedule was found.
   std::pair<std::int64_t, std::int64_t> attempt(std::int64_t budget, std::int64_t host_budget, double share) {
     solvers::SolveOptions search = options_.search;
@@ -77,7 +80,14 @@ class TransferFit {
         options_.search.progress({*problem_.budget, makespan, watch_.seconds()});
       };
     }
-    // Later attempts go on from the schedule of the one before.
+    // Later attempts go on from the schedule of the one before, and from a new one that is made for the lower budget.
+    if (!latest_.empty()) {
+      solvers::OffloadOptions cut = offload;
+      cut.limit = watch_.share(share * kCut);
+      if (std::optional<core::Schedule> start = solvers::cut_start(rounded_.graph, cut)) {
+        latest_.push_back(std::move(*start));
+      }
+    }
     solvers::OffloadSolution found = latest_.empty()
                                          ? solvers::solve_with_transfers(rounded_.graph, solver_, search, offload)
                                          : solvers::offload(rounded_.graph, latest_, offload);
@@ -86,20 +96,33 @@ class TransferFit {
     best_.solution.stop = found.stop;
     if (!found.fits) return {0, 0};
     latest_.assign(1, found.schedule);
-    if (best_.fits()) latest_.push_back(best_.solution.schedule);
+    const std::pair<std::int64_t, std::int64_t> over = take(std::move(found.schedule), kPlanning);
+    // If the plan of the fastest schedule is too high, that of another one may not be.
+    for (std::size_t k = 0; k < found.others.size() && (over.first > 0 || over.second > 0); ++k) {
+      const auto other = take(std::move(found.others[k]), kPlanningOther);
+      if ((other.first <= 0 && other.second <= 0) || watch_.expired_now()) break;
+    }
+    if (best_.fits() && !best_.solution.schedule.transfers.empty()) latest_.push_back(best_.solution.schedule);
+    return over;
+  }
+
+  /// Plans a schedule in a share of the remaining time, and makes it the answer if it is better. Returns by how many
+  /// bytes the plans exceed the budgets.
+  std::pair<std::int64_t, std::int64_t> take(core::Schedule schedule, double share) {
     solvers::PlanOptions planning = options_.plan;
     planning.guard_bytes = 0;
     planning.capacity = *problem_.budget;
-    planning.limit.seconds = std::max(0.0, watch_.rest().seconds / 2);
-    core::Plan plan = solvers::plan_memory(problem_.graph, found.schedule, planning);
+    planning.limit.seconds = std::max(0.0, watch_.rest().seconds * share);
+    const core::Evaluation measures = core::evaluate(rounded_.graph, schedule);
+    core::Plan plan = solvers::plan_memory(problem_.graph, schedule, planning);
     const std::int64_t over = plan.bytes - *problem_.budget, host_over = plan.host_bytes - host_.budget;
     const bool fits = over <= 0 && host_over <= 0;
-    const bool better = fits ? !best_.fits() || found.makespan < best_.solution.cost
+    const bool better = fits ? !best_.fits() || measures.cost < best_.solution.cost
                              : !best_.fits() && (!best_.plan || plan.bytes < best_.plan->bytes);
     if (better && (fits || host_over <= 0)) {
-      best_.solution.schedule = std::move(found.schedule);
-      best_.solution.peak = found.peak;
-      best_.solution.cost = found.makespan;
+      best_.solution.schedule = std::move(schedule);
+      best_.solution.peak = measures.peak;
+      best_.solution.cost = measures.cost;
       best_.solution.best_seconds = watch_.seconds();
       best_.plan = std::move(plan);
     }

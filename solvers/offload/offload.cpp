@@ -149,6 +149,7 @@ class OffloadSearch {
   OffloadSolution finish() {
     OffloadSolution solution;
     solution.schedule = found_.front().schedule;
+    for (std::size_t k = 1; k < found_.size() && found_[k].fits(); ++k) solution.others.push_back(found_[k].schedule);
     const core::Evaluation evaluation = core::evaluate(graph_, solution.schedule);
     if (!evaluation.valid()) {
       throw core::DefectError("offloading made an invalid schedule: " + core::describe(graph_, evaluation.defect));

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
@@ -41,6 +42,8 @@ struct OffloadSolution {
   std::int64_t makespan = 0;   ///< time with all waits, in the graph's unit of cost
   std::int64_t work = 0;
   Stop stop = Stop::ended;
+  /// Other schedules that fit, with other steps, the fastest first. One of them can have a lower plan.
+  std::vector<core::Schedule> others;
 };
 
 /// Finds a schedule of least makespan within the budgets. `starts` are valid schedules; their transfers are kept as far

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
+#include "cairn/solvers/offload/internal/cut_start.h"
 #include "cairn/solvers/offload/internal/priced_graph.h"
 
 namespace cairn::solvers {
@@ -37,6 +38,7 @@ class Starts {
     double left = 2 * kRounds + 1;
     const auto share = [&] { return 1 / std::exchange(left, left - 1); };
     if (!waits && done()) return std::move(starts_);
+    add_cut();
     add_level(options_.budget, share());
     Bisection price, level;
     for (int k = 0; k < kRounds && !done(); ++k) {
@@ -83,6 +85,15 @@ class Starts {
     return !built.fits || built.makespan > built.cost;
   }
 
+  /// Adds the schedule of a minimum cut. It is fast, and near the optimum if one moment needs far more memory than all
+  /// others.
+  void add_cut() {
+    constexpr double kShare = 0.1;
+    OffloadOptions one = options_;
+    one.limit = watch_.share(kShare);
+    if (std::optional<core::Schedule> start = cut_start(graph_, one)) add(std::move(*start));
+  }
+
   bool add_level(std::int64_t budget, double share) {
     std::optional<core::Schedule> found = call(graph_, budget, share);
     return !found || add(std::move(*found));
@@ -109,6 +120,13 @@ class Starts {
 
 OffloadOptions offload_options(const core::HostMemory& host, const SolveOptions& search) {
   return {.link = host.link, .host_budget = host.budget, .scope = search.scope, .seed = search.seed};
+}
+
+std::optional<core::Schedule> cut_start(const core::Graph& graph, const OffloadOptions& options) {
+  if (options.scope.order == OrderRule::stages || options.scope.max_occurrences == 1) return std::nullopt;
+  const MomentCutOptions at{options.budget, options.scope.order, options.link, options.host_budget};
+  core::Stopwatch watch(options.limit);
+  return offloading::cut_start(graph, at, watch);
 }
 
 OffloadSolution solve_with_transfers(const core::Graph& graph, const SolverInfo& solver, const SolveOptions& search,

@@ -21,4 +21,10 @@ OffloadOptions offload_options(const core::HostMemory& host, const SolveOptions&
 OffloadSolution solve_with_transfers(const core::Graph& graph, const SolverInfo& solver, const SolveOptions& search,
                                      const OffloadOptions& options);
 
+/// Returns the schedule of the minimum cut that bounds the makespan from below, with the transfers of the cut
+/// (internal/cut_start.h), as a start for offload(). It may exceed the budgets. Takes milliseconds on graphs of 1,000
+/// nodes. Returns nothing if no moment needs more memory than there is, if options.limit has passed, or if the scope
+/// does not allow recomputation in any order of stages.
+std::optional<core::Schedule> cut_start(const core::Graph& graph, const OffloadOptions& options);
+
 }  // namespace cairn::solvers
