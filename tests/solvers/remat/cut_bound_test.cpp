@@ -180,7 +180,7 @@ TEST_CASE("The bound from one moment is the optimum of its linear relaxation", "
     }
     // A relaxation without a solution is only found out if the room does not suffice for anything that is held.
     if (!least) return;
-    REQUIRE(bound.extra() <= std::ceil(*least + 1e-6));
+    REQUIRE(static_cast<double>(bound.extra()) <= std::ceil(*least + 1e-6));
     REQUIRE(static_cast<double>(bound.extra()) >= *least - 1e-3);
     above += bound.extra() > 0 ? 1 : 0;
   });
