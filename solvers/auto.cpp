@@ -295,11 +295,16 @@ void AutoRemat::go_on_with_cut_short() {
     run(*cut_short_, kAgain);
 }
 
-/// Runs offer_cut(). Its bound often proves that the cheapest schedule found is nearly optimal.
+/// Runs offer_cut(), whose bound often proves that the cheapest schedule found is nearly optimal. Without a budget,
+/// runs offer_low_cuts().
 void AutoRemat::offer_cuts() {
-  if (!priced_ || over()) return;
+  if (!searches() || hopeless_ || options_.max_cost || over()) return;
   core::Stopwatch part(in_visits(watch_.share(kCutting)));
-  offer_cut(graph_, *inner_.budget, incumbent_, part);
+  if (inner_.budget) {
+    offer_cut(graph_, *inner_.budget, incumbent_, part);
+  } else {
+    offer_low_cuts(graph_, incumbent_, part);
+  }
   watch_.charge(part.work() / kVisitsOfMove);
   credit("auto");
 }

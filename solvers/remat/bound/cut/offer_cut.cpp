@@ -11,30 +11,63 @@
 
 namespace cairn::solvers {
 
+namespace {
+
+/// Offers the schedule that follows the best cut at a moment. If it is above the budget, evicts values first, and
+/// offers what has the lowest peak then.
+void offer_schedule(const core::Graph& graph, core::NodeId moment, const MomentCutOptions& options,
+                    Incumbent& incumbent, core::Stopwatch& watch) {
+  MomentBound best(graph, moment, options);
+  best.maximize(watch);
+  const std::optional<MomentCut> cut = best.cut(watch);
+  if (!cut) return;
+  core::Schedule schedule = follow_cut(graph, moment, *cut);
+  const core::Evaluation evaluation = incumbent.offer(schedule);
+  if (schedule.length() > kMostRetained || watch.expired_now()) return;
+  core::EditableSchedule work(graph);
+  if (evaluation.peak > options.budget) {
+    work.assign(schedule.steps);
+    const bool fits = evict_until_it_fits(graph, work, options.budget, 0, watch, incumbent.scope().max_occurrences);
+    schedule = {work.steps(), {}};
+    incumbent.offer(schedule);
+    if (!fits) return;
+  }
+  offer_retained(graph, schedule, options.budget, work, incumbent, watch);
+}
+
+MomentCutOptions options_for(std::int64_t budget, const Incumbent& incumbent) {
+  return {.budget = budget, .order = incumbent.scope().order, .link = {}, .host_budget = {}};
+}
+
+}  // namespace
+
 void offer_cut(const core::Graph& graph, std::int64_t budget, Incumbent& incumbent, core::Stopwatch& watch) {
   const Scope scope{incumbent.scope().order, 0};
-  const MomentCutOptions options{.budget = budget, .order = scope.order, .link = {}, .host_budget = {}};
+  const MomentCutOptions options = options_for(budget, incumbent);
   const std::int64_t enough = incumbent.within_budget() ? incumbent.cost() : std::numeric_limits<std::int64_t>::max();
   const CutBound bound = cut_bound(graph, options, enough, {}, watch);
   if (bound.infeasible) return incumbent.raise_peak_bound({budget + 1, scope});
   incumbent.raise_cost_bound({bound.value, scope});
   if (bound.moment == core::kNoNode || incumbent.done() || scope.order == OrderRule::stages) return;
-  MomentBound best(graph, bound.moment, options);
-  best.maximize(watch);
-  const std::optional<MomentCut> cut = best.cut(watch);
-  if (!cut) return;
-  const core::Schedule schedule = follow_cut(graph, bound.moment, *cut);
-  const core::Evaluation evaluation = incumbent.offer(schedule);
-  if (schedule.length() > kMostRetained || watch.expired_now()) return;
-  core::EditableSchedule work(graph);
-  core::Schedule fits = schedule;
-  if (evaluation.peak > budget) {
-    work.assign(schedule.steps);
-    if (!evict_until_it_fits(graph, work, budget, 0, watch, incumbent.scope().max_occurrences)) return;
-    fits = {work.steps()};
-    incumbent.offer(fits);
+  offer_schedule(graph, bound.moment, options, incumbent, watch);
+}
+
+void offer_low_cuts(const core::Graph& graph, Incumbent& incumbent, core::Stopwatch& watch) {
+  constexpr std::int64_t kNear = 200;  // part of the peak at which the bisection ends
+  std::int64_t low = core::peak_lower_bound(graph), high = incumbent.peak();
+  while (high - low > high / kNear && !watch.expired_now()) {
+    const std::int64_t budget = low + (high - low) / 2;
+    const MomentCutOptions options = options_for(budget, incumbent);
+    const CutBound bound = cut_bound(graph, options, std::numeric_limits<std::int64_t>::max(), {}, watch);
+    if (!bound.infeasible && bound.moment != core::kNoNode) {
+      offer_schedule(graph, bound.moment, options, incumbent, watch);
+    }
+    if (incumbent.peak() <= budget) {
+      high = incumbent.peak();
+    } else {
+      low = budget + 1;
+    }
   }
-  offer_retained(graph, fits, budget, work, incumbent, watch);
 }
 
 }  // namespace cairn::solvers

@@ -14,4 +14,8 @@ namespace cairn::solvers {
 /// optimal.
 void offer_cut(const core::Graph& graph, std::int64_t budget, Incumbent& incumbent, core::Stopwatch& watch);
 
+/// Offers such schedules for several budgets, down to the lowest peak that they reach, by bisection. For searches
+/// without a budget.
+void offer_low_cuts(const core::Graph& graph, Incumbent& incumbent, core::Stopwatch& watch);
+
 }  // namespace cairn::solvers
