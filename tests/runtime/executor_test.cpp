@@ -142,7 +142,7 @@ TEST_CASE("the same bits in every run and with any number of threads") {
 TEST_CASE("random graphs: every schedule gives the same outputs and sinks, measured is planned, live is the bound") {
   for (std::uint64_t kind = 0; kind < 4; ++kind) {
     Random random(7);
-    for (int i = 0; i < 400; ++i) {
+    for (int i = 0; i < 150; ++i) {
       const Graph graph = random_graph(random, any_graph(kind));
       const Results expected = results_of(compiled(graph, 1));
       for (const std::int64_t alignment : {1, 16}) {
