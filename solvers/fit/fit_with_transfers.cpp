@@ -65,8 +65,10 @@ class TransferFit {
 
   // Shares of the remaining time: for a start by a cut, and for the plans of the fastest schedule and of another one.
   static constexpr double kCut = 0.05, kPlanning = 0.5, kPlanningOther = 0.1;
+  static constexpr std::size_t kMostOthers = 3;
 
-  /// Searches once. Returns by how many bytes the plans exceed the budgets; 0 if no schedule was found.
+  /// Searches once. Returns by how many bytes the plans of the fastest schedule exceed the budgets; 0 if no schedule
+  /// was found.
   std::pair<std::int64_t, std::int64_t> attempt(std::int64_t budget, std::int64_t host_budget, double share) {
     solvers::SolveOptions search = options_.search;
     search.progress = {};
@@ -82,11 +84,10 @@ class TransferFit {
     }
     // Later attempts go on from the schedule of the one before, and from a new one that is made for the lower budget.
     if (!latest_.empty()) {
-      solvers::OffloadOptions cut = offload;
-      cut.limit = watch_.share(share * kCut);
-      if (std::optional<core::Schedule> start = solvers::cut_start(rounded_.graph, cut)) {
-        latest_.push_back(std::move(*start));
-      }
+      core::Stopwatch part(watch_.share(share * kCut));
+      std::optional<core::Schedule> start = solvers::cut_start(rounded_.graph, offload, part);
+      if (start) latest_.push_back(std::move(*start));
+      best_.solution.work += part.work();
     }
     solvers::OffloadSolution found = latest_.empty()
                                          ? solvers::solve_with_transfers(rounded_.graph, solver_, search, offload)
@@ -98,11 +99,12 @@ class TransferFit {
     latest_.assign(1, found.schedule);
     const std::pair<std::int64_t, std::int64_t> over = take(std::move(found.schedule), kPlanning);
     // If the plan of the fastest schedule is too high, that of another one may not be.
-    for (std::size_t k = 0; k < found.others.size() && (over.first > 0 || over.second > 0); ++k) {
+    for (std::size_t k = 0; k < std::min(found.others.size(), kMostOthers) && (over.first > 0 || over.second > 0);
+         ++k) {
       const auto other = take(std::move(found.others[k]), kPlanningOther);
       if ((other.first <= 0 && other.second <= 0) || watch_.expired_now()) break;
     }
-    if (best_.fits() && !best_.solution.schedule.transfers.empty()) latest_.push_back(best_.solution.schedule);
+    if (best_.fits()) latest_.push_back(best_.solution.schedule);
     return over;
   }
 

@@ -89,9 +89,9 @@ class Starts {
   /// others.
   void add_cut() {
     constexpr double kShare = 0.1;
-    OffloadOptions one = options_;
-    one.limit = watch_.share(kShare);
-    if (std::optional<core::Schedule> start = cut_start(graph_, one)) add(std::move(*start));
+    std::optional<core::Schedule> start =
+        core::within(watch_, kShare, [&](core::Stopwatch& part) { return cut_start(graph_, options_, part); });
+    if (start) add(std::move(*start));
   }
 
   bool add_level(std::int64_t budget, double share) {
@@ -122,10 +122,10 @@ OffloadOptions offload_options(const core::HostMemory& host, const SolveOptions&
   return {.link = host.link, .host_budget = host.budget, .scope = search.scope, .seed = search.seed};
 }
 
-std::optional<core::Schedule> cut_start(const core::Graph& graph, const OffloadOptions& options) {
+std::optional<core::Schedule> cut_start(const core::Graph& graph, const OffloadOptions& options,
+                                        core::Stopwatch& watch) {
   if (options.scope.order == OrderRule::stages || options.scope.max_occurrences == 1) return std::nullopt;
   const MomentCutOptions at{options.budget, options.scope.order, options.link, options.host_budget};
-  core::Stopwatch watch(options.limit);
   return offloading::cut_start(graph, at, watch);
 }
 

@@ -23,8 +23,9 @@ OffloadSolution solve_with_transfers(const core::Graph& graph, const SolverInfo&
 
 /// Returns the schedule of the minimum cut that bounds the makespan from below, with the transfers of the cut
 /// (internal/cut_start.h), as a start for offload(). It may exceed the budgets. Takes milliseconds on graphs of 1,000
-/// nodes. Returns nothing if no moment needs more memory than there is, if options.limit has passed, or if the scope
-/// does not allow recomputation in any order of stages.
-std::optional<core::Schedule> cut_start(const core::Graph& graph, const OffloadOptions& options);
+/// nodes. Returns nothing if no moment needs more memory than there is, if the watch expires, or if the scope forbids
+/// recomputation or has the rule OrderRule::stages. The limit of `options` is not read.
+std::optional<core::Schedule> cut_start(const core::Graph& graph, const OffloadOptions& options,
+                                        core::Stopwatch& watch);
 
 }  // namespace cairn::solvers

@@ -27,7 +27,7 @@ class FlowNetwork {
   void set_capacity(std::int32_t arc, std::int64_t capacity) { arcs_[arc].capacity = capacity; }
 
   /// Computes a maximum flow by the Boykov-Kolmogorov algorithm of Boost.Graph. Returns the flow, which is the capacity
-  /// of a minimum cut. The sum of the capacities of the source's arcs must not exceed 2^63.
+  /// of a minimum cut. It must be below 2^62.
   std::int64_t solve(std::int32_t source, std::int32_t sink);
   /// Returns the largest source side of a minimum cut: entry v is 1 if no path of the residual network leads from node
   /// v to the sink. Only after solve().

@@ -1,7 +1,9 @@
 #include "cairn/solvers/offload/internal/cut_start.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/link.h"
@@ -15,7 +17,7 @@ struct Move {
   core::ValueId value;
   std::int64_t made = 0, last_read = 0;  ///< steps before the moment
   std::int64_t next_read = 0;            ///< step after the moment, or the number of steps if the value is kept
-  std::int64_t time = 0;                 ///< of a copy
+  double time = 0;                       ///< of a copy
 };
 
 class Mover {
@@ -25,7 +27,7 @@ class Mover {
     const std::vector<core::NodeId>& steps = schedule_.steps;
     moment_ = std::ranges::find(steps, moment) - steps.begin();
     begin_.push_back(0);
-    for (const core::NodeId v : steps) begin_.push_back(begin_.back() + graph.cost(v));
+    for (const core::NodeId v : steps) begin_.push_back(begin_.back() + static_cast<double>(graph.cost(v)));
   }
 
   core::Schedule run(const std::vector<std::uint8_t>& moved) {
@@ -53,7 +55,7 @@ class Mover {
       for (const core::ValueId x : graph_.outputs(steps[i])) {
         if (moved[x] == 0) continue;
         number[x] = static_cast<std::int32_t>(moves.size());
-        const std::int64_t time = core::copy_cost(link_, graph_.value_size(x), graph_.cost_unit());
+        const auto time = static_cast<double>(core::copy_cost(link_, graph_.value_size(x), graph_.cost_unit()));
         moves.push_back({x, i, i, length, time});
       }
     }
@@ -62,7 +64,7 @@ class Mover {
   }
 
   void add_evicts(const std::vector<Move>& moves) {
-    std::int64_t free = 0;  // time at which the link is free
+    double free = 0;  // time at which the link is free
     for (const Move& move : moves) {
       free = std::max(free, begin_[move.made + 1]) + move.time;
       const std::int64_t over = std::ranges::lower_bound(begin_, free) - begin_.begin();
@@ -74,8 +76,8 @@ class Mover {
   void add_fetches(const std::vector<Move>& moves) {
     std::vector<std::size_t> order(moves.size());
     for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
-    std::ranges::sort(order, std::greater<>(), [&](std::size_t k) { return moves[k].next_read; });
-    std::int64_t free = std::numeric_limits<std::int64_t>::max();
+    std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t k) { return moves[k].next_read; });
+    double free = begin_.back();
     for (const std::size_t k : order) {
       const Move& move = moves[k];
       free = std::min(free, begin_[move.next_read]) - move.time;
@@ -89,8 +91,8 @@ class Mover {
   const core::Graph& graph_;
   const core::Link& link_;
   core::Schedule schedule_;
-  std::int64_t moment_ = 0;          ///< step of the moment's node
-  std::vector<std::int64_t> begin_;  ///< time at which each step begins if none waits, and at which the last one ends
+  std::int64_t moment_ = 0;    ///< step of the moment's node
+  std::vector<double> begin_;  ///< time at which each step begins if none waits, and at which the last one ends
 };
 
 }  // namespace
@@ -99,11 +101,9 @@ std::optional<core::Schedule> cut_start(const core::Graph& graph, const MomentCu
                                         core::Stopwatch& watch) {
   const CutBound bound = cut_bound(graph, options, std::numeric_limits<std::int64_t>::max(), {}, watch);
   if (bound.infeasible || bound.moment == core::kNoNode) return std::nullopt;
-  MomentBound best(graph, bound.moment, options);
-  best.maximize(watch);
-  const std::optional<MomentCut> cut = best.cut(watch);
+  std::optional<CutSchedule> cut = cut_schedule(graph, options, bound.moment, watch);
   if (!cut) return std::nullopt;
-  return Mover(graph, *options.link, follow_cut(graph, bound.moment, *cut), bound.moment).run(cut->moved);
+  return Mover(graph, *options.link, std::move(cut->schedule), bound.moment).run(cut->cut.moved);
 }
 
 }  // namespace cairn::solvers::offloading

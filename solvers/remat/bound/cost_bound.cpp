@@ -74,9 +74,7 @@ class CostBounding {
         graph_, at, known_cost(), [&](std::int64_t value) { raise(value); }, watch_);
     if (bound.infeasible) answer_.infeasible = answer_.exhausted = true;
     if (bound.infeasible || bound.moment == core::kNoNode || !options_.found || finished()) return;
-    MomentBound best(graph_, bound.moment, at);
-    best.maximize(watch_);
-    if (const std::optional<MomentCut> cut = best.cut(watch_)) offer(follow_cut(graph_, bound.moment, *cut));
+    if (const auto cut = cut_schedule(graph_, at, bound.moment, watch_)) offer(cut->schedule);
   }
 
   /// Builds the stages for the known cost, with at most `allowed` pairs (see ChainStages::size()). Returns nothing if

@@ -207,7 +207,8 @@ TEST_CASE("The bound from one moment is never above the optimum", "[cut_bound]")
       highest = std::max(highest, base + bound.extra());
       const std::optional<MomentCut> cut = bound.cut(watch);
       if (!cut) continue;
-      REQUIRE(reference::valid(graph, follow_cut(graph, v, *cut)));
+      const core::Schedule schedule = follow_cut(graph, v, *cut, OrderRule::free);
+      REQUIRE(reference::valid(graph, schedule));
     }
     std::int64_t raised = base;
     const CutBound chosen = cut_bound(
@@ -225,6 +226,46 @@ TEST_CASE("The bound from one moment is never above the optimum", "[cut_bound]")
   });
   REQUIRE(above > 20);
   REQUIRE(tight > 5);
+}
+
+TEST_CASE("A schedule that follows a cut keeps the order rule", "[cut_bound]") {
+  std::int64_t again = 0;
+  tests::for_each_seed(1000, [&](Random& random) {
+    const Graph graph = small_graph(random, 10);
+    core::Stopwatch watch(core::Limit{});
+    for (const OrderRule order : {OrderRule::free, OrderRule::input}) {
+      MomentCutOptions options{.budget = random_budget(random, graph), .order = order, .link = {}, .host_budget = {}};
+      if (random.chance(50)) options.link = core::Link{random.between(1, 9) * 100'000'000, 0, true};
+      for (NodeId v = 0; v < graph.node_count(); ++v) {
+        const std::optional<CutSchedule> cut = cut_schedule(graph, options, v, watch);
+        if (!cut) continue;
+        REQUIRE(reference::valid(graph, cut->schedule));
+        REQUIRE(Scope{order, 0}.contains(graph, cut->schedule));
+        again += cut->schedule.length() > graph.node_count() ? 1 : 0;
+      }
+    }
+  });
+  REQUIRE(again > 100);
+}
+
+TEST_CASE("Values that cannot leave count in the bound, however fast the link is", "[cut_bound]") {
+  // Node 0 makes what node 2 reads once node 1 has run. Node 3 takes over its storage, so that it cannot be moved.
+  core::GraphBuilder builder;
+  builder.add(tests::make_node("made", 10, {}, 100));
+  builder.add(tests::make_node("large", 20, {}, 1));
+  core::Node last = tests::make_node("over", 10, {0, 1}, 1);
+  last.inplace = 0;
+  last.scratch = -10;
+  last.keep = true;
+  builder.add(std::move(last));
+  const Graph graph = builder.build();
+  MomentCutOptions options{.budget = 25, .order = OrderRule::input, .link = {}, .host_budget = {}};
+  options.link = core::Link{std::int64_t{1} << 40, 0, true};
+  core::Stopwatch watch(core::Limit{});
+  MomentBound bound(graph, 1, options);
+  bound.maximize(watch);
+  // There is room for 5 of the 10 bytes of node 0 beside those of node 1.
+  CHECK(bound.extra() == 50);
 }
 
 TEST_CASE("The bound from one moment is never above the least makespan with transfers", "[cut_bound]") {

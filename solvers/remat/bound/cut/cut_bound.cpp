@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/profile.h"
@@ -96,9 +98,9 @@ class Follower {
  public:
   explicit Follower(const core::Graph& graph) : graph_(graph), there_(graph.value_count(), 0) {}
 
-  core::Schedule run(core::NodeId moment, const MomentCut& cut) {
+  core::Schedule run(core::NodeId moment, const MomentCut& cut, OrderRule rule) {
     const auto order = graph_.input_order();
-    const std::vector<std::uint8_t> first = before(moment, cut);
+    const std::vector<std::uint8_t> first = before(moment, cut, rule);
     for (const core::NodeId v : order) {
       if (first[v] != 0) add(v);
     }
@@ -120,14 +122,14 @@ class Follower {
 
  private:
   /// Returns for each node whether it runs before the moment: the ancestors of the moment's node, and what comes before
-  /// it in the input order and does not run again.
-  std::vector<std::uint8_t> before(core::NodeId moment, const MomentCut& cut) const {
+  /// it in the input order and does not run again or, if the order is not free, all that comes before it.
+  std::vector<std::uint8_t> before(core::NodeId moment, const MomentCut& cut, OrderRule rule) const {
     const auto order = graph_.input_order();
     const auto at = std::ranges::find(order, moment);
     std::vector<std::uint8_t> first(graph_.node_count(), 0);
     for (const core::NodeId u : graph_.predecessors(moment)) first[u] = 1;
     for (auto v = at; v-- != order.begin();) {
-      if (cut.again[*v] == 0) first[*v] = 1;
+      if (cut.again[*v] == 0 || rule != OrderRule::free) first[*v] = 1;
       if (first[*v] == 0) continue;
       for (const core::NodeId u : graph_.predecessors(*v)) first[u] = 1;
     }
@@ -141,12 +143,13 @@ class Follower {
 
   /// Runs a node after those that make missing inputs.
   void compute(core::NodeId target) {
-    std::vector<core::NodeId> open{target};
+    std::vector<std::pair<core::NodeId, std::size_t>> open{{target, 0}};  // nodes, and the next of their inputs
     while (!open.empty()) {
-      const core::NodeId v = open.back();
-      const auto missing = std::ranges::find_if(graph_.inputs(v), [&](core::ValueId x) { return there_[x] == 0; });
-      if (missing != graph_.inputs(v).end()) {
-        open.push_back(graph_.producer(*missing));
+      auto& [v, next] = open.back();
+      const std::span<const core::ValueId> inputs = graph_.inputs(v);
+      while (next < inputs.size() && there_[inputs[next]] != 0) ++next;
+      if (next < inputs.size()) {
+        open.emplace_back(graph_.producer(inputs[next]), 0);
       } else {
         add(v);
         open.pop_back();
@@ -166,8 +169,19 @@ CutBound cut_bound(const core::Graph& graph, const MomentCutOptions& options, st
   return Moments(graph, options, enough, raised, watch).run();
 }
 
-core::Schedule follow_cut(const core::Graph& graph, core::NodeId moment, const MomentCut& cut) {
-  return Follower(graph).run(moment, cut);
+core::Schedule follow_cut(const core::Graph& graph, core::NodeId moment, const MomentCut& cut, OrderRule order) {
+  return Follower(graph).run(moment, cut, order);
+}
+
+std::optional<CutSchedule> cut_schedule(const core::Graph& graph, const MomentCutOptions& options, core::NodeId moment,
+                                        core::Stopwatch& watch) {
+  MomentBound bound(graph, moment, options);
+  bound.maximize(watch);
+  std::optional<MomentCut> cut = bound.cut(watch);
+  if (!cut) return std::nullopt;
+  watch.charge(graph.node_count());
+  core::Schedule schedule = follow_cut(graph, moment, *cut, options.order);
+  return CutSchedule{moment, std::move(*cut), std::move(schedule)};
 }
 
 }  // namespace cairn::solvers

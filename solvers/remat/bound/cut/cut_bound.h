@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
@@ -24,7 +25,19 @@ CutBound cut_bound(const core::Graph& graph, const MomentCutOptions& options, st
 
 /// Returns a schedule that follows a cut: up to the moment, nodes run in the input order. After it, they do, too, but
 /// before a node runs, those of its inputs that the cut neither holds nor moves are computed again, with all that this
-/// needs. Without transfers. The schedule may exceed the budget, because the cut says nothing of other moments.
-core::Schedule follow_cut(const core::Graph& graph, core::NodeId moment, const MomentCut& cut);
+/// needs. If `order` is `free`, nodes whose outputs the moment's node does not need can run after the moment, even if
+/// they come before it in the input order. Without transfers. The schedule may exceed the budget, because the cut says
+/// nothing of other moments.
+core::Schedule follow_cut(const core::Graph& graph, core::NodeId moment, const MomentCut& cut, OrderRule order);
+
+/// A cut with the schedule that follows it.
+struct CutSchedule {
+  core::NodeId moment = core::kNoNode;
+  MomentCut cut;
+  core::Schedule schedule;  ///< that of follow_cut()
+};
+/// Returns a nearly cheapest cut at a moment within the budget, or nothing if there is none or the watch expires.
+std::optional<CutSchedule> cut_schedule(const core::Graph& graph, const MomentCutOptions& options, core::NodeId moment,
+                                        core::Stopwatch& watch);
 
 }  // namespace cairn::solvers

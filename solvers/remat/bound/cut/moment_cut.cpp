@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "cairn/core/support/saturating.h"
 #include "cairn/solvers/common/support/costs.h"
 #include "cairn/solvers/common/support/transferable.h"
 
@@ -121,6 +122,7 @@ void MomentBound::set_prices(double price, bool weighted) {
     const double weight = weighted ? arc.weight : 1;
     const auto of_byte = static_cast<std::int64_t>(std::ldexp(price * weight, kPriceBits));
     std::int64_t capacity = floor_product(of_byte, graph_.value_size(arc.value), kPriceBits);
+    if (mover_ == Mover::any && arc.copy >= 0) capacity = 0;
     if (mover_ == Mover::link && arc.copy >= 0) {
       const auto of_time = static_cast<std::int64_t>(std::ldexp(std::min(1.0, link_price(price) * weight), kLinkBits));
       capacity = std::min(capacity, floor_product(of_time, arc.copy, kLinkBits));
@@ -154,7 +156,7 @@ std::optional<MomentBound::Point> MomentBound::evaluate(double price, core::Stop
   if (mover_ == Mover::link) point.value -= ceil_product(of_time, link_time_, kLinkBits);
   double moved = 0;
   for (const ValueArc& arc : arcs_) {
-    if (!crosses(arc)) continue;
+    if (!crosses(arc) || (mover_ == Mover::any && arc.copy >= 0)) continue;
     const std::int64_t bytes = graph_.value_size(arc.value);
     const bool by_link = mover_ == Mover::link && arc.copy >= 0 &&
                          floor_product(of_time, arc.copy, kLinkBits) < floor_product(of_byte, bytes, kPriceBits);
@@ -170,7 +172,8 @@ std::optional<MomentBound::Point> MomentBound::evaluate(double price, core::Stop
   return point;
 }
 
-/// Maximizes the dual, which is concave in the price. Two tangents enclose the maximum.
+/// Maximizes the dual, which is concave in the price, up to the price at which link_price() reaches 1. Two tangents
+/// enclose the maximum. Beyond that price the tangents can miss it, which lowers the bound.
 void MomentBound::maximize_with(Mover mover, core::Stopwatch& watch) {
   constexpr int kFactors = 30, kTangents = 40;
   constexpr double kNear = 1e-7;
@@ -193,7 +196,7 @@ void MomentBound::maximize_with(Mover mover, core::Stopwatch& watch) {
     left = right;
     right = at(4 * left->price);
     if (mover != Mover::link && best.value > all + 1) infeasible_ = true;
-    if (infeasible_ || (right && right->price > static_cast<double>(kMostPrice))) break;
+    if (infeasible_ || (right && right->price >= static_cast<double>(kMostPrice / 16))) break;
   }
   for (int k = 0; left && right && left->slope > 0 && right->slope < 0 && !infeasible_ && k < kTangents; ++k) {
     const double price = (left->value - right->value + right->slope * right->price - left->slope * left->price) /
@@ -206,14 +209,16 @@ void MomentBound::maximize_with(Mover mover, core::Stopwatch& watch) {
   }
   if (best.value <= best_.value) return;
   best_ = best;
-  extra_ = static_cast<std::int64_t>(std::ceil(std::ldexp(best.value * (1 - 1e-12) - 1, -scale_)));
+  extra_ = std::max<std::int64_t>(0, std::llround(std::ceil(std::ldexp(best.value * (1 - 1e-12) - 1, -scale_))));
 }
 
 void MomentBound::maximize(core::Stopwatch& watch) {
   if (infeasible_ || bytes_ <= room_) return;
   if (!options_.link) return maximize_with(Mover::none, watch);
+  if (std::ranges::any_of(arcs_, [](const ValueArc& arc) { return arc.copy < 0; })) maximize_with(Mover::any, watch);
+  if (infeasible_) return;
   maximize_with(Mover::link, watch);
-  if (options_.host_budget) maximize_with(Mover::host, watch);
+  if (options_.host_budget && bytes_ - room_ > *options_.host_budget) maximize_with(Mover::host, watch);
   mover_ = Mover::link;
 }
 
@@ -240,7 +245,7 @@ std::optional<MomentCut> MomentBound::cut_at(double price, core::Stopwatch& watc
         return std::nullopt;
       } else {
         cut.moved[arc->value] = 1;
-        time += arc->copy;
+        time = core::saturating_add(time, arc->copy);
         host += bytes;
       }
     }

@@ -31,8 +31,9 @@ struct MomentCut {
 ///
 /// Theorem. Consider any schedule within the budget that follows the order rule. All ancestors of p have run before the
 /// moment, and none of its descendants has. (If the order rule is not `free`, exactly the nodes before p in the input
-/// order have run.) Let a value be *needed* if it is made by a node that is not p or a descendant of p, and read by a
-/// descendant of p, or kept. After the moment, a needed value x either is still in memory, or its node runs after the
+/// order have run.) Call a value *needed* if its node is neither p nor a descendant of p, and if it is kept or a
+/// descendant of p reads it. (If the order rule is not `free`, the nodes behind p in the input order take the place of
+/// its descendants.) After the moment, a needed value x either is still in memory, or its node runs after the
 /// moment. In the latter case, the same holds for the inputs of that node. So let again[v] be 1 if v runs after the
 /// moment, and held[x] be 1 if x is in memory at the moment. Then
 ///
@@ -42,7 +43,7 @@ struct MomentCut {
 ///
 /// If v has run before the moment for certain, again[v] adds cost(v) to the cost of running each node once. For every
 /// price of a byte, the least sum of the costs and the prices of the held bytes is the capacity of a minimum cut, so
-/// that each price gives a lower bound. The largest is the optimum of the linear program above.
+/// that each price gives a lower bound. Without a link, the largest is the optimum of the linear program above.
 ///
 /// With a link, a value may also be on the host at the moment: moved[x] takes part beside held[x]. All evicts that are
 /// over before the moment fit into the time until then, which is at most the cost of all nodes that can run before the
@@ -70,7 +71,8 @@ class MomentBound {
 
  private:
   /// What limits the bytes that are on the host at the moment.
-  enum class Mover : std::uint8_t { none, link, host };
+  /// `any`: nothing limits them, so that only values that cannot be moved need memory.
+  enum class Mover : std::uint8_t { none, link, host, any };
   /// A value of the Lagrangian dual, in scaled units of cost, and its derivative with respect to the price of a byte.
   struct Point {
     double price = 0, value = 0, slope = 0;
@@ -99,7 +101,7 @@ class MomentBound {
   const MomentCutOptions& options_;
   FlowNetwork network_;
   std::int32_t source_, sink_;
-  std::vector<std::uint8_t> after_;  ///< for each node, whether its first run is the moment or later in every schedule
+  std::vector<std::uint8_t> after_;  ///< for each node, whether it can only run at the moment or later
   std::vector<ValueArc> arcs_;
   std::int64_t room_ = 0;       ///< bytes that can be held besides inputs and outputs of p
   std::int64_t bytes_ = 0;      ///< total bytes of the values in arcs_

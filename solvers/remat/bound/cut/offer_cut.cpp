@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "cairn/core/profile.h"
 #include "cairn/core/support/editable_schedule.h"
@@ -17,11 +18,9 @@ namespace {
 /// offers what has the lowest peak then.
 void offer_schedule(const core::Graph& graph, core::NodeId moment, const MomentCutOptions& options,
                     Incumbent& incumbent, core::Stopwatch& watch) {
-  MomentBound best(graph, moment, options);
-  best.maximize(watch);
-  const std::optional<MomentCut> cut = best.cut(watch);
+  std::optional<CutSchedule> cut = cut_schedule(graph, options, moment, watch);
   if (!cut) return;
-  core::Schedule schedule = follow_cut(graph, moment, *cut);
+  core::Schedule schedule = std::move(cut->schedule);
   const core::Evaluation evaluation = incumbent.offer(schedule);
   if (schedule.length() > kMostRetained || watch.expired_now()) return;
   core::EditableSchedule work(graph);
@@ -59,7 +58,9 @@ void offer_low_cuts(const core::Graph& graph, Incumbent& incumbent, core::Stopwa
     const std::int64_t budget = low + (high - low) / 2;
     const MomentCutOptions options = options_for(budget, incumbent);
     const CutBound bound = cut_bound(graph, options, std::numeric_limits<std::int64_t>::max(), {}, watch);
-    if (!bound.infeasible && bound.moment != core::kNoNode) {
+    if (bound.infeasible) {
+      incumbent.raise_peak_bound({budget + 1, {incumbent.scope().order, 0}});
+    } else if (bound.moment != core::kNoNode) {
       offer_schedule(graph, bound.moment, options, incumbent, watch);
     }
     if (incumbent.peak() <= budget) {
