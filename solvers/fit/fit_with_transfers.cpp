@@ -28,17 +28,26 @@ class TransferFit {
         best_(alone_) {}
 
   Fit run() {
-    constexpr int kRounds = 6;
-    constexpr double kLeast = 0.03, kFirst = 0.65;
+    constexpr int kRounds = 40;
+    constexpr double kLeast = 0.03, kFirst = 0.4, kNext = 0.25;
     if (!bound()) return finish();
-    std::int64_t budget = *problem_.budget + rounded_.plan_slack, host_budget = host_.budget;
+    const std::int64_t most = *problem_.budget + rounded_.plan_slack;
+    std::int64_t budget = most, host_budget = host_.budget;
+    int failures = 0;  // plans in succession that exceed the budget
     for (int round = 0; round < kRounds && budget >= 0 && host_budget >= 0; ++round) {
       const double left = watch_.rest().seconds;
-      if (done() || watch_.interrupted() || left < kLeast * options_.search.limit.seconds) break;
+      if (done() || watch_.interrupted() || watch_.expired_now() || left < kLeast * options_.search.limit.seconds)
+        break;
       const double share = share_for_search(problem_.graph, left);
-      const auto [over, host_over] = attempt(budget, host_budget, round == 0 ? kFirst * share : share);
-      if (over <= 0 && host_over <= 0 && round > 0) break;
-      if (over > 0) budget -= std::max(over, budget / 200);
+      const auto [over, host_over] = attempt(round, budget, host_budget, (round == 0 ? kFirst : kNext) * share);
+      // Plans of other schedules can be closer to their peaks. So the budget of the search first falls by less than the
+      // plan exceeds the budget, then by more, and rises again once a plan fits.
+      if (over > 0) {
+        budget -= std::max(over / 4 * (3 + failures++), budget / 200);
+      } else {
+        failures = 0;
+        budget += (most - budget + 1) / 2;
+      }
       if (host_over > 0) host_budget -= std::max(host_over, host_budget / 200);
     }
     return finish();
@@ -69,8 +78,10 @@ class TransferFit {
 
   /// Searches once. Returns by how many bytes the plans of the fastest schedule exceed the budgets; 0 if no schedule
   /// was found.
-  std::pair<std::int64_t, std::int64_t> attempt(std::int64_t budget, std::int64_t host_budget, double share) {
+  std::pair<std::int64_t, std::int64_t> attempt(int round, std::int64_t budget, std::int64_t host_budget,
+                                                double share) {
     solvers::SolveOptions search = options_.search;
+    search.seed += static_cast<std::uint64_t>(round);
     search.progress = {};
     if (alone_.fits()) search.start = &alone_.solution.schedule;
     solvers::OffloadOptions offload = solvers::offload_options({host_.link, host_budget}, search);

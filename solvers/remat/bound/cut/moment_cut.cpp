@@ -120,7 +120,8 @@ double MomentBound::link_price(double price) const { return std::min(1.0, price 
 void MomentBound::set_prices(double price, bool weighted) {
   for (const ValueArc& arc : arcs_) {
     const double weight = weighted ? arc.weight : 1;
-    const auto of_byte = static_cast<std::int64_t>(std::ldexp(price * weight, kPriceBits));
+    const double most = 2.0 * static_cast<double>(kMostPrice);
+    const auto of_byte = static_cast<std::int64_t>(std::ldexp(std::min(price * weight, most), kPriceBits));
     std::int64_t capacity = floor_product(of_byte, graph_.value_size(arc.value), kPriceBits);
     if (mover_ == Mover::any && arc.copy >= 0) capacity = 0;
     if (mover_ == Mover::link && arc.copy >= 0) {
@@ -196,7 +197,7 @@ void MomentBound::maximize_with(Mover mover, core::Stopwatch& watch) {
     left = right;
     right = at(4 * left->price);
     if (mover != Mover::link && best.value > all + 1) infeasible_ = true;
-    if (infeasible_ || (right && right->price >= static_cast<double>(kMostPrice / 16))) break;
+    if (infeasible_ || (right && right->price >= static_cast<double>(kMostPrice) / 2)) break;
   }
   for (int k = 0; left && right && left->slope > 0 && right->slope < 0 && !infeasible_ && k < kTangents; ++k) {
     const double price = (left->value - right->value + right->slope * right->price - left->slope * left->price) /
