@@ -28,17 +28,19 @@ class TransferFit {
         best_(alone_) {}
 
   Fit run() {
-    constexpr int kRounds = 40;
+    constexpr int kRounds = 40, kMostIdle = 4;
     constexpr double kLeast = 0.03, kFirst = 0.4, kNext = 0.25;
     if (!bound()) return finish();
     const std::int64_t most = *problem_.budget + rounded_.plan_slack;
     std::int64_t budget = most, host_budget = host_.budget;
     int failures = 0;  // plans in succession that exceed the budget
-    for (int round = 0; round < kRounds && budget >= 0 && host_budget >= 0; ++round) {
+    int idle = 0;      // attempts in succession whose plans fit, without a better answer
+    for (int round = 0; round < kRounds && idle < kMostIdle && budget >= 0 && host_budget >= 0; ++round) {
       const double left = watch_.rest().seconds;
       if (done() || watch_.interrupted() || watch_.expired_now() || left < kLeast * options_.search.limit.seconds)
         break;
       const double share = share_for_search(problem_.graph, left);
+      const std::int64_t before = best_.solution.cost;
       const auto [over, host_over] = attempt(round, budget, host_budget, (round == 0 ? kFirst : kNext) * share);
       // Plans of other schedules can be closer to their peaks. So the budget of the search first falls by less than the
       // plan exceeds the budget, then by more, and rises again once a plan fits.
@@ -46,6 +48,7 @@ class TransferFit {
         budget -= std::max(over / 4 * (3 + failures++), budget / 200);
       } else {
         failures = 0;
+        idle = best_.solution.cost < before ? 0 : idle + 1;
         budget += (most - budget + 1) / 2;
       }
       if (host_over > 0) host_budget -= std::max(host_over, host_budget / 200);
@@ -67,6 +70,7 @@ class TransferFit {
                                     .memory_bytes = options_.search.memory_bytes},
                          .link = host_.link,
                          .host_budget = host_.budget == kNone ? std::nullopt : std::optional(host_.budget)});
+    watch_.charge(bound.work);
     infeasible_ = bound.infeasible;
     least_ = std::max(problem_.baseline.cost, bound.value);
     return !infeasible_;
@@ -98,13 +102,13 @@ class TransferFit {
       core::Stopwatch part(watch_.share(share * kCut));
       std::optional<core::Schedule> start = solvers::cut_start(rounded_.graph, offload, part);
       if (start) latest_.push_back(std::move(*start));
-      best_.solution.work += part.work();
+      charge(part.work());
     }
     solvers::OffloadSolution found = latest_.empty()
                                          ? solvers::solve_with_transfers(rounded_.graph, solver_, search, offload)
                                          : solvers::offload(rounded_.graph, latest_, offload);
     ++best_.rounds;
-    best_.solution.work += found.work;
+    charge(found.work);
     best_.solution.stop = found.stop;
     if (!found.fits) return {0, 0};
     latest_.assign(1, found.schedule);
@@ -117,6 +121,11 @@ class TransferFit {
     }
     if (best_.fits()) latest_.push_back(best_.solution.schedule);
     return over;
+  }
+
+  void charge(std::int64_t work) {
+    watch_.charge(work);
+    best_.solution.work += work;
   }
 
   /// Plans a schedule in a share of the remaining time, and makes it the answer if it is better. Returns by how many

@@ -4,6 +4,8 @@
 #include <boost/graph/boykov_kolmogorov_max_flow.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/property_map/property_map.hpp>
+#include <cstddef>
+#include <utility>
 
 namespace cairn::solvers {
 namespace {

@@ -67,14 +67,12 @@ class CostBounding {
     return answer_.infeasible || answer_.exhausted || answer_.value >= known_cost() || watch_.expired_now();
   }
 
-  /// Raises the bound by what is in memory at one moment (cut/cut_bound.h), and offers the schedule of the best cut.
+  /// Raises the bound by what is in memory at one moment (cut/cut_bound.h).
   void raise_by_cuts() {
     const MomentCutOptions at{.budget = options_.budget, .order = options_.order, .link = {}, .host_budget = {}};
     const CutBound bound = cut_bound(
         graph_, at, known_cost(), [&](std::int64_t value) { raise(value); }, watch_);
     if (bound.infeasible) answer_.infeasible = answer_.exhausted = true;
-    if (bound.infeasible || bound.moment == core::kNoNode || !options_.found || finished()) return;
-    if (const auto cut = cut_schedule(graph_, at, bound.moment, watch_)) offer(cut->schedule);
   }
 
   /// Builds the stages for the known cost, with at most `allowed` pairs (see ChainStages::size()). Returns nothing if

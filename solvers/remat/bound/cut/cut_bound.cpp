@@ -181,7 +181,7 @@ std::optional<CutSchedule> cut_schedule(const core::Graph& graph, const MomentCu
   if (!cut) return std::nullopt;
   watch.charge(graph.node_count());
   core::Schedule schedule = follow_cut(graph, moment, *cut, options.order);
-  return CutSchedule{moment, std::move(*cut), std::move(schedule)};
+  return CutSchedule{std::move(*cut), std::move(schedule)};
 }
 
 }  // namespace cairn::solvers

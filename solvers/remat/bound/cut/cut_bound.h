@@ -32,7 +32,6 @@ core::Schedule follow_cut(const core::Graph& graph, core::NodeId moment, const M
 
 /// A cut with the schedule that follows it.
 struct CutSchedule {
-  core::NodeId moment = core::kNoNode;
   MomentCut cut;
   core::Schedule schedule;  ///< that of follow_cut()
 };

@@ -11,7 +11,6 @@
 #include "cairn/solvers/remat/repair/retain.h"
 
 namespace cairn::solvers {
-
 namespace {
 
 /// Offers the schedule that follows the best cut at a moment. If it is above the budget, evicts values first, and
