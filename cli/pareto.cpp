@@ -88,7 +88,8 @@ LinkedCurve find_linked(const ParetoArguments& arguments, const core::HostMemory
     if (point.known()) recomputed.push_back({point.memory(), point.evaluation.cost});
   }
   const fit::Problem rounded = linked.problem.rounded_up(options.fit.plan.alignment);
-  linked.worth = fit::link_worth(linked.problem, rounded, recomputed, options.fit.plan, watch.rest());
+  linked.worth = fit::link_worth(linked.problem, rounded, recomputed,
+                                 options.peak_only ? std::nullopt : std::optional(options.fit.plan), watch.rest());
   return linked;
 }
 
@@ -112,8 +113,6 @@ int pareto(const ParetoArguments& arguments) {
   require_outputs({{"--csv", arguments.csv}, {"--report", arguments.report}, {"--svg", arguments.svg}},
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   const std::optional<core::HostMemory> host = pipeline::parse_host_memory(arguments.link, arguments.host_budget);
-  if (host && arguments.peak_only)
-    throw core::InputError("--peak-only searches without transfers, which --link asks for; drop one of them");
   make_folder(arguments.schedules);
   const fit::Problem problem = arguments.graph.problem("", arguments.counted());
   const auto start = arguments.start.load_into(options.fit.search, solver, problem.graph.with_host_memory(host));

@@ -56,9 +56,6 @@ std::optional<core::HostMemory> host_memory_of(const Request& request) {
   const std::optional<core::HostMemory> host = parse_host_memory(request.link, request.host_budget);
   if (!host) return host;
   if (request.overlap_steps > 0) refuse_both("link", "overlap-steps", "let copies or steps overlap in time");
-  if (!request.max_cost.empty())
-    throw core::InputError(fmt::format("{} searches without transfers, which {} asks for; drop one of them",
-                                       core::option("max-cost"), core::option("link")));
   return host;
 }
 

@@ -77,10 +77,12 @@ Rows transfer_rows(const core::Graph& graph, const core::Schedule& schedule, con
 }
 
 void add_link_worth(Json& json, const fit::Problem& problem, const fit::LinkWorth& worth) {
+  const core::Plan* const plan = worth.free.plan ? &*worth.free.plan : nullptr;
+  const std::int64_t host_bytes = plan != nullptr ? plan->host_bytes : worth.free.evaluation.host_peak;
   json["link"] = to_json(problem.graph.host_memory().value().link);
   json["link_worth"] = {{"free_peak_bytes", worth.free.evaluation.peak},
-                        {"free_planned_bytes", worth.free.memory()},
-                        {"free_host_bytes", worth.free.plan ? worth.free.plan->host_bytes : 0},
+                        {"free_planned_bytes", plan != nullptr ? Json(plan->bytes) : Json()},
+                        {"free_host_bytes", host_bytes},
                         {"free_saved_pct", 100 - share_pct(problem, worth.free.memory())},
                         {"recomputation_cheaper_below_bytes", or_null(worth.recompute_below)},
                         {"text", link_worth_text(problem, worth)}};

@@ -296,12 +296,14 @@ void AutoRemat::go_on_with_cut_short() {
 }
 
 /// Runs offer_cut(), whose bound often proves that the cheapest schedule found is nearly optimal. Without a budget,
-/// runs offer_low_cuts().
+/// runs offer_affordable_cuts() or offer_low_cuts().
 void AutoRemat::offer_cuts() {
-  if (!searches() || hopeless_ || options_.max_cost || over()) return;
+  if (!searches() || hopeless_ || over()) return;
   core::Stopwatch part(in_visits(watch_.share(kCutting)));
   if (inner_.budget) {
     offer_cut(graph_, *inner_.budget, incumbent_, part);
+  } else if (options_.max_cost) {
+    offer_affordable_cuts(graph_, *options_.max_cost, incumbent_, part);
   } else {
     offer_low_cuts(graph_, incumbent_, part);
   }

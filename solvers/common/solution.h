@@ -73,7 +73,8 @@ struct Solution {
   std::int64_t peak = 0;  ///< peak in bytes, as core::Evaluator computes it
   std::int64_t cost = 0;
   /// Highest proved lower bounds on peak and cost. Each bound holds for all schedules in `scope`. With a budget, the
-  /// bound on the cost holds only for schedules within the budget.
+  /// bound on the cost holds only for schedules within the budget. With max_cost, the bound on the peak holds only for
+  /// schedules that cost at most that.
   Bound peak_bound, cost_bound;
   /// Lowest peak of all schedules found, in bytes. This is the least budget that is known to be feasible.
   std::int64_t least_peak = 0;

@@ -15,6 +15,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/limit.h"
 #include "cairn/solvers/common/front.h"
+#include "cairn/solvers/fit/internal/fit_with_transfers.h"
 #include "cairn/solvers/fit/internal/overrun.h"
 #include "cairn/solvers/fit/internal/placed_plan.h"
 #include "cairn/solvers/fit/solve.h"
@@ -203,15 +204,15 @@ class CurveSearch {
     options.plan = planning();
     options.share = options.later_share = 0.8;
     options.max_rounds = 4;
+    problem_.budget = budget;
     if (options_.peak_only) {
       options.search.budget = budget;
-      solvers::Solution found = solver_.solve(rounded_.graph, options.search);
+      solvers::Solution found = solve_for_peak(problem_, solver_, options.search).solution;
       watch_.charge(found.work);
       note(found.tradeoffs, found.peak_bound);
       const bool better = meets(found, budget) && offer(found.schedule);
       return {std::move(found), better};
     }
-    problem_.budget = budget;
     Fit found = fit_to_budget(problem_, rounded_, solver_, options);
     watch_.charge(found.solution.work);
     note(found.solution.tradeoffs, found.solution.peak_bound);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
-#include "cairn/solvers/offload/bound/makespan_bound.h"
 #include "cairn/solvers/offload/solve.h"
 
 namespace cairn::fit {
@@ -61,15 +60,8 @@ class TransferFit {
 
   /// Computes the lower bound on the makespan. Returns whether a schedule within the budgets may exist.
   bool bound() {
-    constexpr double kShare = 0.12;
-    constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-    const solvers::CostBound bound = solvers::makespan_bound(
-        rounded_.graph, {.common = {.budget = *problem_.budget + rounded_.plan_slack,
-                                    .order = options_.search.scope.order,
-                                    .limit = watch_.share(kShare),
-                                    .memory_bytes = options_.search.memory_bytes},
-                         .link = host_.link,
-                         .host_budget = host_.budget == kNone ? std::nullopt : std::optional(host_.budget)});
+    const solvers::CostBound bound = bound_with_transfers(rounded_.graph, *problem_.budget + rounded_.plan_slack,
+                                                          options_.search, watch_.share(kBoundShare));
     watch_.charge(bound.work);
     infeasible_ = bound.infeasible;
     least_ = std::max(problem_.baseline.cost, bound.value);

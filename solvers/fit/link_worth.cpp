@@ -65,20 +65,22 @@ class LinkSearch {
 }  // namespace
 
 LinkWorth link_worth(const Problem& problem, const Problem& rounded, const std::vector<solvers::Tradeoff>& recomputed,
-                     const solvers::PlanOptions& plan, const core::Limit& limit) {
+                     const std::optional<solvers::PlanOptions>& plan, const core::Limit& limit) {
   constexpr std::size_t kMostPoints = 16;
   LinkSearch search(rounded, limit);
   LinkWorth worth;
-  solvers::PlanOptions planning = plan;
+  solvers::PlanOptions planning = plan.value_or(solvers::PlanOptions{});
   planning.guard_bytes = 0;
   const auto planned = [&](core::Schedule schedule) {
+    if (!plan) return PlannedSchedule(problem.graph, std::move(schedule), std::nullopt);
     planning.limit.seconds = search.seconds_left();
     core::Plan found = solvers::plan_memory(problem.graph, schedule, planning);
     return PlannedSchedule(problem.graph, std::move(schedule), std::move(found));
   };
   worth.free = planned(search.baseline());
   PlannedSchedule lowest = planned(search.lowest_free());
-  if (lowest.memory() < worth.free.memory() && lowest.plan->host_bytes <= problem.graph.host_memory()->budget)
+  const std::int64_t host_bytes = lowest.plan ? lowest.plan->host_bytes : lowest.evaluation.host_peak;
+  if (lowest.memory() < worth.free.memory() && host_bytes <= problem.graph.host_memory()->budget)
     worth.free = std::move(lowest);
   // Goes from the highest peak downwards, until recomputation alone costs less than transfers alone.
   const std::vector<solvers::Tradeoff> points = solvers::undominated(recomputed);

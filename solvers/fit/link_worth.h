@@ -24,8 +24,9 @@ struct LinkWorth {
 
 /// Finds out what the link of the problem's graph brings. Bisects budgets, and adds transfers to the input order
 /// (solvers::add_transfers()) under each. `recomputed` has the peaks and costs of schedules without transfers, with
-/// sizes as in `rounded`, which is `problem.rounded_up(plan.alignment)`. The graph must know its host memory.
+/// sizes as in `rounded`, which is `problem.rounded_up(plan->alignment)`. Without `plan`, budgets limit peaks. The
+/// graph must know its host memory.
 LinkWorth link_worth(const Problem& problem, const Problem& rounded, const std::vector<solvers::Tradeoff>& recomputed,
-                     const solvers::PlanOptions& plan, const core::Limit& limit);
+                     const std::optional<solvers::PlanOptions>& plan, const core::Limit& limit);
 
 }  // namespace cairn::fit

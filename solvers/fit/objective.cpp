@@ -6,7 +6,6 @@
 
 #include "cairn/solvers/fit/internal/fit_with_transfers.h"
 #include "cairn/solvers/fit/internal/least_with_transfers.h"
-#include "cairn/solvers/offload/solve.h"
 #include "cairn/solvers/remat/bound/cost_bound.h"
 
 namespace cairn::fit {
@@ -35,51 +34,9 @@ bool no_recomputation_is_affordable(const Task& task) {
   return true;
 }
 
-/// Looks for a schedule with transfers whose peak is within the budget, and whose makespan is below the cost of `found`
-/// if that is within the budget. Improves `found`.
-void improve_by_transfers(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
-                          Solved& found) {
-  const core::HostMemory& host = *task.problem.graph.host_memory();
-  const bool fits = found.within(task.problem.budget);
-  solvers::SolveOptions alone = search;
-  alone.progress = {};
-  if (fits) alone.start = &found.solution.schedule;
-  solvers::OffloadOptions offload = solvers::offload_options(host, search);
-  offload.budget = *task.problem.budget;
-  offload.enough = task.problem.baseline.cost;
-  offload.limit = search.limit;
-  if (search.progress) {
-    offload.progress = [&](std::int64_t makespan, double seconds) {
-      search.progress({*task.problem.budget, makespan, seconds});
-    };
-  }
-  solvers::OffloadSolution moved = solvers::solve_with_transfers(task.problem.graph, solver, alone, offload);
-  solvers::Solution& solution = found.solution;
-  solution.work += moved.work;
-  solution.stop = moved.stop;
-  // What was proved for recomputation alone does not hold with transfers.
-  solution.peak_bound = {task.problem.lower_bound, solvers::kAnySchedule};
-  solution.cost_bound = {task.problem.baseline.cost, solvers::kAnySchedule};
-  solution.scope = search.scope;
-  if (moved.fits && (!fits || moved.makespan < solution.cost)) {
-    solution.schedule = std::move(moved.schedule);
-    found.evaluation = core::evaluate(task.problem.graph, solution.schedule);
-    solution.peak = found.evaluation.peak;
-    solution.cost = found.evaluation.cost;
-  }
-  const bool any = fits || moved.fits, optimal = any && solution.cost <= solution.cost_bound.value;
-  solution.status = optimal ? solvers::Status::optimal : any ? solvers::Status::feasible : solvers::Status::not_found;
-  if (optimal) solution.stop = solvers::Stop::proved;
-  solution.timed_out = solution.stop == solvers::Stop::limit;
-}
-
 Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
-  const bool moves =
-      task.problem.graph.host_memory() && task.problem.budget && *task.problem.budget >= task.problem.lower_bound;
-  const core::Stopwatch watch(search.limit);
   Answer answer;
-  core::Schedule steps;  // the start's, because solvers know no transfers
-  solvers::SolveOptions options = without_transfers(search, steps);
+  solvers::SolveOptions options = search;
   options.budget = task.problem.budget;
   options.max_cost = task.max_cost;
   solvers::Scope once = search.scope;
@@ -89,16 +46,11 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
   // The task is affordable, and no schedule costs less than the baseline. So the baseline is within max_cost and can be
   // the start.
   const core::Schedule baseline = core::baseline_schedule(task.problem.graph);
-  const bool usable = options.start != nullptr && options.scope.contains(task.problem.graph, *options.start);
+  const bool usable = options.start != nullptr && options.scope.contains(task.problem.graph, *options.start) &&
+                      (!task.max_cost || core::evaluate(task.problem.graph, *options.start).cost <= *task.max_cost);
   if (task.max_cost && !usable) options.start = &baseline;
-  options.limit.seconds *= share_for_search(task.problem.graph, options.limit.seconds) * (moves ? kAloneShare : 1);
-  answer.found = solve(task.problem.graph, solver, options);
-  const bool affordable = answer.found.within(task.problem.budget);
-  if (moves && !(affordable && answer.found.solution.cost <= task.problem.baseline.cost)) {
-    options.limit = watch.share(share_for_search(task.problem.graph, watch.rest().seconds));
-    improve_by_transfers(task, solver, options, answer.found);
-    answer.found.seconds = watch.seconds();
-  }
+  options.limit.seconds *= share_for_search(task.problem.graph, options.limit.seconds);
+  answer.found = solve_for_peak(task.problem, solver, options);
   solvers::Solution& solution = answer.found.solution;
   if (narrowed) {
     // If max_cost allows no recomputation, bounds for schedules without recomputation hold for all allowed schedules.

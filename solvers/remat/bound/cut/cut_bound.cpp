@@ -169,6 +169,22 @@ CutBound cut_bound(const core::Graph& graph, const MomentCutOptions& options, st
   return Moments(graph, options, enough, raised, watch).run();
 }
 
+std::int64_t cut_peak_bound(const core::Graph& graph, MomentCutOptions options, std::int64_t max_cost,
+                            std::int64_t known, core::Stopwatch& watch) {
+  constexpr std::int64_t kNear = 100'000;  // part of the peak at which the bisection ends
+  std::int64_t low = std::min(core::peak_lower_bound(graph), known), high = known;
+  while (high - low > high / kNear && !watch.expired_now()) {
+    options.budget = low + (high - low) / 2;
+    const CutBound bound = cut_bound(graph, options, core::saturating_add(max_cost, 1), {}, watch);
+    if (bound.infeasible || bound.value > max_cost) {
+      low = options.budget + 1;
+    } else {
+      high = options.budget;
+    }
+  }
+  return low;
+}
+
 core::Schedule follow_cut(const core::Graph& graph, core::NodeId moment, const MomentCut& cut, OrderRule order) {
   return Follower(graph).run(moment, cut, order);
 }

@@ -23,6 +23,13 @@ struct CutBound {
 CutBound cut_bound(const core::Graph& graph, const MomentCutOptions& options, std::int64_t enough,
                    const std::function<void(std::int64_t)>& raised, core::Stopwatch& watch);
 
+/// Bounds the peak of all schedules that cost at most `max_cost` (with a link: whose makespan is at most `max_cost`)
+/// from below, by bisection: a budget is too small if cut_bound() is above `max_cost`. Returns at most `known`, the
+/// peak of a known schedule, and at least core::peak_lower_bound(). options.budget is not read. Takes about 20 calls of
+/// cut_bound().
+std::int64_t cut_peak_bound(const core::Graph& graph, MomentCutOptions options, std::int64_t max_cost,
+                            std::int64_t known, core::Stopwatch& watch);
+
 /// Returns a schedule that follows a cut: up to the moment, nodes run in the input order. After it, they do, too, but
 /// before a node runs, those of its inputs that the cut neither holds nor moves are computed again, with all that this
 /// needs. If `order` is `free`, nodes whose outputs the moment's node does not need can run after the moment, even if

@@ -37,22 +37,10 @@ MomentCutOptions options_for(std::int64_t budget, const Incumbent& incumbent) {
   return {.budget = budget, .order = incumbent.scope().order, .link = {}, .host_budget = {}};
 }
 
-}  // namespace
-
-void offer_cut(const core::Graph& graph, std::int64_t budget, Incumbent& incumbent, core::Stopwatch& watch) {
-  const Scope scope{incumbent.scope().order, 0};
-  const MomentCutOptions options = options_for(budget, incumbent);
-  const std::int64_t enough = incumbent.within_budget() ? incumbent.cost() : std::numeric_limits<std::int64_t>::max();
-  const CutBound bound = cut_bound(graph, options, enough, {}, watch);
-  if (bound.infeasible) return incumbent.raise_peak_bound({budget + 1, scope});
-  incumbent.raise_cost_bound({bound.value, scope});
-  if (bound.moment == core::kNoNode || incumbent.done() || scope.order == OrderRule::stages) return;
-  offer_schedule(graph, bound.moment, options, incumbent, watch);
-}
-
-void offer_low_cuts(const core::Graph& graph, Incumbent& incumbent, core::Stopwatch& watch) {
+/// Offers the schedules of the best cuts for budgets between `low` and the incumbent's peak, by bisection.
+void bisect_cuts(const core::Graph& graph, std::int64_t low, Incumbent& incumbent, core::Stopwatch& watch) {
   constexpr std::int64_t kNear = 200;  // part of the peak at which the bisection ends
-  std::int64_t low = core::peak_lower_bound(graph), high = incumbent.peak();
+  std::int64_t high = incumbent.peak();
   while (high - low > high / kNear && !watch.expired_now()) {
     const std::int64_t budget = low + (high - low) / 2;
     const MomentCutOptions options = options_for(budget, incumbent);
@@ -68,6 +56,33 @@ void offer_low_cuts(const core::Graph& graph, Incumbent& incumbent, core::Stopwa
       low = budget + 1;
     }
   }
+}
+
+}  // namespace
+
+void offer_cut(const core::Graph& graph, std::int64_t budget, Incumbent& incumbent, core::Stopwatch& watch) {
+  const Scope scope{incumbent.scope().order, 0};
+  const MomentCutOptions options = options_for(budget, incumbent);
+  const std::int64_t enough = incumbent.within_budget() ? incumbent.cost() : std::numeric_limits<std::int64_t>::max();
+  const CutBound bound = cut_bound(graph, options, enough, {}, watch);
+  if (bound.infeasible) return incumbent.raise_peak_bound({budget + 1, scope});
+  incumbent.raise_cost_bound({bound.value, scope});
+  if (bound.moment == core::kNoNode || incumbent.done() || scope.order == OrderRule::stages) return;
+  offer_schedule(graph, bound.moment, options, incumbent, watch);
+}
+
+void offer_low_cuts(const core::Graph& graph, Incumbent& incumbent, core::Stopwatch& watch) {
+  bisect_cuts(graph, core::peak_lower_bound(graph), incumbent, watch);
+}
+
+void offer_affordable_cuts(const core::Graph& graph, std::int64_t max_cost, Incumbent& incumbent,
+                           core::Stopwatch& watch) {
+  constexpr double kShare = 0.5;  // of the limit, for the bound
+  const std::int64_t bound = core::within(watch, kShare, [&](core::Stopwatch& part) {
+    return cut_peak_bound(graph, options_for(0, incumbent), max_cost, incumbent.peak(), part);
+  });
+  incumbent.raise_peak_bound({bound, {incumbent.scope().order, 0}});
+  if (incumbent.scope().order != OrderRule::stages) bisect_cuts(graph, bound, incumbent, watch);
 }
 
 }  // namespace cairn::solvers

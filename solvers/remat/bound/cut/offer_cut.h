@@ -18,4 +18,9 @@ void offer_cut(const core::Graph& graph, std::int64_t budget, Incumbent& incumbe
 /// without a budget.
 void offer_low_cuts(const core::Graph& graph, Incumbent& incumbent, core::Stopwatch& watch);
 
+/// For searches for the least peak of all schedules that cost at most `max_cost`: raises the incumbent's bound on the
+/// peak by cut_peak_bound(), and offers the schedules of cuts for budgets between this bound and the lowest peak.
+void offer_affordable_cuts(const core::Graph& graph, std::int64_t max_cost, Incumbent& incumbent,
+                           core::Stopwatch& watch);
+
 }  // namespace cairn::solvers

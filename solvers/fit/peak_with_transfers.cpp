@@ -1,0 +1,228 @@
+// Searches for schedules with transfers whose peak, not whose plan, is within a budget or as low as possible.
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cairn/core/profile.h"
+#include "cairn/solvers/fit/internal/fit_with_transfers.h"
+#include "cairn/solvers/fit/internal/least_with_transfers.h"
+#include "cairn/solvers/offload/bound/makespan_bound.h"
+#include "cairn/solvers/offload/solve.h"
+#include "cairn/solvers/remat/bound/cut/cut_bound.h"
+
+namespace cairn::fit {
+namespace {
+
+std::optional<std::int64_t> finite(std::int64_t host_budget) {
+  if (host_budget == std::numeric_limits<std::int64_t>::max()) return std::nullopt;
+  return host_budget;
+}
+
+/// Replaces the schedule of `found`.
+void take(const core::Graph& graph, core::Schedule schedule, double seconds, Solved& found) {
+  solvers::Solution& solution = found.solution;
+  solution.schedule = std::move(schedule);
+  found.evaluation = core::evaluate(graph, solution.schedule);
+  solution.peak = found.evaluation.peak;
+  solution.cost = found.evaluation.cost;
+  solution.best_seconds = seconds;
+}
+
+/// Returns whether `start` has transfers, a cost of at most `max_cost` and a peak of at most `budget`.
+bool usable(const core::Graph& graph, const core::Schedule* start, const solvers::Scope& scope, std::int64_t max_cost,
+            std::int64_t budget) {
+  if (start == nullptr || start->transfers.empty() || !scope.contains(graph, *start)) return false;
+  const core::Evaluation evaluation = core::evaluate(graph, *start);
+  return evaluation.peak <= budget && evaluation.host_peak <= graph.host_memory()->budget &&
+         evaluation.cost <= max_cost;
+}
+
+/// Sets the status of a solution whose bounds are known.
+void conclude(bool any, bool optimal, solvers::Stop stop, solvers::Solution& solution) {
+  solution.status = optimal ? solvers::Status::optimal : any ? solvers::Status::feasible : solvers::Status::not_found;
+  solution.stop = optimal ? solvers::Stop::proved : stop;
+  solution.timed_out = solution.stop == solvers::Stop::limit;
+}
+
+/// Lowers the peak of a schedule whose makespan stays within a limit. Asks offload() for budgets below the lowest peak
+/// so far. The distance grows after a success and shrinks after a failure.
+class Lowering {
+ public:
+  Lowering(const Problem& problem, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
+           Solved& found)
+      : problem_(problem),
+        solver_(solver),
+        search_(search),
+        max_cost_(*search.max_cost),
+        found_(found),
+        watch_(search.limit),
+        offload_(solvers::offload_options(*problem.graph.host_memory(), search)) {
+    offload_.enough = max_cost_;
+  }
+
+  void run() {
+    constexpr double kOfRest = 0.2;  // of the remaining time, for one search
+    constexpr double kLeast = 0.02;  // of the whole time
+    constexpr int kMostFailures = 12;
+    if (usable(problem_.graph, search_.start, search_.scope, max_cost_, found_.solution.peak - 1))
+      take(problem_.graph, *search_.start, 0, found_);
+    bound();
+    std::int64_t step = (found_.solution.peak - least_ + 1) / 2;
+    int failures = 0;  // in succession, with the least step
+    solvers::Stop stop = solvers::Stop::stagnated;
+    for (int round = 0; found_.solution.peak > least_ && failures < kMostFailures; ++round) {
+      if (watch_.expired_now() || watch_.rest().seconds < kLeast * search_.limit.seconds) {
+        stop = watch_.interrupted() ? solvers::Stop::interrupted : solvers::Stop::limit;
+        break;
+      }
+      const std::int64_t least_step = std::max<std::int64_t>(1, found_.solution.peak / 2000);
+      step = std::clamp(step, least_step, std::max(least_step, found_.solution.peak - least_));
+      if (lower_to(std::max(least_, found_.solution.peak - step), round, kOfRest)) {
+        step += step / 2;
+        failures = 0;
+      } else {
+        failures += step == least_step ? 1 : 0;
+        step /= 2;
+      }
+    }
+    solvers::Solution& solution = found_.solution;
+    solution.peak_bound = {least_, {search_.scope.order, 0}};
+    solution.work += watch_.work();
+    conclude(true, solution.peak <= least_, stop, solution);
+  }
+
+ private:
+  void bound() {
+    const solvers::MomentCutOptions options{0, search_.scope.order, offload_.link, finite(*offload_.host_budget)};
+    least_ = core::within(watch_, kBoundShare, [&](core::Stopwatch& part) {
+      return solvers::cut_peak_bound(problem_.graph, options, max_cost_, found_.solution.peak, part);
+    });
+  }
+
+  /// Searches for a schedule within a budget. Returns whether one was found.
+  bool lower_to(std::int64_t budget, int round, double share) {
+    offload_.budget = budget;
+    offload_.seed = search_.seed + static_cast<std::uint64_t>(round);
+    offload_.limit = watch_.share(share);
+    solvers::OffloadSolution moved = search_once();
+    watch_.charge(moved.work);
+    if (!moved.fits) return false;
+    latest_ = moved.schedule;
+    if (moved.makespan > max_cost_ || moved.peak >= found_.solution.peak) return false;
+    take(problem_.graph, std::move(moved.schedule), watch_.seconds(), found_);
+    if (search_.progress) search_.progress({found_.solution.peak, found_.solution.cost, watch_.seconds()});
+    return true;
+  }
+
+  solvers::OffloadSolution search_once() {
+    if (!latest_) {
+      solvers::SolveOptions alone = search_;
+      alone.progress = {};
+      alone.max_cost.reset();
+      alone.start = &found_.solution.schedule;
+      return solvers::solve_with_transfers(problem_.graph, solver_, alone, offload_);
+    }
+    constexpr double kOfCut = 0.1;
+    std::vector<core::Schedule> starts{*latest_, found_.solution.schedule};
+    std::optional<core::Schedule> cut = core::within(
+        watch_, kOfCut, [&](core::Stopwatch& part) { return solvers::cut_start(problem_.graph, offload_, part); });
+    if (cut) starts.push_back(std::move(*cut));
+    return solvers::offload(problem_.graph, starts, offload_);
+  }
+
+  const Problem& problem_;
+  const solvers::SolverInfo& solver_;
+  const solvers::SolveOptions& search_;
+  const std::int64_t max_cost_;
+  Solved& found_;
+  core::Stopwatch watch_;
+  solvers::OffloadOptions offload_;
+  std::optional<core::Schedule> latest_;  ///< of the latest search that kept to its budget
+  std::int64_t least_ = 0;                ///< lower bound on the peak
+};
+
+/// Looks for a schedule with transfers within the budget that is faster than `found`.
+void improve(const Problem& problem, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
+             Solved& found) {
+  constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+  bool fits = found.within(search.budget);
+  if (usable(problem.graph, search.start, search.scope, fits ? found.solution.cost - 1 : kAny, *search.budget)) {
+    take(problem.graph, *search.start, 0, found);
+    fits = true;
+  }
+  core::Stopwatch watch(search.limit);
+  const solvers::CostBound bound =
+      bound_with_transfers(problem.graph, *search.budget, search, watch.share(kBoundShare));
+  watch.charge(bound.work);
+  const std::int64_t least = std::max(problem.baseline.cost, bound.value);
+  solvers::SolveOptions alone = search;
+  alone.progress = {};
+  if (fits) alone.start = &found.solution.schedule;
+  solvers::OffloadOptions offload = solvers::offload_options(*problem.graph.host_memory(), search);
+  offload.budget = *search.budget;
+  offload.enough = least;
+  offload.limit = watch.rest();
+  if (search.progress) {
+    offload.progress = [&](std::int64_t makespan, double seconds) {
+      search.progress({*search.budget, makespan, seconds});
+    };
+  }
+  solvers::Solution& solution = found.solution;
+  solution.work += bound.work;
+  solvers::OffloadSolution moved;
+  if (!bound.infeasible) {
+    moved = solvers::solve_with_transfers(problem.graph, solver, alone, offload);
+    solution.work += moved.work;
+    if (moved.fits && (!fits || moved.makespan < solution.cost))
+      take(problem.graph, std::move(moved.schedule), watch.seconds(), found);
+  }
+  solution.cost_bound = {least, {search.scope.order, 0}};
+  const bool any = fits || moved.fits;
+  conclude(any, any && solution.cost <= least, moved.stop, solution);
+  if (bound.infeasible) solution.status = solvers::Status::infeasible;
+}
+
+}  // namespace
+
+solvers::CostBound bound_with_transfers(const core::Graph& graph, std::int64_t budget,
+                                        const solvers::SolveOptions& search, const core::Limit& limit) {
+  const core::HostMemory& host = *graph.host_memory();
+  return solvers::makespan_bound(
+      graph,
+      {.common = {.budget = budget, .order = search.scope.order, .limit = limit, .memory_bytes = search.memory_bytes},
+       .link = host.link,
+       .host_budget = finite(host.budget)});
+}
+
+Solved solve_for_peak(const Problem& problem, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
+  if (!problem.graph.host_memory()) return solve(problem.graph, solver, search);
+  core::Stopwatch watch(search.limit);
+  core::Schedule steps;
+  solvers::SolveOptions alone = without_transfers(search, steps);
+  alone.limit.seconds *= kAloneShare;
+  Solved found = solve(problem.graph, solver, alone);
+  solvers::Solution& solution = found.solution;
+  watch.charge(solution.work);
+  // What was proved for recomputation alone does not hold with transfers.
+  solution.peak_bound = {problem.lower_bound, solvers::kAnySchedule};
+  solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};
+  solution.scope = search.scope;
+  solvers::SolveOptions rest = search;
+  rest.limit = watch.rest();
+  const bool cheapest = solution.cost <= problem.baseline.cost;
+  if (search.max_cost) {
+    Lowering(problem, solver, rest, found).run();
+  } else if (!search.budget) {
+    conclude(true, cheapest && solution.peak <= problem.lower_bound, solution.stop, solution);
+  } else if (*search.budget >= problem.lower_bound && !(found.within(search.budget) && cheapest)) {
+    improve(problem, solver, rest, found);
+  }
+  found.seconds = watch.seconds();
+  return found;
+}
+
+}  // namespace cairn::fit
