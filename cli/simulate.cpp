@@ -12,10 +12,10 @@
 #include "cairn/cli/mpi.h"
 #include "cairn/cli/output.h"
 #include "cairn/core/formats/files.h"
-#include "cairn/core/link.h"
 #include "cairn/core/text.h"
 #include "cairn/core/threads.h"
 #include "cairn/pipeline/backend.h"
+#include "cairn/pipeline/request.h"
 #include "cairn/pipeline/sweep.h"
 #include "cairn/report/pages.h"
 
@@ -28,7 +28,7 @@ struct SimulateArguments {
   /// Exactly one of these is empty: the number of random schedules, or the path of a file of schedules.
   std::string random, schedules;
   DeviceChoice device;
-  std::string link;  ///< empty: none
+  std::string link, host_budget;  ///< empty: none
   std::string budget, time_limit, on_bad_line = "stop", checkpoint, checkpoint_every = "30s";
   std::string output, best, report;
   std::uint64_t seed = 0;
@@ -144,9 +144,8 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   options.checkpoint_seconds = core::parse_seconds(arguments.checkpoint_every);
   const double limit = arguments.time_limit.empty() ? options.seconds : core::parse_seconds(arguments.time_limit);
   fit::Problem problem = arguments.graph.problem(arguments.budget);
-  if (app.count("--link") > 0) {
-    problem.graph = problem.graph.with_host_memory(core::HostMemory{.link = core::parse_link(arguments.link)});
-  }
+  if (const auto host = pipeline::parse_host_memory(arguments.link, arguments.host_budget))
+    problem.graph = problem.graph.with_host_memory(host);
   const sim::Generator generator{arguments.seed, arguments.moves, arguments.link.empty() ? 0 : arguments.transfers};
   const sim::Tally tally(pipeline::tally_options(problem, arguments.top));
   pipeline::RandomSweep random =
@@ -271,7 +270,10 @@ Subcommand add_simulate(CLI::App& root) {
       ->check(CLI::Range(0, 1'000'000));
   app->add_option("--link", a.link,
                   "connection to the host's memory: schedules of a file may have transfers, random ones get them, and "
-                  "costs are makespans; pcie3, pcie4, pcie5, c2c, or as 25GB/s or 25GB/s,10us,half");
+                  "costs are makespans; pcie3, pcie4, pcie5, c2c, or as 25GB/s or 25GB/s,10us,half")
+      ->check(a_link());
+  app->add_option("--host-budget", a.host_budget,
+                  "count the schedules that take at most these bytes on the host, and are within --budget, if given");
   app->add_option("--transfers", a.transfers, "most values that a random schedule moves over the --link")
       ->capture_default_str()
       ->check(CLI::Range(0, 100'000));

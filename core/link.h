@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,10 @@ struct Link {
 struct HostMemory {
   Link link;
   std::int64_t budget = std::numeric_limits<std::int64_t>::max();  ///< bytes that the copies on the host may take
+  /// Returns the budget, or nothing if it is the largest int64, because then there is no limit.
+  std::optional<std::int64_t> limit() const {
+    return budget == std::numeric_limits<std::int64_t>::max() ? std::nullopt : std::optional(budget);
+  }
   bool operator==(const HostMemory&) const = default;
 };
 

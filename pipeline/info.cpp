@@ -70,7 +70,6 @@ void raise_cost_bound(const solvers::SolveOptions& search, const fit::Task& task
   const std::optional<std::int64_t> cost =
       verdict.by ? std::optional(verdict.by->evaluation.cost) : std::optional<std::int64_t>();
   if (verdict.fits == false || cost == verdict.cost_bound.value || watch.interrupted()) return;
-  if (task.problem.graph.host_memory()) return;  // the bound holds for schedules without transfers
   solvers::SolveOptions options = search;
   options.limit = watch.rest();
   if (options.limit.counts_work()) options.limit = core::Stopwatch(search.limit).share(kShareOfBound);

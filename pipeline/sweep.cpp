@@ -134,6 +134,7 @@ sim::TallyOptions tally_options(const fit::Problem& problem, std::int32_t top) {
   sim::TallyOptions options = sim::tally_options(problem.graph);
   options.top = top;
   if (problem.budget) options.budget = *problem.budget;
+  if (problem.graph.host_memory()) options.host_budget = problem.graph.host_memory()->budget;
   return options;
 }
 

@@ -391,10 +391,12 @@ Json sweep_json(const fit::Problem& problem, const pipeline::Swept& swept, const
   if (problem.graph.host_memory()) {
     json["makespan"] = spread_json(tally.makespans());
     json["host_peak_bytes"] = spread_json(tally.host_peaks());
+    json["host_budget_bytes"] = or_null(problem.graph.host_memory()->limit());
   }
   json["histogram"] = histogram_json(pipeline::shown_histogram(tally));
-  json["within_budget"] = problem.budget ? Json(counts.within) : Json(nullptr);
-  json["within_budget_share"] = problem.budget ? Json(fraction(counts.within, counts.valid)) : Json(nullptr);
+  const bool limited = !budgets_text(problem).empty();
+  json["within_budget"] = limited ? Json(counts.within) : Json(nullptr);
+  json["within_budget_share"] = limited ? Json(fraction(counts.within, counts.valid)) : Json(nullptr);
   json["undominated"] = swept.undominated ? undominated_json(*swept.undominated) : Json(nullptr);
   json["resumed_from"] = or_null(swept.resumed_from);
   json["timed_out"] = swept.timed_out;

@@ -59,9 +59,10 @@ std::string sweep_page(const fit::Problem& problem, const pipeline::Swept& swept
   if (problem.budget) {
     page.budget_bytes = problem.budget;
     page.levels.push_back({"budget", *problem.budget, ReportLevel::Kind::budget});
-    page.facts.push_back({"Within the budget", html::share(counts.within, counts.valid),
-                          fmt::format("{} of {}", html::grouped(counts.within), core::format_bytes(*problem.budget))});
   }
+  if (const std::string budgets = budgets_text(problem); !budgets.empty())
+    page.facts.push_back({"Within the budget", html::share(counts.within, counts.valid),
+                          fmt::format("{} of {}", html::grouped(counts.within), budgets)});
   if (counts.valid == 0) return report_page(page);
 
   const sim::Entry& best = tally.top().front();

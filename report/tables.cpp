@@ -212,9 +212,9 @@ std::string sweep_table(const fit::Problem& problem, const pipeline::Swept& swep
          fmt::format("least {}, half up to {}, most {}", core::format_bytes(host_peaks.quantile(0)),
                      core::format_bytes(host_peaks.quantile(50)), core::format_bytes(host_peaks.quantile(100)))});
   }
-  if (problem.budget)
-    rows.push_back({"budget", fmt::format("{}: {} candidates within it ({:.3g}%)", bytes_text(*problem.budget),
-                                          count_text(counts.within), 100 * fraction(counts.within, counts.valid))});
+  if (const std::string budgets = budgets_text(problem); !budgets.empty())
+    rows.push_back({"budget", fmt::format("{}: {} candidates within it ({:.3g}%)", budgets, count_text(counts.within),
+                                          100 * fraction(counts.within, counts.valid))});
   rows.push_back(
       {"Pareto set", fmt::format("{} of peak and cost", count_text(static_cast<std::int64_t>(tally.front().size())))});
   if (const auto& found = swept.undominated)

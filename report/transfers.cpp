@@ -15,8 +15,6 @@
 namespace cairn::report {
 namespace {
 
-constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-
 std::string moved_text(const TransferSummary& summary) {
   if (summary.to_host.copies == 0) return "none";
   const auto side = [](const LinkUse& use, std::string_view where) {
@@ -33,10 +31,10 @@ std::string busy_text(const TransferSummary& summary, bool duplex) {
   return duplex ? text : text + fmt::format(", {:.1f}% together", share(host + device));
 }
 
-std::string host_text(const TransferSummary& summary, const core::Plan* plan, std::int64_t budget) {
+std::string host_text(const TransferSummary& summary, const core::Plan* plan, std::optional<std::int64_t> budget) {
   std::string text = "peak " + bytes_text(summary.host_peak);
   if (plan != nullptr) text += ", planned " + bytes_text(plan->host_bytes);
-  return budget == kNoLimit ? text : text + ", within the budget of " + bytes_text(budget);
+  return budget ? text + ", within the budget of " + bytes_text(*budget) : text;
 }
 
 }  // namespace
@@ -66,9 +64,18 @@ std::string host_budget_text(std::int64_t bytes) {
   return fmt::format("the host's memory is too small: a schedule is known for {}", core::option("host-budget", size));
 }
 
+std::string budgets_text(const fit::Problem& problem) {
+  const auto& host = problem.graph.host_memory();
+  const std::optional<std::int64_t> on_host = host ? host->limit() : std::nullopt;
+  const std::string device = problem.budget ? bytes_text(*problem.budget) : "";
+  if (!on_host) return device;
+  return (device.empty() ? "" : device + ", and ") + bytes_text(*on_host) + " on the host";
+}
+
 Rows transfer_rows(const core::Graph& graph, const core::Schedule& schedule, const core::Plan* plan) {
   if (!graph.host_memory()) return {};
-  const auto& [link, budget] = *graph.host_memory();
+  const core::Link& link = graph.host_memory()->link;
+  const std::optional<std::int64_t> budget = graph.host_memory()->limit();
   const TransferSummary summary = explain_transfers(graph, schedule, link);
   return {{"link", core::describe(link)},
           {"transfers", moved_text(summary)},
@@ -94,7 +101,8 @@ Json to_json(const core::Link& link) {
 
 void add_transfers(Json& json, const core::Graph& graph, const core::Schedule* schedule, const core::Plan* plan) {
   if (!graph.host_memory()) return;
-  const auto& [link, budget] = *graph.host_memory();
+  const core::Link& link = graph.host_memory()->link;
+  const std::optional<std::int64_t> budget = graph.host_memory()->limit();
   TransferSummary summary;
   if (schedule != nullptr) summary = explain_transfers(graph, *schedule, link);
   const auto if_any = [&](std::int64_t value) { return schedule != nullptr ? Json(value) : Json(nullptr); };
@@ -107,7 +115,7 @@ void add_transfers(Json& json, const core::Graph& graph, const core::Schedule* s
   json["moved_bytes"] = if_any(summary.to_host.bytes + summary.to_device.bytes);
   json["host_peak_bytes"] = if_any(summary.host_peak);
   json["host_planned_bytes"] = plan != nullptr ? Json(plan->host_bytes) : Json(nullptr);
-  json["host_budget_bytes"] = budget == kNoLimit ? Json(nullptr) : Json(budget);
+  json["host_budget_bytes"] = or_null(budget);
 }
 
 }  // namespace cairn::report

@@ -114,6 +114,9 @@ std::string makespan_text(const fit::Problem& problem, const core::Evaluation& e
 std::string link_worth_text(const fit::Problem& problem, const fit::LinkWorth& worth);
 /// Says that a schedule is known for a budget of this many bytes on the host's memory.
 std::string host_budget_text(std::int64_t bytes);
+/// Returns the budgets that count for `cairn simulate`, such as "1.00 GiB" or "1.00 GiB, and 4.00 GiB on the host".
+/// Empty if there are none.
+std::string budgets_text(const fit::Problem& problem);
 /// Returns rows about the link to the host's memory, what a schedule moves over it and how busy it is, and the host's
 /// memory. `plan` is nullptr if the schedule has none. Returns no rows if the graph knows no link.
 Rows transfer_rows(const core::Graph& graph, const core::Schedule& schedule, const core::Plan* plan);

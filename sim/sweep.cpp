@@ -121,6 +121,7 @@ void require_same(const Place& place, std::string_view what, const T& has, const
 void require_same(const Place& place, const TallyOptions& has, const TallyOptions& wanted) {
   require_same(place, "a top of", has.top, wanted.top);
   require_same(place, "a budget of", has.budget, wanted.budget);
+  require_same(place, "a host budget of", has.host_budget, wanted.host_budget);
   require_same(place, "a list of invalid candidates of", has.invalid, wanted.invalid);
   if (has != wanted)
     refuse(place, "a histogram of", fmt::format("{} bins of {} bytes from {}", has.bins, has.width(), has.from),

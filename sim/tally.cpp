@@ -137,6 +137,7 @@ TallyOptions to_options(const Json& json, const Place& place) {
   options.shift = to_small(json, "shift", place, 0, 62);
   options.bins = to_small(json, "bins", place, 1, kMostBins);
   options.budget = core::formats::require_int(json, "budget", place);
+  if (json.contains("host_budget")) options.host_budget = core::formats::require_int(json, "host_budget", place);
   return options;
 }
 
@@ -216,7 +217,8 @@ void Tally::add_all(const Outcomes& outcomes, const IndexOf& index_of) {
       }
       const std::int64_t peak = outcomes.peak[c], cost = outcomes.cost[c];
       ++sum.valid;
-      sum.within += peak <= options_.budget ? 1 : 0;
+      const bool on_host = !transfers || outcomes.host_peak[c] <= options_.host_budget;
+      sum.within += peak <= options_.budget && on_host ? 1 : 0;
       sum.least_peak = std::min(sum.least_peak, peak);
       sum.most_peak = std::max(sum.most_peak, peak);
       sum.least_cost = std::min(sum.least_cost, cost);
@@ -395,6 +397,7 @@ std::string Tally::to_json() const {
                    {"shift", options_.shift},
                    {"bins", options_.bins},
                    {"budget", options_.budget},
+                   {"host_budget", options_.host_budget},
                    {"valid", counts_.valid},
                    {"invalid_count", counts_.invalid},
                    {"within", counts_.within},

@@ -33,6 +33,8 @@ struct TallyOptions {
   std::int32_t bins = 1;   ///< >= 1; all bins end below 2^63
   /// Limit on the peak in bytes. Candidates whose peak is not above it are counted in TallyCounts::within.
   std::int64_t budget = std::numeric_limits<std::int64_t>::max();
+  /// Limit on the bytes on the host (Outcomes::host_peak), for TallyCounts::within, too.
+  std::int64_t host_budget = std::numeric_limits<std::int64_t>::max();
 
   std::int64_t width() const { return std::int64_t{1} << shift; }
   bool operator==(const TallyOptions&) const = default;
@@ -68,7 +70,7 @@ class Spread {
 /// Exact counts of a tally, without the histogram. The fields least_* and most_* have a meaning only if valid > 0.
 struct TallyCounts {
   std::int64_t valid = 0, invalid = 0;
-  std::int64_t within = 0;   ///< number of valid candidates with a peak of at most the budget
+  std::int64_t within = 0;   ///< number of valid candidates within the budgets
   std::int64_t outside = 0;  ///< number of valid candidates with a peak below or above all bins
   std::int64_t least_peak = std::numeric_limits<std::int64_t>::max(), most_peak = 0;
   std::int64_t least_cost = std::numeric_limits<std::int64_t>::max(), most_cost = 0;

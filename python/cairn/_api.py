@@ -129,6 +129,20 @@ def _host(link, host_budget):
             "" if host_budget is None else str(_size(host_budget, "host_budget")))
 
 
+def _count(value, name: str) -> int:
+    count = _whole(value, name)
+    if not 0 <= count <= 100_000:
+        raise InputError(f"{name}={value} must be 0 to 100000")
+    return count
+
+
+def _linked(graph: Graph, link, host_budget) -> Graph:
+    """Returns the graph with the link to the host's memory, if one is given."""
+    if link is None and host_budget is None:
+        return graph
+    return graph.with_host_memory(*_host(link, host_budget))
+
+
 def _link_text(link) -> str:
     """Returns a link as text: the name of a preset, a bandwidth as text, or a number of bytes/s."""
     if isinstance(link, str):
@@ -240,18 +254,17 @@ def pareto(graph: Graph, *, points: int = 12, budgets: Optional[Sequence[Bytes]]
     if time_limit is None and work_limit is None:
         time_limit = 30.0
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
-    if link is not None or host_budget is not None:
-        graph = graph.with_host_memory(*_host(link, host_budget))
     texts = [] if budgets is None else [_budget_text(budget) for budget in budgets]
     with _threads(threads):
-        return _cairn.pareto(graph, points, texts, peak_only, _alignment(alignment), search, start, progress)
+        return _cairn.pareto(_linked(graph, link, host_budget), points, texts, peak_only, _alignment(alignment), search, start, progress)
 
 
 def least_budget(graph: Graph, *, solver: str = "auto", time_limit: Optional[Seconds] = None,
                  work_limit: Optional[int] = None, seed: int = 0, peak_only: bool = False,
                  alignment: Optional[int] = None, order: str = "free", max_occurrences: Optional[int] = None,
                  start: Optional[Planned] = None, options: Optional[Mapping[str, int]] = None,
-                 memory: Optional[Bytes] = None, threads: Optional[int] = None,
+                 memory: Optional[Bytes] = None, link: Union[int, str, None] = None,
+                 host_budget: Optional[Bytes] = None, threads: Optional[int] = None,
                  progress: Optional[Progress] = None) -> LeastBudget:
     """Searches for the least budget that some schedule is known to meet; returns it with that schedule and its plan.
 
@@ -259,14 +272,15 @@ def least_budget(graph: Graph, *, solver: str = "auto", time_limit: Optional[Sec
     """
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
     with _threads(threads):
-        return _cairn.least_budget(graph, peak_only, _alignment(alignment), search, start, progress)
+        return _cairn.least_budget(_linked(graph, link, host_budget), peak_only, _alignment(alignment), search, start, progress)
 
 
 def info(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto", time_limit: Optional[Seconds] = None,
          work_limit: Optional[int] = None, seed: int = 0, alignment: Optional[int] = None, order: str = "free",
          max_occurrences: Optional[int] = None, options: Optional[Mapping[str, int]] = None,
          memory: Optional[Bytes] = None, device_memory: Optional[Bytes] = None,
-         context_memory: Optional[Bytes] = None, build: Optional[Callable[[int], Graph]] = None,
+         context_memory: Optional[Bytes] = None, link: Union[int, str, None] = None,
+         host_budget: Optional[Bytes] = None, build: Optional[Callable[[int], Graph]] = None,
          threads: Optional[int] = None, progress: Optional[Progress] = None) -> Info:
     """Finds the least budget that some schedule of the graph is known to meet. If a budget is given, also finds
     whether, how and at what cost this budget can be met.
@@ -279,7 +293,8 @@ def info(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto", 
     Other arguments are those of solve. A budget that cannot be met is not an error here; Info.fits and Info.verdict
     say whether it can be met. If the resident tensors alone fill the device, raises InfeasibleError.
     """
-    request = _request(budget, None, False, alignment, solver, device_memory, context_memory)
+    request = _request(budget, None, False, alignment, solver, device_memory, context_memory, link=link,
+                       host_budget=host_budget)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
     with _threads(threads):
         return _cairn.info(graph, request, search, build, progress)
@@ -290,6 +305,7 @@ def largest_batch(build: Callable[[int], Graph], budget: Optional[Bytes] = None,
                   time_limit: Optional[Seconds] = None, work_limit: Optional[int] = None, seed: int = 0,
                   alignment: Optional[int] = None, order: str = "free", max_occurrences: Optional[int] = None,
                   options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
+                  link: Union[int, str, None] = None, host_budget: Optional[Bytes] = None,
                   threads: Optional[int] = None) -> LargestBatch:
     """Finds the largest batch whose graph fits into a device, or into a budget in bytes.
 
@@ -302,7 +318,8 @@ def largest_batch(build: Callable[[int], Graph], budget: Optional[Bytes] = None,
         raise InputError("largest_batch needs device_memory=, or a budget= in bytes, as '8GiB'")
     if budget is not None:
         budget = _size(budget, "budget")
-    request = _request(budget, None, False, alignment, solver, device_memory, context_memory)
+    request = _request(budget, None, False, alignment, solver, device_memory, context_memory, link=link,
+                       host_budget=host_budget)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
     with _threads(threads):
         return _cairn.largest_batch(build, request, search)
@@ -310,8 +327,9 @@ def largest_batch(build: Callable[[int], Graph], budget: Optional[Bytes] = None,
 
 def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, random: Optional[int] = None,
              recompute: int = 0, seed: int = 0, top: int = 10, budget: Optional[Bytes] = None, backend: str = "auto",
-             undominated: bool = False, time_limit: Optional[Seconds] = None, threads: Optional[int] = None,
-             progress: Optional[Progress] = None) -> Sweep:
+             undominated: bool = False, time_limit: Optional[Seconds] = None,
+             link: Union[int, str, None] = None, host_budget: Optional[Bytes] = None, transfers: int = 20,
+             threads: Optional[int] = None, progress: Optional[Progress] = None) -> Sweep:
     """Evaluates many schedules at once: `schedules`, which is a list of schedules or an array with one schedule per
     row, or else random ones.
 
@@ -320,12 +338,15 @@ def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, rando
     top          number of best schedules to keep
     budget       the result counts the schedules whose peak is within this budget
     undominated  whether to find the schedules whose memory profile no other one dominates (Sweep.undominated)
+    link         as in solve. Costs are then makespans, and random schedules move values to the host
+    host_budget  the result counts only schedules that take at most these bytes on the host
+    transfers    with a link: the largest number of values that a random schedule moves
     progress     a function that is called as progress(done, total, seconds)
     """
     count = None if random is None else _whole(random, "random")
     with _threads(threads):
-        return _cairn.simulate(graph, schedules, count, recompute, seed, top, _budget_text(budget), backend,
-                               undominated, _seconds(time_limit), progress)
+        return _cairn.simulate(_linked(graph, link, host_budget), schedules, count, recompute, seed, top, _budget_text(budget), backend,
+                               undominated, _seconds(time_limit), _count(transfers, "transfers"), progress)
 
 
 def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Planned] = None, backend: str = "auto",
@@ -335,7 +356,8 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Plan
         max_occurrences: Optional[int] = None, options: Optional[Mapping[str, int]] = None,
         memory: Optional[Bytes] = None, device_memory: Optional[Bytes] = None,
         context_memory: Optional[Bytes] = None, repeats: Optional[int] = None, poison: bool = False, sentinels: bool = False,
-        check: bool = False, streams: int = 1, overlap_steps: int = 0, threads: Optional[int] = None,
+        check: bool = False, streams: int = 1, overlap_steps: int = 0, link: Union[int, str, None] = None,
+        host_budget: Optional[Bytes] = None, threads: Optional[int] = None,
         progress: Optional[Progress] = None) -> RunResult:
     """Executes a schedule of a graph within a memory budget, in one block of memory. Also executes the baseline, and
     compares the results bit by bit.
@@ -355,7 +377,7 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Plan
     computes no real result.
     """
     request = _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory,
-                       overlap_steps)
+                       overlap_steps, link, host_budget)
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
     if repeats is not None and repeats < 1:
         raise InputError(f"repeats must be at least 1, not {repeats}")
@@ -378,6 +400,7 @@ def train(graph: Graph, data: str, budget: Optional[Bytes] = None, *, steps: int
           max_cost: Union[int, str, None] = None, alignment: Optional[int] = None,
           options: Optional[Mapping[str, int]] = None, device_memory: Optional[Bytes] = None,
           context_memory: Optional[Bytes] = None, poison: bool = False, streams: int = 1, overlap_steps: int = 0,
+          link: Union[int, str, None] = None, host_budget: Optional[Bytes] = None,
           threads: Optional[int] = None, progress: Optional[Progress] = None) -> TrainResult:
     """Trains a model on a data set of the package, within a memory budget, and tests it.
 
@@ -414,7 +437,7 @@ def train(graph: Graph, data: str, budget: Optional[Bytes] = None, *, steps: int
     if shift > 8:
         raise InputError(f"shift={shift} must be at most 8")
     request = _request(budget, max_cost, False, alignment, solver, device_memory, context_memory,
-                       overlap_steps)
+                       overlap_steps, link, host_budget)
     search = _search(solver, time_limit, work_limit, seed, None, "free", None, options)
     course = _cairn.TrainOptions(steps=steps, warmup=warmup, cosine=lr_schedule == "cosine", shift=shift,
                                  test_every=test_every or 0, checkpoint="" if checkpoint is None else

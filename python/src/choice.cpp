@@ -49,7 +49,8 @@ Choice choose(pipeline::Backend& backend, const core::Graph& prepared, const pip
     choice.task = std::move(answered.task);
     choice.answer = std::move(answered.answer);
     const auto& found = choice.answer->found;
-    choice.decision = fit::decide_on(prepared, search.solver, found.solution.schedule, plan, found.plan);
+    choice.decision =
+        fit::decide_on(choice.task.problem.graph, search.solver, found.solution.schedule, plan, found.plan);
   }
   return choice;
 }

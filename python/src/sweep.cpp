@@ -63,7 +63,8 @@ void sweep_given(Sweep& sweep, sim::Simulator& simulator, nb::handle schedules, 
 
 Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std::int64_t> random,
                std::int32_t recompute, std::uint64_t seed, std::int32_t top, const std::string& budget,
-               const std::string& backend, bool undominated, std::optional<double> seconds, nb::object progress) {
+               const std::string& backend, bool undominated, std::optional<double> seconds, std::int32_t transfers,
+               nb::object progress) {
   if (schedules.is_none() == !random)
     throw core::InputError("simulate needs either schedules= or random=, a number of candidates");
   if (random && *random < 1) throw core::InputError("random= must be at least 1");
@@ -81,7 +82,7 @@ Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std
   if (seconds) limits.seconds = *seconds;
   if (call.tells()) limits.progress = [&](const sim::SweepProgress& p) { call.tell(p.done, p.total, p.seconds); };
   if (random) {
-    sweep.origin.random = {seed, recompute};
+    sweep.origin.random = {seed, recompute, graph.host_memory() ? transfers : 0};
     pipeline::RandomSweep wanted =
         pipeline::random_sweep(sweep.problem, {*sweep.origin.random, *random, 0, sim::Tally(options)}, {}, false);
     wanted.undominated = undominated;
@@ -122,9 +123,11 @@ void bind_outcomes(nb::class_<Sweep>& sweep) {
       .def_prop_ro("candidates", [](const Sweep& s) { return s.swept.tally.candidates(); })
       .def_prop_ro("valid", [](const Sweep& s) { return s.swept.tally.counts().valid; })
       .def_prop_ro("invalid", [](const Sweep& s) { return s.swept.tally.counts().invalid; })
-      .def_prop_ro(
-          "within_budget",
-          [](const Sweep& s) { return s.problem.budget ? std::optional(s.swept.tally.counts().within) : std::nullopt; })
+      .def_prop_ro("within_budget",
+                   [](const Sweep& s) {
+                     const bool limited = !report::budgets_text(s.problem).empty();
+                     return limited ? std::optional(s.swept.tally.counts().within) : std::nullopt;
+                   })
       .def_prop_ro(
           "top", [](const Sweep& s) { return entries(s.swept.tally.top()); },
           nb::sig("def top(self) -> list[tuple[int, int, int]]"), "(index, peak, cost) of the best candidates.")
@@ -201,7 +204,7 @@ void bind_sweep(nb::module_& module) {
   bind_outcomes(sweep);
   bind_circumstances(sweep);
   module.def("simulate", &simulate, "graph"_a, "schedules"_a.none(), "random"_a.none(), "recompute"_a, "seed"_a,
-             "top"_a, "budget"_a, "backend"_a, "undominated"_a, "seconds"_a.none(), "progress"_a.none());
+             "top"_a, "budget"_a, "backend"_a, "undominated"_a, "seconds"_a.none(), "transfers"_a, "progress"_a.none());
 }
 
 }  // namespace cairn::python

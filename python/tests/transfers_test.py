@@ -52,6 +52,47 @@ class Transfers(unittest.TestCase):
         for moved, stays in zip(curve.points, alone.points):
             self.assertLessEqual(moved.cost, stays.cost)
 
+    def test_the_least_budget_and_a_verdict(self):
+        graph = chain(12)
+        alone = cairn.least_budget(graph, work_limit=WORK)
+        moved = cairn.least_budget(graph, link=LINK, work_limit=WORK)
+        self.assertLess(moved.bytes, alone.bytes)
+        self.assertFalse(cairn.info(graph, moved.bytes, work_limit=WORK, max_occurrences=1).fits)
+        info = cairn.info(graph, moved.bytes, link=LINK, work_limit=WORK)
+        self.assertTrue(info.fits)
+        self.assertEqual(info.means, "transfers")
+        batch = lambda **options: cairn.largest_batch(
+            lambda n: cairn.models.build("ffn", layers=6, width=64, batch=n), 100_000, max_occurrences=1,
+            work_limit=WORK, **options).batch
+        self.assertGreater(batch(link="450GB/s"), batch())
+
+    def test_the_least_peak_within_a_makespan(self):
+        graph = chain(12)
+        alone = cairn.solve(graph, max_cost="5%", work_limit=WORK)
+        moved = cairn.solve(graph, max_cost="5%", work_limit=WORK, link=LINK)
+        self.assertLess(moved.peak, alone.peak)
+        self.assertLessEqual(moved.makespan * 100, alone.baseline.cost * 105)
+
+    def test_a_run(self):
+        graph = cairn.models.build("resnet18", batch=2, image=32, width=8)
+        run = cairn.run(graph, "70%", link="450GB/s", work_limit=WORK, repeats=1, poison=True)
+        self.assertTrue(run.identical)
+        self.assertTrue(run.scheduled.schedule.transfers.evicts)
+        self.assertEqual(run.scheduled.measured, run.scheduled.planned)
+
+    def test_a_sweep(self):
+        graph = chain(8)
+        linked = graph.with_host_memory(LINK)
+        sweep = cairn.simulate(graph, random=200, link=LINK, transfers=3)
+        self.assertTrue(sweep.best.transfers.evicts or cairn.evaluate(linked, sweep.best).host_peak == 0)
+        self.assertEqual(sweep.cost, cairn.evaluate(linked, sweep.best).cost)
+        schedules = [cairn.solve(graph, "60%", work_limit=WORK, link=LINK).schedule, cairn.Schedule(graph.input_order)]
+        peaks = [cairn.evaluate(linked, schedule).host_peak for schedule in schedules]
+        self.assertGreater(peaks[0], peaks[1])
+        self.assertEqual(cairn.simulate(graph, schedules, link=LINK, host_budget=peaks[0] - 1).within_budget, 1)
+        with self.assertRaisesRegex(cairn.InputError, "transfers=-1"):
+            cairn.simulate(graph, random=10, link=LINK, transfers=-1)
+
     def test_numbers_of_a_schedule(self):
         graph, schedule = example()
         self.assertEqual(schedule.transfers.evicts, [cairn.Evict(value=0, made=0, start=1, finish=2)])

@@ -104,10 +104,12 @@ class TransferFit {
     best_.solution.stop = found.stop;
     if (!found.fits) return {0, 0};
     latest_.assign(1, found.schedule);
+    latest_.insert(latest_.end(), found.others.begin(), found.others.end());
     const std::pair<std::int64_t, std::int64_t> over = take(std::move(found.schedule), kPlanning);
-    // If the plan of the fastest schedule is too high, that of another one may not be.
-    for (std::size_t k = 0; k < std::min(found.others.size(), kMostOthers) && (over.first > 0 || over.second > 0);
-         ++k) {
+    // If the plan of the fastest schedule is a little too high, that of another one may not be.
+    const bool near = over.first <= *problem_.budget / 50;
+    for (std::size_t k = 0;
+         k < std::min(found.others.size(), kMostOthers) && near && (over.first > 0 || over.second > 0); ++k) {
       const auto other = take(std::move(found.others[k]), kPlanningOther);
       if ((other.first <= 0 && other.second <= 0) || watch_.expired_now()) break;
     }

@@ -312,13 +312,15 @@ Gap gap_of(const Task& task, const Answer& answer) {
 
 std::optional<solvers::Bound> least_cost_bound(const Problem& problem, const solvers::SolveOptions& options,
                                                std::optional<std::int64_t> known_cost) {
+  const std::int64_t budget = problem.budget.value() + problem.plan_slack;
   const std::atomic<std::int64_t> known = known_cost.value_or(solvers::CostBoundOptions::kNoneKnown);
-  const solvers::CostBound bound =
-      solvers::cost_bound(problem.graph, {.budget = problem.budget.value() + problem.plan_slack,
-                                          .order = options.scope.order,
-                                          .limit = options.limit,
-                                          .known_cost = &known,
-                                          .memory_bytes = options.memory_bytes});
+  const solvers::CostBound bound = problem.graph.host_memory()
+                                       ? bound_with_transfers(problem.graph, budget, options, options.limit)
+                                       : solvers::cost_bound(problem.graph, {.budget = budget,
+                                                                             .order = options.scope.order,
+                                                                             .limit = options.limit,
+                                                                             .known_cost = &known,
+                                                                             .memory_bytes = options.memory_bytes});
   if (bound.infeasible) return std::nullopt;
   return solvers::Bound{bound.value, {options.scope.order, 0}};
 }

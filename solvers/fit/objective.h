@@ -106,9 +106,10 @@ struct Gap {
 /// Computes the gap between an answer, which must be a success, and the lower bound.
 Gap gap_of(const Task& task, const Answer& answer);
 
-/// Computes a lower bound on the cost of all schedules in options.scope whose plans fit into the problem's budget.
-/// Returns nothing if it is proved that there is no such schedule. Calls solvers::cost_bound() within options.limit.
-/// `known_cost` is the cost of a known schedule that fits. The problem must have a budget.
+/// Computes a lower bound on the cost of all schedules in options.scope whose plans fit into the problem's budget. If
+/// the graph has core::Graph::host_memory(), bounds the makespan of schedules with transfers. Returns nothing if it is
+/// proved that there is no such schedule. Calls solvers::cost_bound() or solvers::makespan_bound() within
+/// options.limit. `known_cost` is the cost of a known schedule that fits. The problem must have a budget.
 std::optional<solvers::Bound> least_cost_bound(const Problem& problem, const solvers::SolveOptions& options,
                                                std::optional<std::int64_t> known_cost = std::nullopt);
 

@@ -17,11 +17,6 @@
 namespace cairn::fit {
 namespace {
 
-std::optional<std::int64_t> finite(std::int64_t host_budget) {
-  if (host_budget == std::numeric_limits<std::int64_t>::max()) return std::nullopt;
-  return host_budget;
-}
-
 /// Replaces the schedule of `found`.
 void take(const core::Graph& graph, core::Schedule schedule, double seconds, Solved& found) {
   solvers::Solution& solution = found.solution;
@@ -97,7 +92,8 @@ class Lowering {
 
  private:
   void bound() {
-    const solvers::MomentCutOptions options{0, search_.scope.order, offload_.link, finite(*offload_.host_budget)};
+    const core::HostMemory& host = *problem_.graph.host_memory();
+    const solvers::MomentCutOptions options{0, search_.scope.order, host.link, host.limit()};
     least_ = core::within(watch_, kBoundShare, [&](core::Stopwatch& part) {
       return solvers::cut_peak_bound(problem_.graph, options, max_cost_, found_.solution.peak, part);
     });
@@ -195,7 +191,7 @@ solvers::CostBound bound_with_transfers(const core::Graph& graph, std::int64_t b
       graph,
       {.common = {.budget = budget, .order = search.scope.order, .limit = limit, .memory_bytes = search.memory_bytes},
        .link = host.link,
-       .host_budget = finite(host.budget)});
+       .host_budget = host.limit()});
 }
 
 Solved solve_for_peak(const Problem& problem, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
+#include "cairn/solvers/offload/internal/chain_starts.h"
 #include "cairn/solvers/offload/internal/cut_start.h"
 #include "cairn/solvers/offload/internal/priced_graph.h"
 
@@ -31,17 +32,22 @@ class Starts {
 
   std::vector<core::Schedule> find() {
     constexpr int kRounds = 5;
+    // The dynamic program for chains is called with a few prices, unless time is short.
+    constexpr int kChainRounds = 2;
+    constexpr double kSecondsForChains = 1;
+    const int chains = watch_.rest().seconds >= kSecondsForChains ? kChainRounds : 0;
     const core::Schedule baseline = core::baseline_schedule(graph_);
     const std::int64_t most = core::evaluate(graph_, baseline).peak;
     if (search_.start != nullptr) add(*search_.start);
     bool waits = add(baseline);
-    double left = 2 * kRounds + 1;
+    double left = 2 * kRounds + chains + 1;
     const auto share = [&] { return 1 / std::exchange(left, left - 1); };
     if (!waits && done()) return std::move(starts_);
     add_cut();
     add_level(options_.budget, share());
-    Bisection price, level;
+    Bisection price, level, chain_price;
     for (int k = 0; k < kRounds && !done(); ++k) {
+      if (k < chains) chain_price.learn(add_chain(price_at(chain_price.middle()), share()));
       price.learn(add_priced(price_at(price.middle()), share()));
       const auto above = static_cast<double>(std::max<std::int64_t>(0, most - options_.budget));
       const double part = 1 - level.middle();
@@ -107,11 +113,23 @@ class Starts {
     return !found || add(priced.original(*found));
   }
 
+  /// Adds the schedule of the dynamic program for chains, which is fast, and finds out where checkpoints should be on
+  /// the host.
+  bool add_chain(double price, double share) {
+    if (options_.scope.order == OrderRule::stages || options_.scope.max_occurrences != 0) return true;
+    std::optional<core::Schedule> found = core::within(watch_, share, [&](core::Stopwatch& part) {
+      if (!chains_) chains_.emplace(graph_, options_.link, part);
+      return chains_->cheapest(options_.budget, price, part);
+    });
+    return !found || add(std::move(*found));
+  }
+
   const core::Graph& graph_;
   const SolverInfo& solver_;
   const SolveOptions& search_;
   const OffloadOptions& options_;
   core::Stopwatch& watch_;
+  std::optional<offloading::ChainStarts> chains_;
   std::vector<core::Schedule> starts_;
   std::int64_t best_ = std::numeric_limits<std::int64_t>::max();
 };

@@ -87,6 +87,23 @@ TEST_CASE("simulate --link draws transfers, and shows makespans and peaks on the
     check_error(test.run(other + checkpoint), 2, {"c.json", "was made by a sweep"});
   }
   CHECK_FALSE(test.json({"--random", "10"}).contains("makespan"));
+
+  // Both budgets count.
+  std::ranges::sort(host_peaks);
+  const std::int64_t budget = entries[7].peak, host_budget = host_peaks[kTotal / 2];
+  std::int64_t within = 0, on_host = 0;
+  for (std::int64_t i = 0; i < kTotal; ++i) {
+    const core::Evaluation evaluation = core::evaluate(test.linked, sim::generate(test.linked, generator, i));
+    on_host += evaluation.host_peak <= host_budget ? 1 : 0;
+    within += evaluation.host_peak <= host_budget && evaluation.peak <= budget ? 1 : 0;
+  }
+  const Words limited = Words{words.begin(), words.end() - 4} + Words{"--host-budget", std::to_string(host_budget)};
+  check_fields(test.json(limited), {{"within_budget", on_host}, {"host_budget_bytes", host_budget}});
+  const Words both = limited + Words{"--budget", std::to_string(budget)};
+  check_fields(test.json(both), {{"within_budget", within}});
+  check_says(test.run(both).out, {"on the host: ", "candidates within it"});
+  Words other = limited + checkpoint;
+  check_error(test.run(other), 2, {"c.json", "host budget"});
 }
 
 TEST_CASE("simulate --schedules reads transfers") {
@@ -145,7 +162,8 @@ TEST_CASE("simulate refuses bad links and transfers in one line") {
   refuses(R"({"evicts":[],"fetches":[{"evict":0,"start":0,"finish":1}]})", {"fetch 0"});
   check_error(test.run({"--random", "10", "--link", "0B/s"}), 2, {"link"});
   check_error(test.run({"--random", "10", "--link", "1GB/s,-1ns"}), 2, {"negative"});
-  check_error(test.run({"--random", "10", "--link", ""}), 2, {"link"});
+  check_error(test.run({"--random", "10", "--link", ""}), 2, {"--link", "is empty"});
+  check_error(test.run({"--random", "10", "--host-budget", "1GiB"}), 2, {"--host-budget", "--link"});
   check_error(test.run({"--random", "10", "--transfers", "5"}), 2, {"--transfers", "--link"});
   check_error(test.run({"--random", "10", "--link", "pcie4", "--transfers", "-1"}), 2, {"--transfers"});
   check_error(test.run({"--schedules", test.path, "--link", "pcie4", "--transfers", "5"}), 2, {"--random"});

@@ -165,6 +165,7 @@ TEST_CASE("what is wrong with a link is said in one line") {
   const Folder folder;
   const std::string path = write_passes(folder);
   const std::pair<Words, Words> wrong[] = {
+      {{"--link", ""}, {"--link", "is empty", "pcie4"}},
       {{"--link", "0GB/s"}, {"link '0GB/s'", "bandwidth", "25GB/s"}},
       {{"--link", "-1"}, {"link '-1'", "is no bandwidth"}},
       {{"--link", "-1GB/s"}, {"link '-1GB/s'", "bandwidth"}},
@@ -181,9 +182,46 @@ TEST_CASE("what is wrong with a link is said in one line") {
       check_error(outcome, 2, fragments);
     }
   }
-  check_error({"solve", path, "--max-cost", "5%", "--link", "c2c"}, 2,
-              {"--max-cost searches without transfers, which --link asks for"});
-  check_error({"pareto", path, "--peak-only", "--link", "c2c"}, 2, {"--peak-only", "--link"});
+}
+
+TEST_CASE("--max-cost with a link finds a lower peak within the makespan, and says how low one could be") {
+  const Folder folder;
+  const std::string path = write_passes(folder), file = folder / "s.json";
+  const Words words = Words{"solve", path, "--max-cost", "5%"} + kWork;
+  const Json alone = run_json(words);
+  const Json moved = run_json(words + Words{"--link", "10GB/s", "-o", file});
+  CHECK(moved["peak_bytes"] < alone["peak_bytes"]);
+  check_fields(moved, {{"objective", "least peak within a cost"}, {"gap_of", "peak"}, {"valid", true}});
+  CHECK(moved["evicts"] > 0);
+  CHECK(moved["makespan"] <= moved["max_cost"]);
+  CHECK(moved["lower_bound_peak_bytes"] <= moved["peak_bytes"]);
+  CHECK(moved["lower_bound_peak_bytes"] > core::peak_lower_bound(core::load_graph(path)));
+  // The schedule found is a start that is never made worse.
+  const Json again = run_json(
+      Words{"solve", path, "--max-cost", "5%", "--link", "10GB/s", "--start", file, "--work-limit", "1", "-q"});
+  CHECK(again["peak_bytes"] <= moved["peak_bytes"]);
+  // A budget on the peak with a link has the bound of makespans.
+  const std::string peak = std::to_string(moved["peak_bytes"].get<std::int64_t>());
+  const Json within =
+      run_json(Words{"solve", path, "--budget", peak, "--peak-only", "--link", "10GB/s", "--start", file} + kWork);
+  CHECK(within["cost"] <= moved["cost"]);
+  CHECK(within["lower_bound_cost"] > within["baseline_cost"]);
+}
+
+TEST_CASE("pareto --peak-only --link gives curves of peaks") {
+  const Folder folder;
+  const std::string path = write_passes(folder);
+  const Json json =
+      run_json(Words{"pareto", path, "--budgets", "100%,60%,50%", "--link", "1GB/s", "--peak-only"} + kWork);
+  const Json &with = json["points"], &without = json["without_link"]["points"];
+  REQUIRE(with.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(with[i]["peak_bytes"] <= with[i]["budget_bytes"]);
+    CHECK(with[i]["cost"] <= without[i]["cost"]);
+  }
+  CHECK(with[1]["cost"] < without[1]["cost"]);
+  CHECK(json["link_worth"]["free_planned_bytes"].is_null());
+  CHECK(json["link_worth"]["free_host_bytes"] > 0);
 }
 
 TEST_CASE("a start with transfers needs the link, and is not made worse") {

@@ -145,6 +145,7 @@ class Together:
     promised: int = 0
     measured: Optional[int] = None  # None: not measured
     at: str = ""  # the pass of a graph (forward or backward) that ran at this peak
+    host_peak: int = 0  # bytes of copies on the host; 0: at most one graph had some at a time
     told: set = dataclasses.field(default_factory=set)  # reasons of earlier warnings
     _into: Optional["Together"] = None  # a larger Together into which this one was merged
 
@@ -156,6 +157,7 @@ class Together:
         for other in roots[1:]:
             whole.add(other.promised, other.measured, other.at)
             whole.told |= other.told
+            whole.host_peak = max(whole.host_peak, other.host_peak)
             other._into = whole
         for report in reports:
             report.joined = whole
@@ -205,6 +207,12 @@ class Report:
         return max([g.promised for g in self.graphs] + ([self.together.promised] if self.together else []), default=0)
 
     @property
+    def host_peak(self):
+        """Returns the largest number of bytes on the host, of a single graph or of graphs that were alive at the same
+        time."""
+        return max([g.host_peak for g in self.graphs] + ([self.together.host_peak] if self.together else []), default=0)
+
+    @property
     def measured(self):
         known = [g.measured for g in self.graphs if g.measured is not None]
         known += [self.together.measured] if self.together and self.together.measured is not None else []
@@ -230,6 +238,9 @@ class Report:
             lines.append(f"graphs that are alive at once: promised {size_text(self.promised)}, measured "
                          f"{'not yet' if self.measured is None else size_text(self.measured)} at most, in {self.together.at}; "
                          "each keeps the budget for itself")
+            if self.together.host_peak:
+                lines.append(f"graphs that are alive at once: {size_text(self.together.host_peak)} on the host at most; each keeps "
+                             "host_budget for itself")
         if self.optimizer_state is not None:
             lines.append(f"optimizers keep {size_text(self.optimizer_state)} beside all that")
         if self.whole_step is not None:

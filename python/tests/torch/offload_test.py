@@ -139,6 +139,61 @@ class Steps(Trials):
         for a, b in zip(expected, found):
             self.assertTrue(torch.equal(a, b))
 
+    def test_a_size_from_data_that_is_nothing(self):
+        class Chosen(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = torch.nn.Linear(32, 32), torch.nn.Linear(32, 32)
+
+            def forward(self, x):
+                hidden = torch.tanh(self.first(x))
+                chosen = torch.tanh(self.second(hidden[x[:, 0] > 0]))
+                return chosen.square().sum() + hidden.sin().sum()
+
+        patch = unittest.mock.patch.object(torch._dynamo.config, "capture_dynamic_output_shape_ops", True)
+        patch.start()
+        self.addCleanup(patch.stop)
+        model, inputs = Chosen(), (torch.randn(100, 32) - 9,)
+        reference = harness.train(model, inputs, harness.unscheduled())
+        chosen = backend("60%", offload="1000GB/s")
+        with harness.cairn_warnings("ignore"):
+            self.assertEqual(harness.same(reference, harness.train(model, inputs, chosen)), "")
+        self.assertTrue(chosen.report.graphs[0].offloaded)
+
+    def test_gradients_of_many_at_once(self):
+        x = torch.randn(16, 32, requires_grad=True)
+        layer = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Tanh()) for _ in range(4)))
+
+        def gradients(compiled, inputs):
+            return torch.autograd.grad(compiled(*inputs).square().mean(), [x], grad_outputs=torch.tensor([1.0, 2.0]),
+                                       is_grads_batched=True)
+
+        expected = gradients(torch.compile(layer, backend=harness.unscheduled()), (x,))
+        torch._dynamo.reset()
+        chosen = backend("60%", offload="1000GB/s")
+        with harness.cairn_warnings("ignore"):
+            found = gradients(torch.compile(layer, backend=chosen), (x,))
+        self.assertTrue(chosen.report.graphs[0].offloaded)
+        self.assertTrue(torch.equal(expected[0], found[0]))
+
+    def test_runs_that_are_alive_at_once_add_up_on_the_host(self):
+        model, inputs = transformer()
+        first = backend("60%", offload=LINK)
+        harness.train(model, inputs, first)
+        (graph,) = first.report.graphs
+        chosen = backend("60%", offload=LINK, host_budget=2 * graph.host_peak - 1, accumulate=True)
+
+        def three():
+            torch._dynamo.reset()
+            compiled = torch.compile(model, backend=chosen)
+            for loss in [compiled(*inputs) for _ in range(3)]:
+                loss.backward()
+
+        told = harness.told_by(three)[1]
+        self.assertRegex(" ".join(told), "host_budget holds for each graph.*add up to .* on the host, which is above")
+        self.assertEqual(chosen.report.host_peak, 3 * chosen.report.graphs[0].host_peak)
+        self.assertIn("on the host at most; each keeps", str(chosen.report))
+
     def test_a_planned_step(self):
         model, inputs = transformer()
         reference = harness.train(model, inputs, harness.unscheduled())

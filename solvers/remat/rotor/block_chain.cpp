@@ -184,4 +184,16 @@ BlockChain find_block_chain(const core::Graph& graph, std::int32_t longest, std:
   return chain;
 }
 
+std::vector<BlockChain> find_block_chains(const core::Graph& graph, std::int32_t most_blocks) {
+  std::vector<BlockChain> chains;
+  for (const std::int32_t longest : {graph.node_count(), std::max(16, graph.node_count() / 24)}) {
+    BlockChain chain = find_block_chain(graph, longest, most_blocks);
+    if (chains.empty() || chain.blocks.size() >= chains[0].blocks.size() * 9 / 8) chains.push_back(std::move(chain));
+  }
+  if (chains.back().blocks.size() < 2)
+    throw core::InputError(
+        "the graph is not a chain of blocks: more than one value crosses every boundary of its forward part");
+  return chains;
+}
+
 }  // namespace cairn::solvers

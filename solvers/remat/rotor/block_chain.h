@@ -49,4 +49,10 @@ struct BlockChain {
 /// backward node.
 BlockChain find_block_chain(const core::Graph& graph, std::int32_t longest, std::int32_t most_blocks);
 
+/// Returns one or two divisions of the graph into a chain. In both, some values are residents: they are never
+/// recomputed, and do not prevent the graph from being divided where they cross. The second chain also makes values
+/// residents that cross a large part of the graph. It is left out unless it has at least 9/8 times as many blocks as
+/// the first. Throws InputError as find_block_chain() does, and if the graph cannot be divided.
+std::vector<BlockChain> find_block_chains(const core::Graph& graph, std::int32_t most_blocks);
+
 }  // namespace cairn::solvers

@@ -502,6 +502,48 @@ ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, co
   return problem;
 }
 
+void price_moves(const core::Graph& graph, const BlockChain& chain, const BlockSchedules& schedules,
+                 const std::function<double(core::ValueId)>& price_of, ChainProblem& problem) {
+  std::vector<std::uint8_t> passed(static_cast<std::size_t>(graph.value_count()), 0);
+  std::vector<std::uint8_t> made(passed.size(), 0);
+  for (std::size_t s = 0; s < problem.stages.size(); ++s) {
+    ChainStage& stage = problem.stages[s];
+    static const std::vector<ValueId> kNothing;
+    const std::vector<ValueId>& entering = s == 0 ? kNothing : chain.blocks[s - 1].leaving;
+    stage.move_time = 0;
+    for (const ValueId x : entering) stage.move_time += price_of(x);
+    for (const ValueId x : entering) passed[x] = 1;
+    for (const ValueId x : chain.blocks[s].leaving) passed[x] = 1;
+    for (std::size_t k = 0; k < stage.ways.size(); ++k) {
+      ChainWay& way = stage.ways[k];
+      way.move_time = 0;
+      way.stays = 0;
+      std::vector<ValueId> seen;
+      for (const NodeId v : schedules.blocks[s].ways[k].backward) {
+        for (const ValueId x : graph.inputs(v)) {
+          if (made[x] != 0 || graph.backward(graph.producer(x)) || chain.resident[x] != 0) continue;
+          made[x] = 1;
+          seen.push_back(x);
+          if (passed[x] != 0) continue;
+          const double price = price_of(x);
+          if (price == kNoMove) {
+            way.stays += graph.value_size(x);
+          } else {
+            way.move_time += price;
+          }
+        }
+        for (const ValueId x : graph.outputs(v)) {
+          made[x] = 1;
+          seen.push_back(x);
+        }
+      }
+      for (const ValueId x : seen) made[x] = 0;
+    }
+    for (const ValueId x : entering) passed[x] = 0;
+    for (const ValueId x : chain.blocks[s].leaving) passed[x] = 0;
+  }
+}
+
 core::Schedule flat_schedule(const core::Graph& graph, const BlockSchedules& schedules,
                              std::span<const ChainStep> steps) {
   core::Schedule schedule;

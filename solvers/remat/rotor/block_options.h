@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -36,7 +37,14 @@ struct BlockSchedules {
 ChainProblem block_problem(const core::Graph& graph, const BlockChain& chain, core::Stopwatch& watch,
                            BlockSchedules& schedules);
 
-/// Returns the schedule of the whole graph for the given steps. It can contain steps whose values nothing reads.
+/// Sets the prices of moves in a problem that block_problem() made (ChainStage::move_time, ChainWay::move_time). The
+/// price of moving several values is the sum of their prices. `price_of` returns kNoMove for a value that cannot be
+/// moved.
+void price_moves(const core::Graph& graph, const BlockChain& chain, const BlockSchedules& schedules,
+                 const std::function<double(core::ValueId)>& price_of, ChainProblem& problem);
+
+/// Returns the schedule of the whole graph for the given steps, without the moves. It can contain steps whose values
+/// nothing reads.
 core::Schedule flat_schedule(const core::Graph& graph, const BlockSchedules& schedules,
                              std::span<const ChainStep> steps);
 

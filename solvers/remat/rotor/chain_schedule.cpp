@@ -28,13 +28,35 @@ struct ChainChoice {
   /// bytes that the choice keeps in memory while the range from `split` to `last` is completed
   std::int64_t keeps = 0;
   ChainEntry inner = kReleased;  ///< what happens to the checkpoint of stage `split`
-  double time = 0;               ///< time of the runs that the choice makes
+  double time = 0;               ///< time of the runs that the choice makes, and the price of what it moves
+  bool moves_checkpoint = false, moves_saved = false;
 
   /// Returns whether the range from `split` to `last` still has to be completed.
   bool leaves_inner() const { return kind != ChainStep::Kind::turn; }
   /// Returns whether the range from `first` to `split - 1` still has to be completed.
   bool leaves_rest(std::int32_t first) const { return kind != ChainStep::Kind::way_forward && split > first; }
 };
+
+/// Calls visit() for a choice, and for the same choice with each set of moves to the host that is possible. The choice
+/// keeps `checkpoint` bytes of the stage's checkpoint and, if it is a way, what the way saves.
+template <class Visit>
+void for_each_move(ChainChoice choice, const ChainStage& stage, std::int64_t checkpoint, const ChainWay* way,
+                   const Visit& visit) {
+  const auto with_checkpoint = [&](ChainChoice one) {
+    visit(one);
+    if (checkpoint == 0 || stage.move_time == kNoMove) return;
+    one.keeps -= checkpoint;
+    one.time += stage.move_time;
+    one.moves_checkpoint = true;
+    visit(one);
+  };
+  with_checkpoint(choice);
+  if (way == nullptr || way->move_time == kNoMove || way->saved == way->stays) return;
+  choice.keeps -= way->saved - way->stays;
+  choice.time += way->move_time;
+  choice.moves_saved = true;
+  with_checkpoint(choice);
+}
 
 /// Calls visit() for each choice for the range from `first` to `last`, where the checkpoint of `first` is in memory.
 /// All but the last of the following are choices of equations (1) to (3) of Beaumont et al.:
@@ -68,13 +90,15 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
   };
   for (std::size_t k = 0; k < stage.ways.size(); ++k) {
     const ChainWay& way = stage.ways[k];
-    visit(ChainChoice{.kind = ChainStep::Kind::way_forward,
-                      .option = static_cast<std::int32_t>(k),
-                      .split = first + 1,
-                      .needs = std::max(held(first) + way.forward_peak[entry], way.backward_peak[entry]),
-                      .keeps = way.saved + (entry == kHeld || way.reads_entering ? stage.checkpoint : 0),
-                      .inner = way.reads_leaving ? kHeld : kReleased,
-                      .time = static_cast<double>(way.forward_time) + static_cast<double>(way.backward_time)});
+    const std::int64_t checkpoint = entry == kHeld || way.reads_entering ? stage.checkpoint : 0;
+    const ChainChoice choice{.kind = ChainStep::Kind::way_forward,
+                             .option = static_cast<std::int32_t>(k),
+                             .split = first + 1,
+                             .needs = std::max(held(first) + way.forward_peak[entry], way.backward_peak[entry]),
+                             .keeps = way.saved + checkpoint,
+                             .inner = way.reads_leaving ? kHeld : kReleased,
+                             .time = static_cast<double>(way.forward_time) + static_cast<double>(way.backward_time)};
+    for_each_move(choice, stage, checkpoint, &way, visit);
   }
   // Some turns of the last stage read nothing from the forward pass, so they need no forward run before.
   const ChainStage& end = problem.stages[last];
@@ -86,13 +110,19 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
                       .needs = stage.checkpoint + end.turns[k].peak[kReleased],
                       .time = static_cast<double>(end.turns[k].time)});
   }
-  std::int64_t needs = held(first) + stage.forward_peak[kHeld];
+  // Bytes during the forward runs, if the checkpoint stays in memory after the first one, and if it leaves.
+  std::int64_t needs = held(first) + stage.forward_peak[kHeld], needs_moved = needs;
   auto time = static_cast<double>(stage.forward_time);
   for (std::int32_t split = first + 1; split <= last; ++split) {
-    visit(ChainChoice{
-        .kind = ChainStep::Kind::forward, .split = split, .needs = needs, .keeps = stage.checkpoint, .time = time});
+    const ChainChoice choice{
+        .kind = ChainStep::Kind::forward, .split = split, .needs = needs, .keeps = stage.checkpoint, .time = time};
+    for_each_move(choice, stage, stage.checkpoint, nullptr, [&](ChainChoice one) {
+      if (one.moves_checkpoint) one.needs = needs_moved;
+      visit(one);
+    });
     const ChainStage& next = problem.stages[split];
     needs = std::max(needs, held(split) + stage.checkpoint + next.forward_peak[kReleased]);
+    needs_moved = std::max(needs_moved, held(split) + next.forward_peak[kReleased]);
     time += static_cast<double>(next.forward_time);
   }
 }
@@ -125,11 +155,12 @@ std::vector<ChainStep> write_out_chain(std::int32_t stages, Memory memory, const
         steps.push_back({choice.split, choice.kind, choice.option});
         break;
       case ChainStep::Kind::way_forward:
-        steps.push_back({task.first, choice.kind, choice.option});
+        steps.push_back({task.first, choice.kind, choice.option, choice.moves_checkpoint, choice.moves_saved});
         tasks.push_back({.step = {task.first, ChainStep::Kind::way_backward, choice.option}});
         break;
       default:
-        for (std::int32_t s = task.first; s < choice.split; ++s) steps.push_back({s, choice.kind, 0});
+        for (std::int32_t s = task.first; s < choice.split; ++s)
+          steps.push_back({s, choice.kind, 0, s == task.first && choice.moves_checkpoint});
     }
     if (choice.leaves_inner()) tasks.push_back({choice.split, task.last, choice.inner, inner});
   }
@@ -137,6 +168,13 @@ std::vector<ChainStep> write_out_chain(std::int32_t stages, Memory memory, const
 }
 
 }  // namespace
+
+std::int64_t chain_choices(const ChainProblem& problem) {
+  const auto n = static_cast<std::int64_t>(problem.stages.size());
+  std::int64_t choices = n * n * n / 3;
+  for (const ChainStage& stage : problem.stages) choices += n * static_cast<std::int64_t>(stage.ways.size());
+  return std::max<std::int64_t>(choices, 1);
+}
 
 LeastMemory least_chain_memory(const ChainProblem& problem) {
   const auto n = static_cast<std::int32_t>(problem.stages.size());
@@ -190,7 +228,7 @@ ChainTable::ChainTable(const ChainProblem& problem, std::int64_t most_bytes, std
       divisor = std::gcd(divisor, bytes);
     for (const ChainWay& way : stage.ways) {
       for (const std::int64_t bytes :
-           {way.saved, way.forward_peak[0], way.forward_peak[1], way.backward_peak[0], way.backward_peak[1]})
+           {way.saved, way.stays, way.forward_peak[0], way.forward_peak[1], way.backward_peak[0], way.backward_peak[1]})
         divisor = std::gcd(divisor, bytes);
     }
     for (const ChainTurn& turn : stage.turns) divisor = std::gcd(divisor, std::gcd(turn.peak[0], turn.peak[1]));

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "cairn/core/limit.h"
@@ -15,7 +16,15 @@
 /// 0 has 0 bytes. A stage can run forward several times before it runs backward. In a persistent schedule, each time a
 /// checkpoint is made, there are two possibilities: it is freed right after the next forward run of its stage, or it
 /// stays in memory until its stage has run backward.
+///
+/// What stays in memory for a later run may be on the host meanwhile, as in Beaumont et al. ("Efficient combination of
+/// rematerialization and offloading for training DNNs", 2021). Then it takes no memory while the later stages run
+/// forward and backward. Their program follows the queue of the link. Here, a move has a price, which is added to the
+/// time, so that the same program finds the best persistent schedule with moves for each price of the link's time.
 namespace cairn::solvers {
+
+/// The price of a move to the host and back that is not possible.
+inline constexpr double kNoMove = std::numeric_limits<double>::infinity();
 
 /// What happens to the checkpoint of a stage. kReleased: it can be freed as soon as the stage no longer needs it.
 /// kHeld: it must stay in memory, because another stage needs it later.
@@ -27,6 +36,10 @@ struct ChainWay {
   /// Bytes that the forward run keeps in memory for the backward run. The stage's checkpoint and output are not
   /// counted.
   std::int64_t saved = 0;
+  /// Time charged if saved values are on the host while later stages run, and the bytes of those that stay in memory
+  /// even then.
+  double move_time = kNoMove;
+  std::int64_t stays = 0;
   bool reads_entering = false;  ///< whether the backward part needs the stage's checkpoint
   bool reads_leaving = false;   ///< whether the backward part needs the stage's output
   /// Peak in bytes of the forward run. It includes the stage's checkpoint and output, but not ChainStage::held.
@@ -47,6 +60,7 @@ struct ChainTurn {
 
 struct ChainStage {
   std::int64_t checkpoint = 0;    ///< bytes of the stage's input
+  double move_time = kNoMove;     ///< time charged if the checkpoint is on the host while later stages run
   std::int64_t forward_time = 0;  ///< time of the forward run that saves nothing for the backward part
   /// Peak in bytes of the forward run that saves nothing. It counts the same bytes as ChainWay::forward_peak.
   std::int64_t forward_peak[2] = {0, 0};
@@ -63,6 +77,9 @@ struct ChainProblem {
   std::vector<ChainStage> stages;
 };
 
+/// Returns the number of choices that a ChainTable compares for each level, roughly. O(n).
+std::int64_t chain_choices(const ChainProblem& problem);
+
 struct ChainStep {
   enum class Kind : std::uint8_t {
     /// A forward run that saves nothing. Whether the checkpoint stays in memory depends on the later steps.
@@ -74,6 +91,8 @@ struct ChainStep {
   std::int32_t stage = 0;
   Kind kind = Kind::forward;
   std::int32_t option = 0;
+  /// What is moved to the host after this forward run, and back before the stage runs again.
+  bool moves_checkpoint = false, moves_saved = false;
   bool operator==(const ChainStep&) const = default;
 };
 

@@ -23,10 +23,8 @@ namespace {
 std::int64_t affordable_levels(const ChainProblem& problem, std::int64_t work, const RotorOptions& options) {
   constexpr std::int64_t kMost = 4000, kLeast = 100;
   const auto n = static_cast<std::int64_t>(problem.stages.size());
-  // Number of choices that the table compares for each level.
-  std::int64_t choices = n * n * n / 3;
-  for (const ChainStage& stage : problem.stages) choices += n * static_cast<std::int64_t>(stage.ways.size());
-  const std::int64_t wanted = options.slots > 0 ? options.slots : std::clamp(work / choices, kLeast, kMost);
+  const std::int64_t wanted =
+      options.slots > 0 ? options.slots : std::clamp(work / chain_choices(problem), kLeast, kMost);
   return std::max<std::int64_t>(1, std::min(wanted, options.memory_bytes / 2 / (8 * n * (n + 1))));
 }
 
@@ -123,17 +121,7 @@ Solution rotor(const core::Graph& graph, const RotorOptions& options) {
     return incumbent.finish(false);
   }
   const auto blocks = static_cast<std::int32_t>(std::min<std::int64_t>(options.blocks, graph.node_count() + 1));
-  // Try two divisions of the graph into a chain. In both, some values are residents: they are never recomputed, and do
-  // not prevent the graph from being divided where they cross. The second chain also makes values residents that cross
-  // a large part of the graph. It is tried only if it has at least 9/8 times as many blocks as the first.
-  std::vector<BlockChain> chains;
-  for (const std::int32_t longest : {graph.node_count(), std::max(16, graph.node_count() / 24)}) {
-    BlockChain chain = find_block_chain(graph, longest, blocks);
-    if (chains.empty() || chain.blocks.size() >= chains[0].blocks.size() * 9 / 8) chains.push_back(std::move(chain));
-  }
-  if (chains.back().blocks.size() < 2)
-    throw core::InputError(
-        "the graph is not a chain of blocks: more than one value crosses every boundary of its forward part");
+  const std::vector<BlockChain> chains = find_block_chains(graph, blocks);
 
   const std::int64_t baseline_peak = incumbent.offer(core::baseline_schedule(graph)).peak;
   for (const BlockChain& chain : chains) {

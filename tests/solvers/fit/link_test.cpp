@@ -61,7 +61,8 @@ TEST_CASE("what a link saves at no cost is a schedule of the baseline's cost", "
     const fit::Problem problem(linked_graph(seed));
     // A schedule that costs twice as much as the baseline, at the lower bound of memory.
     const std::vector<solvers::Tradeoff> recomputed{{problem.lower_bound, 2 * problem.baseline.cost + 1}};
-    const fit::LinkWorth worth = fit::link_worth(problem, problem, recomputed, {.alignment = 1}, {});
+    const fit::LinkWorth worth =
+        fit::link_worth(problem, problem, recomputed, solvers::PlanOptions{.alignment = 1}, {});
     check_planned(problem.graph, worth.free);
     CHECK(worth.free.schedule.steps == core::baseline_schedule(problem.graph).steps);
     CHECK(worth.free.evaluation.cost == problem.baseline.cost);
@@ -81,7 +82,8 @@ TEST_CASE("recomputation pays below the largest memory at which it costs less th
     if (most - low < 3) continue;
     // No transfer over this link is as cheap as the second schedule, and the third one is the baseline.
     const std::vector<solvers::Tradeoff> recomputed{{low, 3 * cost + 9}, {most - 1, cost + 1}, {most, cost}};
-    const fit::LinkWorth worth = fit::link_worth(problem, problem, recomputed, {.alignment = 1}, {});
+    const fit::LinkWorth worth =
+        fit::link_worth(problem, problem, recomputed, solvers::PlanOptions{.alignment = 1}, {});
     CHECK(worth.recompute_below == most - 1);
   }
 }

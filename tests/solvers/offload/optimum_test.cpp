@@ -10,6 +10,7 @@
 #include "cairn/solvers/offload/solve.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/transfer_search.h"
+#include "cairn/tests/solvers/no_engine.h"
 #include "cairn/tests/support/seeds.h"
 #include "cairn/tests/support/show.h"
 #include "cairn/tests/support/transfer_instance.h"
@@ -109,6 +110,27 @@ TEST_CASE("offload: on training chains an answer is never below the optimum, and
     compare(random_chain(random, static_cast<core::NodeId>(random.between(2, 4))), tally);
   });
   require_mostly_optimal(tally, 12);
+}
+
+TEST_CASE("offload: integer programs decide about fetches, too", "[engines]") {
+  if (tests::no_engine()) return;
+  std::int64_t solved = 0, moving = 0;
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    Random random(seed);
+    const tests::TransferInstance instance = random_chain(random, 3);
+    const auto best = optimum(instance);
+    const OffloadSolution found = solve_with_transfers(instance.graph, find_solver("hiremate"), {},
+                                                       {.link = instance.link,
+                                                        .budget = instance.limits.device,
+                                                        .host_budget = instance.limits.host,
+                                                        .limit = {.work = 3'000'000}});
+    if (!best || !*best || !found.fits) continue;
+    ++solved;
+    REQUIRE(found.makespan >= (*best)->makespan);
+    moving += found.schedule.transfers.empty() ? 0 : 1;
+  }
+  CHECK(solved >= 2);
+  CHECK(moving >= 1);
 }
 
 }  // namespace cairn::solvers::offload_optimum_test

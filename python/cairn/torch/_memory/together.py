@@ -41,6 +41,7 @@ class Run:
         self.graph = graph
         self.flowing = flowing  # indices of the inputs whose gradients are passed on to the graphs that made them
         self.storages = {}
+        self.copies = {}  # likewise, the copies on the host
         self.shapes = {}  # see Tangents.shapes
         self.unchanged = None  # a read_again.Unchanged
         self.copied = _private.gradients_are_copied()  # whether new gradients will be copied into buckets
@@ -77,10 +78,12 @@ class Alive:
                               if isinstance(t, torch.Tensor) and t.requires_grad and not t.is_leaf])
             self.owner.continues |= self._continues(args, made.flowing)
             held, runs, loose = self._begin(inputs, made)
+            self._count_copies(made)
             with self._while_running():
                 result = run(args)
             on_device = _weak(value for i, value in enumerate(result) if i not in self.on_host)
             made.storages = {**loose, **{key: entry for key, entry in on_device.items() if key not in inputs}}
+            made.copies = _weak(result[i] for i in self.on_host)
             saved = storages_of(result[self.forward_outputs:])
             made.shapes = self.tangents.shapes(result)
             kept = storages_of(result[i] for i in self.kept_results)
@@ -250,6 +253,22 @@ class Alive:
         if runs and not backward and sum(held.values()) >= WORTH_TELLING:
             self._tell_of_second(runs, sum(held.values()))
         return sum(size for key, size in held.items() if key not in own), runs, loose
+
+    def _count_copies(self, mine):
+        """Counts the copies on the host of runs whose backward pass may still come, together with those of the run that
+        begins. A host budget limits each graph alone."""
+        with _lock:
+            runs = [run for run in _open if run is not mine and run.copies]
+            held = sum(size for run in runs for reference, size in run.copies.values() if not reference.expired())
+        if not held or not self.report.host_peak:
+            return
+        whole, together = self._whole(runs), held + self.report.host_peak
+        with _lock:
+            whole.host_peak = max(whole.host_peak, together)
+        offload = self.owner.options.offload
+        if offload is not None and offload.host_budget is not None and together > offload.host_budget:
+            self._tell(whole, "host", f"host_budget holds for each graph, and graphs that are alive at once add up to "
+                                      f"{size_text(together)} on the host, which is above {size_text(offload.host_budget)}")
 
     def _beside(self, gradients, given, mine):
         """Returns the memory of gradients that the caller gives and holds, and that no plan contains: a dict from

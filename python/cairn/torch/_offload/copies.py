@@ -46,6 +46,8 @@ def evict(value):
     """Begins to copy a value to the host. Returns the copy, which has the value's strides."""
     if _private.fake_mode_of([value]) is not None:
         return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="cpu")
+    if _private.is_batched(value):  # has no storage of its own: it stays
+        return value
     copies = _copies_of(value.device)
     host = _like(value, copies.host_memory(value.untyped_storage().nbytes()))
     copies.begin(host, value, out=True)
@@ -56,7 +58,7 @@ def evict(value):
 
 def evicted(host, value):
     """Ends what evict() has begun. The caller frees ``value`` afterwards. Returns ``host``."""
-    if _private.fake_mode_of([value]) is None:
+    if _private.fake_mode_of([value]) is None and not _private.is_batched(value):
         _copies_of(value.device).end(host, value, host, out=True)
     return host
 
@@ -65,6 +67,8 @@ def fetch(host, device):
     """Begins to copy a value back. Returns memory of the device, whose contents are undefined until fetched()."""
     if _private.fake_mode_of([host]) is not None:
         return torch.empty_strided(host.shape, host.stride(), dtype=host.dtype, device=device)
+    if _private.is_batched(host):
+        return host
     copies = _copies_of(device)
     value = _like(host, torch.empty(host.untyped_storage().nbytes(), dtype=torch.uint8, device=device))
     copies.begin(host, value, out=False)
@@ -73,7 +77,7 @@ def fetch(host, device):
 
 def fetched(value, host, last):
     """Ends what fetch() has begun. Returns ``value``. ``last``: whether nothing reads ``host`` afterwards."""
-    if _private.fake_mode_of([value]) is None:
+    if _private.fake_mode_of([value]) is None and not _private.is_batched(value):
         _copies_of(value.device).end(host, value, value, out=False, last=last)
     return value
 
@@ -172,7 +176,9 @@ class BufferCopies:
 
     @staticmethod
     def host_memory(size):
-        return torch.frombuffer(bytearray(max(size, 1)), dtype=torch.uint8)
+        if size == 0:  # a size that depends on data; frombuffer() refuses it
+            return torch.empty(0, dtype=torch.uint8)
+        return torch.frombuffer(bytearray(size), dtype=torch.uint8)
 
     def begin(self, host, value, out):
         source, target = (value, host) if out else (host, value)
