@@ -72,6 +72,7 @@ class GraphReport:
     promised_forward: int = 0  # the peak of the forward pass alone
     promised_backward: int = 0  # the peak of the backward pass, with the values that the forward pass saved
     broken_by: str = ""  # the operation at which the promise was broken
+    retained: bool = False  # whether a backward pass left what the promise takes to be freed
     # Inputs that others may write. Only the forward pass reads them.
     shared_inputs: list = dataclasses.field(default_factory=list)
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read again after the forward pass
@@ -91,10 +92,12 @@ class GraphReport:
     @property
     def kept(self):
         """Returns False if a measured peak was above the promise. Returns None if nothing was measured, or if nothing
-        is promised because data of other sizes may need more or the peak is approximate. Otherwise returns True."""
+        is promised because data of other sizes may need more, a pass left what is saved, or the peak is approximate.
+        Otherwise returns True."""
         if self.measured is not None and (self.broken_by or self.measured > self.promised):
             return False
-        return None if self.measured is None or self.sized_by_data or self.approximate else True
+        unknown = self.measured is None or self.sized_by_data or self.approximate or self.retained
+        return None if unknown else True
 
     def __str__(self):
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""

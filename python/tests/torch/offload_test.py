@@ -120,10 +120,52 @@ class Steps(Trials):
 
         model, inputs = transformer()
         expected = harness.gradients_after(model, inputs, harness.unscheduled(), twice)
+        chosen = backend("60%", offload=LINK)
         with harness.cairn_warnings("ignore"):
-            found = harness.gradients_after(model, inputs, backend("60%", offload=LINK), twice)
+            found = harness.gradients_after(model, inputs, chosen, twice)
         for a, b in zip(expected, found):
             self.assertTrue(torch.equal(a, b))
+        # Later passes are measured, but the one that left what was saved may have needed more than promised.
+        self.assertIsNotNone(chosen.report.measured)
+        self.assertIsNone(chosen.report.kept)
+
+    def test_compiled_autograd(self):
+        def compiled_backward(compiled, inputs):
+            loss = compiled(*inputs)
+            with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+                loss.backward()
+
+        model, inputs = transformer()
+        expected = harness.gradients_after(model, inputs, harness.unscheduled(), compiled_backward)
+        chosen = backend("60%", offload=LINK)
+        with harness.cairn_warnings("ignore"):
+            found = harness.gradients_after(model, inputs, chosen, compiled_backward)
+        self.assertTrue(chosen.report.graphs[0].offloaded)
+        self.assertIsNone(chosen.report.kept)
+        for a, b in zip(expected, found):
+            self.assertTrue(torch.equal(a, b))
+
+    def test_ranks_that_measure_different_links_share_a_schedule(self):
+        values = {}
+
+        class Store:
+            def add(self, name, more):
+                values[name] = values.get(name, 0) + more
+                return values[name]
+
+            set = staticmethod(values.__setitem__)
+            get = staticmethod(values.__getitem__)
+            wait = staticmethod(lambda names, seconds: None)
+
+        sources = []
+        with harness.new_cache(), unittest.mock.patch.object(_private, "collective_store", Store):
+            for measured in ("25GB/s,1us", "26GB/s,2us"):
+                with unittest.mock.patch.object(link, "measured_link", lambda device: measured):
+                    chosen = backend("60%", offload="measure")
+                    harness.train(*transformer(), chosen)
+                    sources.append((chosen.report.graphs[0].source, len(chosen.report.graphs[0].offloaded)))
+        self.assertEqual([source for source, _ in sources], ["solved", "another rank"])
+        self.assertEqual(sources[0][1], sources[1][1])
 
     def test_saved_tensor_hooks(self):
         def hooked(compiled, inputs):

@@ -105,6 +105,7 @@ class Compiling:
             self._note_kernels_behind()
             self.share.backward_begins()
             if _private.keeps_graph():
+                self.report.retained = True
                 self.owner.tell(
                     f"{self.report.name}: backward(retain_graph=True), or create_graph=True, leaves what was saved between forward "
                     "and backward, which the promise takes to be freed as it is read: this step's peak is not measured")

@@ -42,6 +42,7 @@ trial = Trial()
 _POISON = 0xFF  # bytes of this value are NaNs as floating-point numbers
 
 
+@torch.compiler.allow_in_graph
 def evict(value):
     """Begins to copy a value to the host. Returns the copy, which has the value's strides."""
     if _private.fake_mode_of([value]) is not None:
@@ -56,6 +57,7 @@ def evict(value):
     return host
 
 
+@torch.compiler.allow_in_graph
 def evicted(host, value):
     """Ends what evict() has begun. The caller frees ``value`` afterwards. Returns ``host``."""
     if _private.fake_mode_of([value]) is None and not _private.is_batched(value):
@@ -63,6 +65,7 @@ def evicted(host, value):
     return host
 
 
+@torch.compiler.allow_in_graph
 def fetch(host, device):
     """Begins to copy a value back. Returns memory of the device, whose contents are undefined until fetched()."""
     if _private.fake_mode_of([host]) is not None:
@@ -75,6 +78,7 @@ def fetch(host, device):
     return value
 
 
+@torch.compiler.allow_in_graph
 def fetched(value, host, last):
     """Ends what fetch() has begun. Returns ``value``. ``last``: whether nothing reads ``host`` afterwards."""
     if _private.fake_mode_of([value]) is None and not _private.is_batched(value):

@@ -185,7 +185,8 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     if store is None:
         entry, source = _find(graph, goal, limits, key, least)
     else:
-        shared = _digest(shared_name, limits.identity)
+        # Not the link, which shared_name has as the caller gave it: each rank measures another one.
+        shared = _digest(shared_name, sorted(limits.arguments().items()))
         entry, source = _agree(store, f"cairn/{shared}", graph, goal, limits, key, least)
     unmet = InfeasibleError(entry["unmet"][0] + advice, *entry["unmet"][1:]) if "unmet" in entry else None
     if unmet is not None and not or_least:
