@@ -73,8 +73,9 @@ CAIRN_HD inline std::uint32_t waiting_time(std::uint32_t half, std::uint32_t shi
 }
 
 /// Returns a `shift` for waiting_time() with which the waiting times on a path of `longest` nodes add up to less than
-/// 2^32. It is at least 6, so that a waiting time is at most 2^14 + 1. Then the keys of two nodes in the same of n
-/// buckets differ by less than 2^15 (rank_keys()).
+/// 2^32. It is at least 6, so that a waiting time is at most 2^14 + 1. The sort of the nodes by their times needs this
+/// (rank_keys() in draw_lanes.h): it divides the times into as many buckets as there are nodes, and then the times of
+/// one bucket differ by less than 2^15.
 inline std::uint32_t waiting_time_shift(std::int32_t longest) {
   std::uint32_t shift = 6;
   while (((std::uint64_t{kLongestWait} >> shift) + 1) * static_cast<std::uint64_t>(longest) > 0xFFFFFFFFU) ++shift;

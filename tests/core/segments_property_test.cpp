@@ -279,8 +279,8 @@ NodeSumGraph random_graph_around_path(Random& random, NodeId path) {
   for (NodeId v = 0; v < n; ++v) weights.push_back(random.between(-bound, bound));
   for (NodeId v = 1; v < path; ++v) edges.emplace_back(v - 1, v);
   for (NodeId v = path; v < n; ++v) {
-    // The first of these nodes may run before the path's ends, the others after them. Edges between these nodes lead to
-    // higher numbers. So there is no cycle.
+    // Of the nodes outside the path, the first can get an edge to an end of the path, and the others an edge from an
+    // end. Edges between nodes outside the path lead to higher numbers. So there is no cycle.
     const auto before_source = [&](NodeId w) { return (w - path) % 3 == 0; };
     if (before_source(v) && random.chance(50)) edges.emplace_back(v, random.pick(Order{0, path - 1}));
     if (!before_source(v) && random.chance(50)) edges.emplace_back(random.pick(Order{0, path - 1}), v);

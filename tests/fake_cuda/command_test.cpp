@@ -201,7 +201,7 @@ TEST_CASE("command: out of memory says what was asked, what is free, and a budge
   const Device small = {{"FAKE_CUDA_BYTES", "40000"}};
   check_refused(small, kRun, {"arena", "are free on fake device", "a budget of ", " would fit"});
   const std::string budget = std::to_string(number_behind(run_on(small, kRun).err, "a budget of "));
-  // No schedule need meet this budget, but a failure must not be for lack of device memory (exit code 5).
+  // Perhaps no schedule meets this budget. But the exit code must not be 5, which means a lack of device memory.
   CHECK(run_on(small, Words{"run"} + kTiny + Words{"--budget", budget, "--backend", "cuda"}).code != 5);
   check_refused({{"FAKE_CUDA_BYTES", "2000"}}, kRun, {"besides the arena does not fit, even without an arena"});
   check_refused(failing("cudaMalloc", cudaErrorMemoryAllocation), kRun, {"device memory", "out of memory"});

@@ -683,8 +683,8 @@ inline bool dominates_all(const Bytes& a, const CutLattice& lattice) {
   return true;
 }
 
-/// Enumerates the orders. Returns one whose profile `a` does not dominate. Returns an empty order if there is none, or
-/// if there are more than 100,000 orders.
+/// Enumerates the orders. Returns one whose profile is not dominated by the profile `a`. Returns an empty order if
+/// there is none, or if there are more than 100,000 orders.
 inline Order find_undominated(std::span<const std::int64_t> a, const OrderModel& model) {
   if (topological_order_count(model) > 100'000) return {};
   for (const Order& order : topological_orders(model)) {

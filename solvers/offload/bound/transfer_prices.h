@@ -30,8 +30,9 @@ PathCosts path_costs(const core::Graph& graph);
 /// the first run of c_t. Below, the run of c_t always means its first run. The stages must be made without a known
 /// cost.
 ///
-/// Theorem. Let `cut` be a stage before the last one. Let these numbers be >= 0: device[t] and host[t] for every stage
-/// t, evict, fetch, and `both`, which is 0 if the link is duplex. Let evict + both <= 1 and fetch + both <= 1. Let
+/// Theorem. Let `cut` be a stage before the last one. Let these prices be >= 0: device[t] and host[t] of a byte for
+/// every stage t, and `evict`, `fetch` and `both` of the link's time, where `both` is 0 if the link is duplex. Let
+/// evict + both <= 1 and fetch + both <= 1. Let
 ///
 ///     out[t] = both + evict if t <= cut, else both         in[t] = both + fetch if t > cut, else both
 ///     work[t] = 1 - both - evict if t <= cut, else 1 - both - fetch
@@ -42,8 +43,8 @@ PathCosts path_costs(const core::Graph& graph);
 ///       both
 ///     + sum of device[t] * size(x)    over each value x on the device during the run of c_t
 ///     + sum of host[t] * size(x)      over each value x on the host during the run of c_t
-///     + sum of out[t] * copy_cost(x)  over each x of which an evict is over after the run of c_(t-1), but before c_t's
-///     + sum of in[t] * copy_cost(x)   over each x of which a fetch starts after the run of c_(t-1), but before c_t's
+///     + sum of out[t] * copy_cost(x)  over each x that has an evict which is over between the runs of c_(t-1) and c_t
+///     + sum of in[t] * copy_cost(x)   over each x that has a fetch which starts between the runs of c_(t-1) and c_t
 ///     - sum of device[t] * (budget of the device - scratch(c_t)) - sum of host[t] * budget of the host
 ///     + evict * r + fetch * q + both * s, where r, q and s are times that no copy can use (see the proof)
 ///

@@ -9,15 +9,16 @@
 
 namespace cairn::solvers {
 
-/// A starborescence between its source and its sink (Definition 7.3 of Jin et al.): the paths from the source join
-/// until they reach the sink. It is given by its keys. A key is a node where paths meet, or a node that reads the
-/// source. A key is stored with the path behind it, which ends before the next key or the sink. Paths are given by
+/// A starborescence between its source and its sink (Definition 7.3 of Jin et al.): the paths from the source meet one
+/// after another, and a single path is left when they reach the sink. It is given by its keys. A key is a node where
+/// paths meet, or a node that reads the source. A key is stored with the path after it, which ends before the next key
+/// or the sink. Paths are given by
 /// their segments, in bytes, which must be canonical (core::CanonicalProfile).
 struct KeyTree {
   struct Key {
     core::Segment key;
     std::vector<core::Segment> rest;  ///< path after the key
-    /// Number of the key at which the path behind this key ends, which must be lower than the number of this key. -1:
+    /// Number of the key at which the path after this key ends, which must be lower than the number of this key. -1:
     /// the path ends at the sink.
     std::int32_t parent = -1;
     bool reads_source = false;

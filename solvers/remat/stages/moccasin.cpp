@@ -203,8 +203,8 @@ class RetentionModel {
           run.latest = places() - 1;
           std::vector<std::int64_t> places(static_cast<std::size_t>(run.latest + 1));
           std::iota(places.begin(), places.end(), 0);
-          // All places must differ. So a run that does not take place has a place of its own, after the places of all
-          // events.
+          // All places must differ. So a run that is left out has a place of its own, after those of all runs that can
+          // happen.
           if (i > 0) places.push_back(run.latest + 1 + static_cast<std::int64_t>(runs_.size()));
           run.place = model_.add_variable(places);
           run.at = Affine(run.place);

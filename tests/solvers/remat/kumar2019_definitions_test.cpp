@@ -376,7 +376,8 @@ TEST_CASE("Kumar 2019: Property 14") {
 }
 
 TEST_CASE("Kumar 2019: Property 14 is false for a sigma that runs a known node") {
-  // X = {2, 3}, with the sequences 1 o 2 and 0 o 2 o 3. Node 2 is known but runs again, so 1 is held while 0 runs.
+  // The property joins the sequences 1, 2 and 0, 2, 3. Node 2 is known to the second one, but runs again in it. Node 2
+  // reads 1, so that 1 is held while 0 runs.
   const Graph graph = graph_of({5, 6, 0, 0}, {{}, {}, {1}, {0, 2}});
   const Sequence first{1, 2}, second{0, 2, 3};
   REQUIRE(valid(graph, first));
