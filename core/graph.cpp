@@ -45,10 +45,11 @@ Node node_of(const Graph& graph, NodeId v) {
   for (const ValueId x : graph.inputs(v)) node.inputs.push_back(graph.output_ref(x));
   if (graph.op(v) != nullptr) node.op = *graph.op(v);
   for (const ValueId x : graph.outputs(v)) {
-    node.outputs.push_back(
-        {graph.value_size(x), graph.value_kept(x), graph.output_ref(graph.inplace(x)), graph.output_name(x)});
+    node.outputs.push_back({graph.value_size(x), graph.value_kept(x), graph.output_ref(graph.inplace(x)),
+                            graph.output_name(x), graph.value_stays(x)});
   }
-  if (node.outputs.size() > 1 || !node.outputs.front().name.empty()) return node;
+  const Output& first = node.outputs.front();
+  if (node.outputs.size() > 1 || !first.name.empty() || first.stays) return node;
   node.size = node.outputs.front().size;
   node.keep = node.outputs.front().keep;
   node.inplace = node.outputs.front().inplace;
@@ -65,6 +66,7 @@ const std::optional<HostMemory>& Graph::host_memory() const { return data_->host
 const std::string& Graph::name(NodeId v) const { return data_->structure->names[v]; }
 bool Graph::backward(NodeId v) const { return data_->structure->backward[v] != 0; }
 NodeId Graph::forward(NodeId v) const { return data_->structure->forward[v]; }
+bool Graph::value_stays(ValueId x) const { return data_->structure->stays[x] != 0; }
 ValueId Graph::inplace(ValueId x) const { return data_->structure->inplace[x]; }
 const std::string& Graph::output_name(ValueId x) const { return data_->structure->output_names[x]; }
 std::string Graph::value_name(ValueId x) const {
@@ -153,6 +155,7 @@ std::string Graph::fingerprint() const {
   std::uint64_t h = mix(0, static_cast<std::uint64_t>(node_count()));
   const auto mix_value = [&](ValueId x) {
     h = mix(h, static_cast<std::uint64_t>(inplace(x)) * 2 + (value_kept(x) ? 1 : 0));
+    if (value_stays(x)) h = mix(h, ~std::uint64_t{3});
   };
   for (NodeId v = 0; v < node_count(); ++v) {
     const ValueId first = value(v);

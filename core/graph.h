@@ -41,6 +41,8 @@ struct Output {
   /// An input of the node. If nothing reads this input later, the output takes over its storage.
   OutputRef inplace;
   std::string name;  ///< may be empty; differs from the names of the node's other outputs
+  /// Whether no search may move the output to the host. Schedules with other transfers are not checked for this.
+  bool stays = false;
 };
 
 /// Describes a node for the GraphBuilder. Memory is in bytes. Costs are in ns or any other unit.
@@ -161,6 +163,7 @@ class Graph {
   }
   std::int64_t value_size(ValueId x) const { return view_.size[x]; }
   bool value_kept(ValueId x) const { return view_.keep[x] != 0; }
+  bool value_stays(ValueId x) const;  ///< Output::stays
   /// Returns the distinct values that v reads, in the order in which the GraphBuilder got them.
   std::span<const ValueId> inputs(NodeId v) const {
     return {view_.inputs + view_.input_begin[v], view_.inputs + view_.input_begin[v + 1]};

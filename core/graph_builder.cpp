@@ -89,6 +89,7 @@ void number_values(const std::vector<Node>& nodes, auto& data, auto& structure) 
     for (const Output& output : node.outputs) {
       data.size.push_back(output.size);
       structure.keep.push_back(output.keep);
+      structure.stays.push_back(output.stays);
       structure.producer.push_back(static_cast<NodeId>(v));
     }
     structure.value_begin.push_back(static_cast<ValueId>(values));

@@ -5,7 +5,7 @@
 // In "args", n3 is the first output of node 3, n3.1 is its second output, and r0 is resident 0. Keys at their default
 // values are left out. Unknown keys are reported and ignored. Version 2 adds three things:
 //   "pin": true
-//   "outputs": [{"size", "keep", "inplace", "name"}], which replaces a node's "size", "keep" and "inplace"
+//   "outputs": [{"size", "keep", "inplace", "name", "stays"}], which replaces a node's "size", "keep" and "inplace"
 //   outputs as [node, output] in "inputs" and "inplace"
 // A file gets version 2 only if its graph needs one of these things.
 
@@ -38,7 +38,7 @@ constexpr auto kResidentKeys =
     sorted_keys({"gradient_of", "init", "master_of", "name", "role", "scale", "shape", "type"});
 constexpr auto kNodeKeys = sorted_keys(
     {"backward", "cost", "forward", "inplace", "inputs", "keep", "name", "op", "outputs", "pin", "scratch", "size"});
-constexpr auto kOutputKeys = sorted_keys({"inplace", "keep", "name", "size"});
+constexpr auto kOutputKeys = sorted_keys({"inplace", "keep", "name", "size", "stays"});
 
 const std::vector<std::string_view>& op_keys() {
   static const std::vector<std::string_view> keys = [] {
@@ -188,6 +188,7 @@ std::vector<Output> read_outputs(const Json& list, const Counts& counts, const P
     Output& output = outputs.emplace_back();
     output.size = require_int(json, "size", place);
     output.keep = bool_or(json, "keep", place, false);
+    output.stays = bool_or(json, "stays", place, false);
     output.name = string_or(json, "name", place, "");
     if (const Json* input = find(json, "inplace")) output.inplace = read_output_ref(*input, counts, "inplace", place);
   }
@@ -279,6 +280,7 @@ OrderedJson node_to_json(const Graph& graph, NodeId v) {
     if (!output.name.empty()) listed["name"] = output.name;
     listed["size"] = output.size;
     if (output.keep) listed["keep"] = true;
+    if (output.stays) listed["stays"] = true;
     if (output.inplace != OutputRef()) listed["inplace"] = to_json(output.inplace);
   }
   if (node.pinned) json["pin"] = true;
@@ -338,7 +340,8 @@ std::string graph_to_json(const Graph& graph) {
   using namespace formats;
   bool version_2 = !graph.single_output();
   for (NodeId v = 0; v < graph.node_count(); ++v) {
-    version_2 = version_2 || graph.pinned(v) || !graph.output_name(graph.value(v)).empty();
+    const ValueId first = graph.value(v);
+    version_2 = version_2 || graph.pinned(v) || !graph.output_name(first).empty() || graph.value_stays(first);
   }
   OrderedJson head{{"format", "cairn.graph"},
                    {"version", version_2 ? 2 : 1},

@@ -22,7 +22,7 @@ struct Graph::Structure {
   std::vector<ValueId> inputs;
   // Per value:
   std::vector<std::string> output_names;
-  std::vector<std::uint8_t> keep;
+  std::vector<std::uint8_t> keep, stays;
   std::vector<ValueId> inplace;
   std::vector<NodeId> producer;
   std::vector<std::int32_t> reader_begin{0};

@@ -19,6 +19,8 @@ class Output(NamedTuple):
     inplace: Optional[Ref] = None
     """The input whose storage the output takes over, if that input is not used again."""
     name: str = ""
+    stays: bool = False
+    """Whether no search may move the output to the host."""
 
 
 class Node(NamedTuple):

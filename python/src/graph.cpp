@@ -40,7 +40,7 @@ nb::object outputs_of(const core::Graph& graph, core::NodeId v) {
   nb::list outputs;
   for (const core::ValueId value : graph.outputs(v)) {
     outputs.append(output(graph.value_size(value), graph.value_kept(value), python_ref(graph, graph.inplace(value)),
-                          graph.output_name(value)));
+                          graph.output_name(value), graph.value_stays(value)));
   }
   return nb::tuple(outputs);
 }
@@ -66,6 +66,7 @@ core::Output output_from(nb::handle given) {
   output.keep = nb::cast<bool>(given.attr("keep"));
   output.inplace = output_ref(given.attr("inplace"), "inplace of an output");
   output.name = nb::cast<std::string>(given.attr("name"));
+  output.stays = nb::cast<bool>(given.attr("stays"));
   return output;
 }
 

@@ -129,6 +129,28 @@ class Steps(Trials):
         self.assertIsNotNone(chosen.report.measured)
         self.assertIsNone(chosen.report.kept)
 
+    def test_operations_whose_results_stay_run_again(self):
+        """Views of parts of a tensor, and complex conjugates, cannot be moved. What makes them is computed again."""
+        class Mixed(harness.Layers):
+            def forward(self, x):
+                for layer in self.layers:
+                    y = layer(x)
+                    order = y.argsort(1)
+                    half, double = y.to(torch.bfloat16).sin(), y.double().cos()
+                    x = torch.where(y > 0, half.float(), double.float()) * torch.gather(y, 1, order)
+                    c = torch.complex(x, y)
+                    x = (c * c.conj()).real.sqrt() + c.exp().imag.clamp(-1, 1)
+                return x.square().mean()
+
+        model, inputs = Mixed(count=3, width=32), (torch.randn(64, 32),)
+        reference = harness.train(model, inputs, harness.unscheduled())
+        budget = "26%"
+        for offload in (None, "1000GB/s"):
+            chosen = backend(budget, offload=offload)
+            self.assertEqual(harness.same(reference, harness.train(model, inputs, chosen)), "")
+            self.assertTrue(chosen.report.graphs[0].recomputed or chosen.report.graphs[0].offloaded)
+            self.assertTrue(chosen.report.graphs[0].met)
+
     def test_compiled_autograd(self):
         def compiled_backward(compiled, inputs):
             loss = compiled(*inputs)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/timeline.h"
 #include "cairn/solvers/offload/internal/construct.h"
@@ -199,6 +200,36 @@ TEST_CASE("offload: with transfers an answer costs at most what recomputation al
   });
   REQUIRE(cheaper > 3);
   REQUIRE(only > 0);
+}
+
+TEST_CASE("offload: outputs that stay are never moved, and files and copies of the graph say which they are") {
+  std::int64_t moved = 0, would = 0;
+  for_each_schedule(200, [&](Random& random, const Graph& plain, const Schedule& schedule) {
+    core::GraphBuilder builder(plain);
+    for (core::NodeId v = 0; v < builder.node_count(); ++v) {
+      core::Node& node = builder.node(v);
+      if (node.outputs.empty()) node.outputs.push_back({node.size, node.keep, node.inplace, ""});
+      for (core::Output& output : node.outputs) output.stays = random.chance(40);
+    }
+    const Graph graph = builder.build();
+    const Graph read = core::parse_graph(core::graph_to_json(graph), "g.json");
+    const Graph copied = core::GraphBuilder(graph).build();
+    for (core::ValueId x = 0; x < graph.value_count(); ++x) {
+      REQUIRE(read.value_stays(x) == graph.value_stays(x));
+      REQUIRE(copied.value_stays(x) == graph.value_stays(x));
+    }
+    REQUIRE(read.fingerprint() == graph.fingerprint());
+    const Limits limits = random_limits(random, core::evaluate(graph, schedule).peak);
+    const OffloadOptions options{
+        .link = limits.link, .budget = limits.budget, .host_budget = limits.host_budget, .limit = {.work = 30'000}};
+    const OffloadSolution found = solve_with_transfers(graph, find_solver("auto"), {}, options);
+    for (const core::Evict& evict : found.schedule.transfers.evicts) REQUIRE_FALSE(graph.value_stays(evict.value));
+    moved += std::ssize(found.schedule.transfers.evicts);
+    const OffloadSolution free = solve_with_transfers(plain, find_solver("auto"), {}, options);
+    for (const core::Evict& evict : free.schedule.transfers.evicts) would += graph.value_stays(evict.value) ? 1 : 0;
+  });
+  REQUIRE(moved > 10);
+  REQUIRE(would > 10);
 }
 
 }  // namespace cairn::solvers::offload_property_test

@@ -141,14 +141,14 @@ class Trace:
                 op.scratch += op.update.size
 
     def build(self, offload=False):
-        """Builds the Cairn graph. Node i is operation i. ``offload``: whether values may move to the host. Operations
-        of values that may not are pinned, because a graph has no other way to say so."""
+        """Builds the Cairn graph. Node i is operation i. ``offload``: whether values may move to the host."""
         builder = cairn.GraphBuilder(self.name)
         for op in self.operations:
-            outputs = [cairn.Output(s.size, keep=s.keep) for s in op.outputs] or [cairn.Output(0)]
+            bases = base_nodes(self, op) if offload else [op] * len(op.outputs)
+            outputs = [cairn.Output(s.size, keep=s.keep, stays=node is None)
+                       for s, node in zip(op.outputs, bases)] or [cairn.Output(0)]
             inputs = [(s.producer.index, s.output) for s in op.reads]
-            stays = offload and any(s.size and node is None for s, node in zip(op.outputs, base_nodes(self, op)))
-            builder.add(op.name, cost=op.cost, scratch=op.scratch, backward=op.backward, pinned=op.pinned or stays,
+            builder.add(op.name, cost=op.cost, scratch=op.scratch, backward=op.backward, pinned=op.pinned,
                         inputs=inputs, outputs=outputs)
         for op in self.operations:
             for before in op.after:
