@@ -84,15 +84,6 @@ const CLI::Validator& at_least_one() {
   return validator;
 }
 
-const CLI::Validator& a_link() {
-  static const CLI::Validator validator(
-      [](std::string& text) -> std::string {
-        return text.empty() ? "the text is empty; give pcie4, or a bandwidth as 25GB/s" : "";
-      },
-      "LINK");
-  return validator;
-}
-
 void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& help) {
   app.add_option("-t,--time-limit", time_limit, help)->each([](const std::string& text) {
     try {

@@ -38,8 +38,6 @@ void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& h
 
 /// Returns a check that a number is 1 or more.
 const CLI::Validator& at_least_one();
-/// Returns a check of a --link that is not empty, because an empty one would mean none.
-const CLI::Validator& a_link();
 
 /// Adds --threads, which sets core::thread_count() when it is parsed. `of` ends the help text "CPU threads ...", for
 /// example with "of the kernels". `usual` describes the default; empty: one thread per core that this process may use.

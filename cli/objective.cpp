@@ -45,8 +45,7 @@ void ObjectiveArguments::add_to(CLI::App& app, const std::string& help) {
 void add_link(CLI::App& app, std::string& link, std::string& host_budget) {
   app.add_option("--link", link,
                  "connection to the host's memory, to which tensors may move: pcie3, pcie4, pcie5, c2c, or a bandwidth "
-                 "with an optional latency and direction, as 25GB/s or 25GB/s,10us,half; costs are makespans then")
-      ->check(a_link());
+                 "with an optional latency and direction, as 25GB/s or 25GB/s,10us,half; costs are makespans then");
   app.add_option("--host-budget", host_budget, "bytes that tensors may take in the host's memory, as 64GiB");
 }
 

@@ -270,8 +270,7 @@ Subcommand add_simulate(CLI::App& root) {
       ->check(CLI::Range(0, 1'000'000));
   app->add_option("--link", a.link,
                   "connection to the host's memory: schedules of a file may have transfers, random ones get them, and "
-                  "costs are makespans; pcie3, pcie4, pcie5, c2c, or as 25GB/s or 25GB/s,10us,half")
-      ->check(a_link());
+                  "costs are makespans; pcie3, pcie4, pcie5, c2c, or as 25GB/s or 25GB/s,10us,half");
   app->add_option("--host-budget", a.host_budget,
                   "count the schedules that take at most these bytes on the host, and are within --budget, if given");
   app->add_option("--transfers", a.transfers, "most values that a random schedule moves over the --link")

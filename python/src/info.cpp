@@ -46,6 +46,7 @@ fit::LargestBatch find_largest_batch(nb::handle build, const pipeline::Request& 
   options.alignment = request.alignment;
   options.search = search.options();
   options.search.limit = limit;
+  const std::optional<core::HostMemory> host = pipeline::host_memory_of(request);
   const auto graph_of = [&](std::int64_t batch) {
     core::Graph graph;
     call.ask_python([&] {
@@ -55,7 +56,7 @@ fit::LargestBatch find_largest_batch(nb::handle build, const pipeline::Request& 
             fmt::format("the graph of batch {} must be a cairn.Graph, not {}", batch, nb::repr(built).c_str()));
       graph = *nb::inst_ptr<core::Graph>(built);
     });
-    return graph;
+    return host ? graph.with_host_memory(host) : graph;
   };
   fit::LargestBatch found;
   call.run([&] { found = fit::find_largest_batch(graph_of, solvers::find_solver(search.solver), options); });

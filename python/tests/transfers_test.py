@@ -23,6 +23,17 @@ def example():
     return builder.build(), cairn.Schedule(range(4), ([(0, 0, 1, 2)], [(0, 2, 3)]))
 
 
+def passes(layers):
+    """Returns a chain of forward nodes with large values, and backward nodes with small ones that read them."""
+    builder = cairn.GraphBuilder("passes")
+    for k in range(layers):
+        builder.add(f"f{k}", size=1000, cost=1000, inputs=[k - 1] if k else [])
+    for k in reversed(range(layers)):
+        builder.add(f"b{k}", size=10, cost=1000, backward=True, forward=k, keep=k == 0,
+                    inputs=[k, *([2 * layers - 2 - k] if k + 1 < layers else [])])
+    return builder.build()
+
+
 class Transfers(unittest.TestCase):
     def test_what_a_search_finds(self):
         graph = chain(12)
@@ -53,7 +64,7 @@ class Transfers(unittest.TestCase):
             self.assertLessEqual(moved.cost, stays.cost)
 
     def test_the_least_budget_and_a_verdict(self):
-        graph = chain(12)
+        graph = passes(12)
         alone = cairn.least_budget(graph, work_limit=WORK)
         moved = cairn.least_budget(graph, link=LINK, work_limit=WORK)
         self.assertLess(moved.bytes, alone.bytes)
@@ -74,8 +85,8 @@ class Transfers(unittest.TestCase):
         self.assertLessEqual(moved.makespan * 100, alone.baseline.cost * 105)
 
     def test_a_run(self):
-        graph = cairn.models.build("resnet18", batch=2, image=32, width=8)
-        run = cairn.run(graph, "70%", link="450GB/s", work_limit=WORK, repeats=1, poison=True)
+        graph = cairn.models.build("mlp-mixer", batch=1, image=32, layers=2)
+        run = cairn.run(graph, "60%", link="450GB/s", work_limit=WORK, repeats=1, poison=True)
         self.assertTrue(run.identical)
         self.assertTrue(run.scheduled.schedule.transfers.evicts)
         self.assertEqual(run.scheduled.measured, run.scheduled.planned)

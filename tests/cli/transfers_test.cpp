@@ -165,7 +165,7 @@ TEST_CASE("what is wrong with a link is said in one line") {
   const Folder folder;
   const std::string path = write_passes(folder);
   const std::pair<Words, Words> wrong[] = {
-      {{"--link", ""}, {"--link", "is empty", "pcie4"}},
+      {{"--link", ""}, {"--link", "is empty"}},
       {{"--link", "0GB/s"}, {"link '0GB/s'", "bandwidth", "25GB/s"}},
       {{"--link", "-1"}, {"link '-1'", "is no bandwidth"}},
       {{"--link", "-1GB/s"}, {"link '-1GB/s'", "bandwidth"}},
@@ -184,12 +184,12 @@ TEST_CASE("what is wrong with a link is said in one line") {
   }
 }
 
-TEST_CASE("--max-cost with a link finds a lower peak within the makespan, and says how low one could be") {
+TEST_CASE("with a link, --max-cost finds a lower peak within the makespan, and says how low one could be") {
   const Folder folder;
   const std::string path = write_passes(folder), file = folder / "s.json";
   const Words words = Words{"solve", path, "--max-cost", "5%"} + kWork;
   const Json alone = run_json(words);
-  const Json moved = run_json(words + Words{"--link", "10GB/s", "-o", file});
+  const Json moved = run_json(words + Words{"--link", "200MB/s", "-o", file});
   CHECK(moved["peak_bytes"] < alone["peak_bytes"]);
   check_fields(moved, {{"objective", "least peak within a cost"}, {"gap_of", "peak"}, {"valid", true}});
   CHECK(moved["evicts"] > 0);
@@ -198,12 +198,12 @@ TEST_CASE("--max-cost with a link finds a lower peak within the makespan, and sa
   CHECK(moved["lower_bound_peak_bytes"] > core::peak_lower_bound(core::load_graph(path)));
   // The schedule found is a start that is never made worse.
   const Json again = run_json(
-      Words{"solve", path, "--max-cost", "5%", "--link", "10GB/s", "--start", file, "--work-limit", "1", "-q"});
+      Words{"solve", path, "--max-cost", "5%", "--link", "200MB/s", "--start", file, "--work-limit", "1", "-q"});
   CHECK(again["peak_bytes"] <= moved["peak_bytes"]);
   // A budget on the peak with a link has the bound of makespans.
   const std::string peak = std::to_string(moved["peak_bytes"].get<std::int64_t>());
   const Json within =
-      run_json(Words{"solve", path, "--budget", peak, "--peak-only", "--link", "10GB/s", "--start", file} + kWork);
+      run_json(Words{"solve", path, "--budget", peak, "--peak-only", "--link", "200MB/s", "--start", file} + kWork);
   CHECK(within["cost"] <= moved["cost"]);
   CHECK(within["lower_bound_cost"] > within["baseline_cost"]);
 }
