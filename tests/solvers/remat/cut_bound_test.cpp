@@ -12,6 +12,7 @@
 
 #include "cairn/core/profile.h"
 #include "cairn/solvers/common/support/flow_network.h"
+#include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
@@ -226,6 +227,40 @@ TEST_CASE("The bound from one moment is never above the optimum", "[cut_bound]")
   });
   REQUIRE(above > 20);
   REQUIRE(tight > 5);
+}
+
+TEST_CASE("No schedule that costs at most as much has a peak below the bound", "[cut_bound]") {
+  std::int64_t raised = 0, equal = 0;
+  tests::for_each_seed(400, [&](Random& random) {
+    const Graph graph = small_graph(random, 8);
+    const std::int64_t base = core::evaluate(graph, core::baseline_schedule(graph)).cost;
+    const std::int64_t most = base + random.between(0, base / 2), peak = baseline_peak(graph);
+    core::Stopwatch watch(core::Limit{});
+    const std::int64_t bound =
+        cut_peak_bound(graph, {.budget = 0, .order = {}, .link = {}, .host_budget = {}}, most, peak, watch);
+    CAPTURE(most, bound, peak);
+    REQUIRE(bound <= peak);
+    REQUIRE(bound >= core::peak_lower_bound(graph));
+    const auto affordable = [&](std::int64_t budget) {
+      const Solution best = exact_remat(graph, {.budget = budget});
+      return best.status != Status::infeasible && best.cost <= most;
+    };
+    REQUIRE_FALSE(affordable(bound - 1));
+    if (bound == core::peak_lower_bound(graph)) return;
+    ++raised;
+    equal += affordable(bound) ? 1 : 0;
+    // The search for the least peak within a cost knows the bound, and may reach it.
+    SolveOptions options{.limit = {.work = 20'000}};
+    options.max_cost = most;
+    const Solution found = find_solver("auto").solve(graph, options);
+    tests::require_measured(graph, found);
+    REQUIRE(found.cost <= most);
+    REQUIRE(found.peak >= found.peak_bound.value);
+    REQUIRE(found.peak_bound.value >= bound);
+    if (found.status == Status::optimal) REQUIRE_FALSE(affordable(found.peak - 1));
+  });
+  REQUIRE(raised > 20);
+  REQUIRE(equal > 5);
 }
 
 TEST_CASE("A schedule that follows a cut keeps the order rule", "[cut_bound]") {
