@@ -30,7 +30,7 @@ namespace {
 
 using namespace core::formats;
 
-/// Largest number of tensors that the trace shows for one schedule; of more, it shows the largest.
+/// Number of tensors that the trace shows for one schedule at most. If there are more, it shows those of most bytes.
 constexpr std::size_t kMostTensors = 20'000;
 constexpr std::size_t kMostLanes = 24;  ///< largest number of tracks (lanes) for the tensors of one kind
 

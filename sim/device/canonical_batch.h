@@ -37,10 +37,11 @@ CanonicalBatch download(Machine& machine, const Batch<Machine>& batch) {
           downloaded(machine, batch.segments.data(), batch.segments.size())};
 }
 
-/// Finds the segments between one end of a profile and its lowest valley (local minimum), from the end inwards. For
-/// each segment calls emit(outer, inner) with the height of the segment's peak above its outer valley and above its
-/// inner valley. From the lowest valley outwards, these peaks fall and these valleys rise. So from the end inwards they
-/// are the records: the highest and lowest values so far.
+/// Finds the segments (core::Segment) between one end of a profile and its lowest valley (local minimum), from the end
+/// inwards. For each segment calls emit(outer, inner) with the height of the segment's peak above its outer valley and
+/// above its inner valley. Going from the end to the lowest valley, each segment has a higher peak and a lower inner
+/// valley than all segments before it. So the peaks and valleys are those values that are higher or lower than all
+/// values passed before.
 template <class Emit>
 CAIRN_HD void meet_segments(const std::int64_t* values, std::int64_t end, std::int64_t lowest, const Emit& emit) {
   if (end == lowest) return;

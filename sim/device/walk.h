@@ -280,7 +280,7 @@ class TransferWalk {
 
   const TablesView<Id>& graph_;
   const MovesView& moves_;
-  // Copies, so that the compiler knows to which memory their pointers point.
+  // These members are no references, so that the compiler sees that their pointers point to shared or global memory.
   const MovedRow<Id> row_;
   const WalkArrays arrays_;
   std::int32_t finished_ = 0;      ///< number of copies that finish_copies() has visited

@@ -99,8 +99,9 @@ std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t re
   return some_chain(forest, released);
 }
 
-/// Finds the dominant schedule by Algorithm 2 with the exact search, whose time does not depend on the number of key
-/// orders. Returns nothing if the forest is too large or the search ends without a proof.
+/// Finds the dominant schedule by Algorithm 2 of Jin et al. This algorithm needs an exact search for the least peak
+/// (exact.h). Its time does not grow with the number of orders of the branches' keys. Returns nothing if the forest is
+/// too large or the search ends without a proof.
 std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t released) {
   Expander expander(branches_);
   expander.add_forest(forest, expander.add({0, 0, released}, Ropes::kEmpty), Expander::kOutside);

@@ -110,7 +110,8 @@ void for_each_chain_choice(const ChainProblem& problem, std::int32_t first, std:
                       .needs = stage.checkpoint + end.turns[k].peak[kReleased],
                       .time = static_cast<double>(end.turns[k].time)});
   }
-  // Bytes during the forward runs, if the checkpoint stays in memory after the first one, and if it leaves.
+  // Bytes during the forward runs: if the checkpoint of stage `first` stays in memory (needs), and if it is moved away
+  // after the run of that stage (needs_moved).
   std::int64_t needs = held(first) + stage.forward_peak[kHeld], needs_moved = needs;
   auto time = static_cast<double>(stage.forward_time);
   for (std::int32_t split = first + 1; split <= last; ++split) {

@@ -135,7 +135,7 @@ class RetentionModel {
   }
 
  private:
-  /// A possible run of a node. Its time is an event; events are numbered in the order of time.
+  /// A possible run of a node. An event is a place in the sequence of all runs; events have numbers from 0.
   struct Run {
     std::int32_t rank = 0;
     bool first = true;   ///< whether it is the node's first run, which always takes place
