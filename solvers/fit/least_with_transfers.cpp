@@ -1,6 +1,7 @@
 #include "cairn/solvers/fit/internal/least_with_transfers.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,48 +13,121 @@
 namespace cairn::fit {
 namespace {
 
-constexpr int kPlans = 3;  ///< largest number of plans, because a plan on the host can exceed the budget on its peak
-
 void add_start(std::vector<core::Schedule>& starts, const core::Schedule& schedule) {
   if (schedule.steps.empty()) return;
   if (std::ranges::find(starts, schedule) == starts.end()) starts.push_back(schedule);
 }
 
+/// Lowers the memory of a LeastBudget by transfers.
+class LoweringPlans {
+ public:
+  LoweringPlans(const Problem& problem, const Problem& rounded, const LeastBudgetOptions& options,
+                const core::Limit& limit, LeastBudget& least)
+      : problem_(problem),
+        searched_(options.peak_only ? problem : rounded),
+        options_(options),
+        host_(*problem.graph.host_memory()),
+        watch_(limit),
+        least_(least) {
+    add_start(starts_, core::baseline_schedule(problem.graph));
+    add_start(starts_, least.schedule);
+    add_start(starts_, least.lowest);
+    if (options.search.start != nullptr) add_start(starts_, *options.search.start);
+  }
+
+  void run() {
+    constexpr double kShare = 0.4;  // of the limit, for the lowest peak
+    constexpr double kSteps[] = {0.25, 0.5, 0.75};
+    solvers::OffloadOptions offload = solvers::offload_options(host_, options_.search);
+    offload.limit = options_.peak_only ? watch_.rest() : watch_.share(kShare);
+    solvers::OffloadSolution lowest = solvers::least_peak_with_transfers(searched_.graph, starts_, offload);
+    charge(lowest.work);
+    if (!lowest.fits || lowest.peak - searched_.plan_slack >= least_.memory()) return;
+    const std::int64_t peak = lowest.peak;
+    constexpr std::size_t kQuick = 5;
+    constexpr double kNear = 1.05;
+    const std::int64_t bytes = offer(lowest.schedule, peak, kQuick);
+    if (options_.peak_only) return;
+    if (static_cast<double>(bytes) <= kNear * static_cast<double>(peak)) {
+      offer(std::move(lowest.schedule), peak, 1);
+      return;
+    }
+    // The plan is far above the peak. A schedule of a higher peak, with fewer transfers, may have a lower plan.
+    std::size_t left = std::size(kSteps);
+    for (const double step : kSteps) {
+      if (least_.memory() <= peak || watch_.expired_now()) return;
+      offload.budget = peak + static_cast<std::int64_t>(step * static_cast<double>(least_.memory() - peak));
+      offload.limit = watch_.rest();
+      if (std::optional<core::Schedule> found = fastest(offload)) offer(std::move(*found), offload.budget, left);
+      --left;
+    }
+  }
+
+ private:
+  void charge(std::int64_t work) {
+    watch_.charge(work);
+    least_.work += work;
+  }
+
+  /// Adds transfers to the starts. Returns the fastest schedule that is within the budget.
+  std::optional<core::Schedule> fastest(const solvers::OffloadOptions& offload) {
+    std::optional<solvers::OffloadSolution> best;
+    for (const core::Schedule& start : starts_) {
+      if (watch_.expired_now()) break;
+      solvers::OffloadSolution found = solvers::add_transfers(searched_.graph, start, offload);
+      charge(found.work);
+      if (found.fits && (!best || found.makespan < best->makespan)) best = std::move(found);
+    }
+    if (!best) return std::nullopt;
+    return std::move(best->schedule);
+  }
+
+  /// Plans a schedule in 1 / `left` of the remaining time, and takes it if its memory is lower and it keeps to the
+  /// host's budget. If only its plan on the host is too high, makes the schedule anew with a smaller budget there.
+  /// Returns the memory of the last schedule that it has planned.
+  std::int64_t offer(core::Schedule schedule, std::int64_t budget, std::size_t left) {
+    constexpr int kPlans = 3;
+    solvers::OffloadOptions offload = solvers::offload_options(host_, options_.search);
+    offload.budget = budget;
+    for (int k = 0; k < kPlans; ++k) {
+      std::optional<core::Plan> plan;
+      if (!options_.peak_only) {
+        solvers::PlanOptions planning = options_.plan;
+        planning.guard_bytes = 0;
+        planning.limit.seconds = std::max(0.0, watch_.rest().seconds / static_cast<double>(left));
+        plan = solvers::plan_memory(problem_.graph, schedule, planning);
+      }
+      const std::int64_t over = plan ? plan->host_bytes - host_.budget : 0;
+      if (over <= 0) {
+        PlannedSchedule one(problem_.graph, std::move(schedule), std::move(plan));
+        const std::int64_t memory = one.memory();
+        if (memory < least_.memory()) least_.take(std::move(one), "auto");
+        return memory;
+      }
+      *offload.host_budget -= std::max<std::int64_t>(1, over);
+      if (*offload.host_budget < 0 || watch_.expired_now()) return plan->bytes;
+      offload.limit = watch_.rest();
+      std::optional<core::Schedule> smaller = fastest(offload);
+      if (!smaller) return plan->bytes;
+      schedule = std::move(*smaller);
+    }
+    return std::numeric_limits<std::int64_t>::max();
+  }
+
+  const Problem& problem_;
+  const Problem& searched_;
+  const LeastBudgetOptions& options_;
+  const core::HostMemory host_;
+  core::Stopwatch watch_;
+  LeastBudget& least_;
+  std::vector<core::Schedule> starts_;
+};
+
 }  // namespace
 
 void lower_with_transfers(const Problem& problem, const Problem& rounded, const LeastBudgetOptions& options,
                           const core::Limit& limit, LeastBudget& least) {
-  if (!problem.graph.host_memory()) return;
-  const core::HostMemory host = *problem.graph.host_memory();
-  const Problem& searched = options.peak_only ? problem : rounded;
-  core::Stopwatch watch(limit);
-  std::vector<core::Schedule> starts;
-  add_start(starts, core::baseline_schedule(problem.graph));
-  add_start(starts, least.schedule);
-  add_start(starts, least.lowest);
-  if (options.search.start != nullptr) add_start(starts, *options.search.start);
-  solvers::OffloadOptions offload = solvers::offload_options(host, options.search);
-  for (int k = 0; k < kPlans && *offload.host_budget >= 0 && !watch.expired_now(); ++k) {
-    offload.limit = watch.rest();
-    solvers::OffloadSolution found = solvers::least_peak_with_transfers(searched.graph, starts, offload);
-    watch.charge(found.work);
-    least.work += found.work;
-    if (!found.fits || found.peak - searched.plan_slack >= least.memory()) return;
-    std::optional<core::Plan> plan;
-    if (!options.peak_only) {
-      solvers::PlanOptions planning = options.plan;
-      planning.guard_bytes = 0;
-      planning.limit.seconds = std::max(0.0, watch.rest().seconds);
-      plan = solvers::plan_memory(problem.graph, found.schedule, planning);
-    }
-    if (plan && plan->host_bytes > host.budget) {
-      *offload.host_budget -= std::max<std::int64_t>(1, plan->host_bytes - host.budget);
-      continue;
-    }
-    PlannedSchedule one(problem.graph, std::move(found.schedule), std::move(plan));
-    if (one.memory() < least.memory()) least.take(std::move(one), "auto");
-    return;
-  }
+  if (problem.graph.host_memory()) LoweringPlans(problem, rounded, options, limit, least).run();
 }
 
 solvers::SolveOptions without_transfers(solvers::SolveOptions search, core::Schedule& steps) {
