@@ -150,10 +150,9 @@ void improve(const Problem& problem, const solvers::SolverInfo& solver, const so
     take(problem.graph, *search.start, 0, found);
     fits = true;
   }
-  core::Stopwatch watch(search.limit);
+  const core::Stopwatch watch(search.limit);
   const solvers::CostBound bound =
       bound_with_transfers(problem.graph, *search.budget, search, watch.share(kBoundShare));
-  watch.charge(bound.work);
   const std::int64_t least = std::max(problem.baseline.cost, bound.value);
   solvers::SolveOptions alone = search;
   alone.progress = {};
@@ -196,13 +195,13 @@ solvers::CostBound bound_with_transfers(const core::Graph& graph, std::int64_t b
 
 Solved solve_for_peak(const Problem& problem, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   if (!problem.graph.host_memory()) return solve(problem.graph, solver, search);
-  core::Stopwatch watch(search.limit);
+  // Time is divided between the searches without and with transfers. A work limit is not: each has the whole work.
+  const core::Stopwatch watch(search.limit);
   core::Schedule steps;
   solvers::SolveOptions alone = without_transfers(search, steps);
   alone.limit.seconds *= kAloneShare;
   Solved found = solve(problem.graph, solver, alone);
   solvers::Solution& solution = found.solution;
-  watch.charge(solution.work);
   // What was proved for recomputation alone does not hold with transfers.
   solution.peak_bound = {problem.lower_bound, solvers::kAnySchedule};
   solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};

@@ -219,7 +219,7 @@ class Steps(Trials):
         self.addCleanup(patch.stop)
         model, inputs = Chosen(), (torch.randn(100, 32) - 9,)
         reference = harness.train(model, inputs, harness.unscheduled())
-        chosen = backend("60%", offload="1000GB/s")
+        chosen = backend("80%", offload="1000GB/s")
         with harness.cairn_warnings("ignore"):
             self.assertEqual(harness.same(reference, harness.train(model, inputs, chosen)), "")
         self.assertTrue(chosen.report.graphs[0].offloaded)
@@ -234,7 +234,7 @@ class Steps(Trials):
 
         expected = gradients(torch.compile(layer, backend=harness.unscheduled()), (x,))
         torch._dynamo.reset()
-        chosen = backend("60%", offload="1000GB/s")
+        chosen = backend("80%", offload="1000GB/s")
         with harness.cairn_warnings("ignore"):
             found = gradients(torch.compile(layer, backend=chosen), (x,))
         self.assertTrue(chosen.report.graphs[0].offloaded)
