@@ -111,4 +111,22 @@ TEST_CASE("a sufficient host budget is above the one that is too small, and a se
   CHECK(told > 5);
 }
 
+TEST_CASE("under a work limit, transfers are found for peaks even if recomputation uses up its own", "[link]") {
+  int moved = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    INFO("seed " << seed);
+    fit::Problem problem(linked_graph(seed));
+    problem.budget = (problem.baseline.peak + problem.lower_bound) / 2;
+    const fit::Task task{.problem = problem, .objective = fit::Objective::within_peak};
+    const solvers::SolveOptions little{.limit = {.work = 500}};
+    const fit::Answer answer = fit::search(task, solvers::find_solver("auto"), little);
+    const solvers::Solution& solution = answer.found.solution;
+    if (!answer.success) continue;
+    CHECK(solution.peak <= *problem.budget);
+    CHECK(solution.cost >= solution.cost_bound.value);
+    moved += solution.schedule.transfers.empty() ? 0 : 1;
+  }
+  CHECK(moved > 3);
+}
+
 }  // namespace cairn::tests::link_test
