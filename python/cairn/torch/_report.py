@@ -177,13 +177,36 @@ class Together:
 
 
 @dataclasses.dataclass
+class StepReport:
+    """A step of several graphs that are planned together."""
+
+    parts: int  # number of different graphs
+    budget: int  # bytes
+    baseline: int  # peak of the step without a budget, in bytes
+    promised: int  # peak of the step, in bytes
+    cost_increase: float  # additional time of operations, as a fraction of the time without a budget
+    at: str  # the pass of a graph with the peak
+    seconds: float  # of the search
+
+    def __str__(self):
+        percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""
+        return (f"the step: {self.parts} graphs, planned together in {self.seconds:.1f} s\n"
+                f"  budget      {size_text(self.budget)}, of what is not resident\n"
+                f"  promised    {size_text(self.promised)}{percent}, in {self.at}\n"
+                f"  recomputed  {100 * self.cost_increase:.1f}% more time")
+
+
+@dataclasses.dataclass
 class Report:
-    """All graphs that the backend has compiled. A budget limits each graph alone. ``promised``, ``measured`` and
-    ``kept`` also count the memory that other graphs, even of other backends, held while a graph ran."""
+    """All graphs that the backend has compiled. ``promised``, ``measured`` and ``kept`` also count the memory that other
+    graphs, even of other backends, held while a graph ran. If several graphs of a step are planned together, ``step`` is
+    about all of them, and ``first_step`` is about the step before, in which they were planned one by one."""
 
     graphs: list = dataclasses.field(default_factory=list)
     unplanned: list = dataclasses.field(default_factory=list)  # why graphs run without a budget
     joined: Optional[Together] = None  # None: no two graphs were alive at the same time
+    step: Optional[StepReport] = None  # None: graphs were not planned together
+    first_step: Optional[Together] = None
     overlapping: bool = False  # whether graphs ran in several threads at the same time, which no promise counts
     optimizer_state: Optional[int] = None  # only for cairn.torch.step: bytes of the optimizers' state
     whole_step: Optional[int] = None  # only for cairn.torch.step: peak of a later step, with gradients
@@ -206,8 +229,9 @@ class Report:
     @property
     def promised(self):
         """Returns the largest promise, in bytes, for a single graph or for graphs that were alive at the same time.
-        Promises of the second kind are known only after the graphs have run."""
-        return max([g.promised for g in self.graphs] + ([self.together.promised] if self.together else []), default=0)
+        Promises of the second kind are known only after the graphs have run, unless the graphs were planned together."""
+        whole = [self.together.promised] if self.together else [self.step.promised] if self.step else []
+        return max([g.promised for g in self.graphs] + whole, default=0)
 
     @property
     def host_peak(self):
@@ -237,10 +261,13 @@ class Report:
         lines = [str(g) for g in self.graphs]
         lines += [f"a graph runs without a budget: {reason}" for reason in self.unplanned]
         lines = lines or ["nothing was compiled"]
+        lines += [str(self.step)] if self.step else []
         if self.together:
             lines.append(f"graphs that are alive at once: promised {size_text(self.promised)}, measured "
-                         f"{'not yet' if self.measured is None else size_text(self.measured)} at most, in {self.together.at}; "
-                         "each keeps the budget for itself")
+                         f"{'not yet' if self.measured is None else size_text(self.measured)} at most, in {self.together.at}"
+                         f"{'' if self.step else '; each keeps the budget for itself'}")
+        if self.first_step:
+            lines.append(f"the first step, whose graphs were planned one by one: {size_text(self.first_step.promised)}")
             if self.together.host_peak:
                 lines.append(f"graphs that are alive at once: {size_text(self.together.host_peak)} on the host at most; each keeps "
                              "host_budget for itself")

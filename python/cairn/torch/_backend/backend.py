@@ -10,6 +10,7 @@ from .._errors import CairnWarning, handed_on
 from .._offload.link import offload_of
 from .._plan import solve
 from .._plan.partition import Options
+from .._several.watch import Watch
 from .compiling import Compiling
 from .fallback import run_guarded
 
@@ -27,8 +28,8 @@ def remember(report):
 
 
 def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", differentiated="loss", accumulate=False,
-            offload=None, host_budget=None, calibrate=True, measure=True, fallback=True, time_limit=10.0, work_limit=None,
-            seed=0, solver="auto"):
+            offload=None, host_budget=None, together=True, calibrate=True, measure=True, fallback=True, time_limit=10.0,
+            work_limit=None, seed=0, solver="auto"):
     """Makes a backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
     The budget limits the peak, in bytes, of everything that is not resident: activations, gradients of activations, and
@@ -58,6 +59,9 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         bandwidth as "25GB/s" or "25GB/s,10us,half", bytes per second, or "measure". None: nothing moves. The search
         mixes transfers with recomputation. Results of operations that run only once stay on the device. On the CPU, the
         copies go to other buffers of the same memory, which do not count in the budget. Only for compiler="eager".
+    together: whether the budget is that of a whole step if the step is several graphs. After the first step, the graphs
+        are then planned together and compiled once more. If False, the budget is that of each graph alone. Only for
+        compiler="eager".
     host_budget: the bytes that these values may take on the host at once; any number by default.
     calibrate: whether to measure the cost and the scratch of each distinct operation once on this device. The
         measurements are cached. If False, costs are estimated and scratch counts as 0, which can break promises.
@@ -85,7 +89,7 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     moving = offload_of(offload, host_budget)
     if moving is not None and compiler == "inductor":
         raise cairn.InputError("offload: for compiler='eager'; Inductor compiles only torch's own operations")
-    for name, value in {"accumulate": accumulate, "calibrate": calibrate, "measure": measure, "fallback": fallback}.items():
+    for name, value in {"accumulate": accumulate, "together": together, "calibrate": calibrate, "measure": measure, "fallback": fallback}.items():
         if type(value).__name__ not in ("bool", "bool_"):  # Python's or numpy's bool
             raise cairn.InputError(f"{name}: True or False, not {value!r}")
     size = solve.budget_bytes(budget, 1)  # raises an error if the text is no budget
@@ -93,7 +97,7 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     limits = solve.Limits(time_limit, work_limit, seed, solver)
     options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
                       accumulate=accumulate, replay=random == "replay", inputs=inputs,
-                      all_differentiated=differentiated == "all", offload=moving)
+                      all_differentiated=differentiated == "all", offload=moving, together=together)
     if compiler == "inductor":
         from .inductor import InductorBackend
         return InductorBackend(options, fallback)
@@ -114,12 +118,19 @@ class Backend:
         self.given = set()  # storages of the arguments of the Step that runs
         self.differentiated_only = False  # whether graphs without a backward pass run without a plan
         self.frames = set()  # numbers of the compiled functions
+        self.watch = self._new_watch()
         self.__name__ = "cairn"
         _private.tell_of_limits(self)
 
     def reset(self):
         """Forgets the compiled functions. torch._dynamo.reset() calls this."""
         self.frames.clear()
+        self.watch = self._new_watch()
+
+    def _new_watch(self):
+        """Returns a Watch. Graphs are planned together only where their peaks are exact and nothing is updated in them."""
+        options = self.options
+        return Watch(self, options.together and not options.approximate and options.updates is None)
 
     def gave_up(self, frame, limit, value, function):
         """Warns that a function runs without a budget from now on, because torch.compile has reached its limit on
@@ -135,10 +146,13 @@ class Backend:
         known = len(self.report.graphs)
         try:
             self.take(**given)
+            self.watch.plan_now()
+            known = len(self.report.graphs)
             if self.differentiated_only and not self.is_differentiated(module):
                 return module.forward
             unbounded = _private.bound_sizes(module)
             run, compiling = self.compile(module, example_inputs)
+            self.watch.made(self.report.graphs[known:])
             run = self.watched(run, unbounded) if unbounded else run
             if not self.fallback:
                 return run

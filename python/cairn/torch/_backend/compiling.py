@@ -8,14 +8,15 @@ import torch
 from .. import _private
 from .._inputs.read_again import ReadAgain
 from .._memory.peak import Measured, kept_results
-from .._memory.together import Alive
+from .._memory.together import Alive, held_by_graphs_of
 from .._offload.copies import is_on_host
 from .._plan import solve
-from .._plan.partition import partition, prepare_within, schedule
+from .._plan.partition import limits_of, partition, prepare_within, schedule
 from .._plan.share import Share, tell_of_least
 from .._report import size_text
 from .._rewrite.modules import rewrite_module, without_autocast
 from .._rewrite.tangents import Tangents
+from .._several.points import Part
 
 
 class Compiling:
@@ -42,16 +43,22 @@ class Compiling:
         if not inputs:
             return self._partition_region(joint, num_fwd_outputs)
         self.share = Share(self.owner, joint)
-        forward, backward, trace, solved, self.report = partition(
+        among = self.owner.watch.among(self.share.ends_in_loss, held_by_graphs_of(self.owner))
+        forward, backward, prepared, solved, self.report = partition(
             joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
             static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
-            or_least=self.share.or_least)
-        self.share.planned(self.report, solved.unmet)
+            or_least=self.share.or_least, among=among)
+        trace = prepared.trace
+        self.share.planned(self.report, solved.unmet, among)
         self._tell_of_data()
         results = _private.outputs(joint.graph)[:num_fwd_outputs]
         self.written = _private.written_inputs(joint.graph, num_fwd_outputs)
         self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, results),
                            Tangents(joint, num_fwd_outputs, self.owner, self.report), self.written)
+        if among is not None:
+            self.alive.part = Part(prepared, self.report, limits_of(options, trace), options.offload is not None)
+            self.alive.part.runs = self.alive.part.add(solved.steps, solved.transfers) or self.alive.part.runs
+            self.owner.watch.compiled(self.alive.part)
         self.read_again = ReadAgain(self.owner, self.report, self.alive, num_fwd_outputs, lambda: self.kernels, forward)
         self.owner.report.graphs.append(self.report)
         if options.measure:
@@ -178,9 +185,9 @@ class Compiling:
         options = self.owner.options
         self.written = _private.written_inputs(module.graph)
         _private.hide_writes()
-        trace, graph, seconds, goal, baseline = prepare_within(module.graph, options, name=name,
-                                                               largest=self.owner.report.baseline)
-        solved, report = schedule(trace, graph, options, seconds, goal, baseline, or_least=solve.is_share(options.budget))
+        prepared = prepare_within(module.graph, options, name=name, largest=self.owner.report.baseline)
+        trace = prepared.trace
+        solved, report = schedule(prepared, options, or_least=solve.is_share(options.budget))
         if solved.unmet is not None:
             tell_of_least(self.owner, report, "it has no backward pass")
         self.owner.report.graphs.append(report)

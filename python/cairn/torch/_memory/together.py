@@ -64,6 +64,7 @@ class Alive:
         self.ddp = _private.splits_for_ddp()
         self.number = _private.compiling()[0]
         self.on_host = ()  # indices of results of the forward pass that are copies on the host
+        self.part = None  # a points.Part, if the graph may be planned together with others
 
     # --- Wrappers of a graph's passes. They count memory whenever the forward or the backward pass runs.
 
@@ -91,6 +92,7 @@ class Alive:
             made.to_write = [result[i] for i, _ in self.written]
             _local.made = made
             self._seen(held, runs)
+            self._watched(made, held)
             return result
 
         return call
@@ -139,6 +141,7 @@ class Alive:
             with _lock:
                 _passing.update((key, (*entry, task)) for key, entry in passing.items())
             self._seen(held, runs, backward=True, let_go=let_go)
+            self._watched(mine, held - let_go, backward=True)
             return result
 
         return call
@@ -332,9 +335,16 @@ class Alive:
         with _lock:
             whole.add(held + promised - let_go, held + measured - let_go if measured is not None else None,
                       f"the {'backward' if backward else 'forward'} pass of {report.name}")
-        if (backward or not runs) and report.budget is not None and whole.promised > report.budget:
-            self._tell(whole, "sum", f"budgets hold for each graph, and graphs that are alive at once add up to "
-                                 f"{size_text(whole.promised)}, which is above the budget of {size_text(report.budget)}")
+        budget = self.owner.watch.budget_of(report)
+        if (backward or not runs) and budget is not None and whole.promised > budget:
+            held = "" if self.owner.watch.plan else "budgets hold for each graph, and "
+            self._tell(whole, "sum", f"{held}graphs that are alive at once add up to {size_text(whole.promised)}, which is above the "
+                                     f"budget of {size_text(budget)}{self.owner.watch.outlook()}")
+
+    def _watched(self, run, held, backward=False):
+        with _lock:
+            open_runs = list(_open)
+        self.owner.watch.ran(self, run, backward, held, open_runs)
 
     def _whole(self, runs):
         with _lock:
@@ -347,7 +357,15 @@ class Alive:
             self.owner.tell(text)
 
     def _tell_of_second(self, runs, held):
-        if all(run.graph is self for run in runs):
+        watch, of_this = self.owner.watch, all(run.graph.owner is self.owner for run in runs)
+        if watch.plan is not None and of_this:
+            return
+        if watch.enabled and of_this:
+            one = ("torch._dynamo.config.optimize_ddp = False keeps the model whole" if self.ddp else
+                   "TORCH_LOGS=graph_breaks names what breaks a model into graphs")
+            text = (f"{self.report.name} runs while {size_text(held)} of other graphs, or of earlier runs, are held for their backward "
+                    f"passes: when this step has ended, its graphs are planned together within one budget, and compiled once more; {one}")
+        elif all(run.graph is self for run in runs):
             text = (f"{self.report.name} runs again while {size_text(held)} of earlier runs are held for their backward "
                     "passes: each run keeps the budget, and together they add up")
         else:
@@ -359,6 +377,14 @@ class Alive:
                     f"hold{'s' if len(names) == 1 else ''} {size_text(held)} for the backward pass: each graph keeps the "
                     f"budget, and together they add up. One graph has one budget; {one}")
         self._tell(self._whole(runs), "second", text)
+
+
+def held_by_graphs_of(owner):
+    """Returns the bytes that graphs of this backend hold for backward passes that may still come."""
+    with _lock:
+        held = {key: size for run in _open if run.graph.owner is owner
+                for key, (reference, size) in run.storages.items() if not reference.expired()}
+    return sum(held.values())
 
 
 def _note_given(made, gradients):

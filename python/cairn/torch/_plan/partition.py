@@ -20,6 +20,8 @@ from .._inputs import sharing
 from .._offload.link import Offload
 from .._rewrite import dropout, modules, random
 from .._rewrite.tangents import drop_zeros, expect_missing
+from .._several.choose import Sizes
+from .._several.points import sizes_of
 from .._step.updates import Updates
 from . import solve
 
@@ -37,6 +39,7 @@ class Options:
     all_differentiated: bool = False  # whether gradients of results beside a loss are part of the budget
     updates: Optional[Updates] = None  # the updates by optimizers in the plan
     offload: Optional[Offload] = None  # what may move to the host; None: nothing
+    together: bool = True  # whether a budget limits the graphs of a step together
 
     @property
     def named_offload(self):
@@ -71,17 +74,30 @@ def prepare(graph, options, *, device=None, **reading):
     return trace, built, seconds
 
 
-def prepare_within(graph, options, *, largest=0, **reading):
-    """Like prepare(), but also returns (budget in bytes, evaluation of the baseline) of the given graph. If the budget
-    is below the baseline's peak, rewrites dropouts and random operations, so that a schedule can save more memory, and
-    returns the rewritten graph. ``largest``: the largest peak of earlier graphs, to which a budget in percent
-    refers."""
+@dataclasses.dataclass
+class Prepared:
+    """A graph that is ready to be scheduled."""
+
+    trace: object
+    graph: cairn.Graph
+    seconds: dict  # of each part of the work
+    goal: Optional[int]  # budget in bytes; None: the least possible
+    baseline: object  # Evaluation of the given graph without a budget
+    baseline_sizes: Sizes  # likewise
+
+
+def prepare_within(graph, options, *, largest=0, always_rewrite=False, **reading):
+    """Like prepare(), but returns a Prepared, with the budget in bytes and the baseline of the given graph. If the
+    budget is below the baseline's peak, or with ``always_rewrite``, rewrites dropouts and random operations, so that a
+    schedule can save more memory, and prepares the rewritten graph. ``largest``: the largest peak of earlier graphs, to
+    which a budget in percent refers."""
     trace, built, seconds = prepare(graph, options, **reading)
     # The baseline is the traced order, in which all updates come last, as in a step without a schedule.
     baseline = cairn.evaluate(built, range(built.node_count))
+    sizes = sizes_of(trace, baseline.cost, range(built.node_count))
     goal = solve.budget_bytes(options.budget, max(baseline.peak, largest))
     # Inductor compiles only torch's own operations, not those inserted here.
-    if (goal is None or goal < baseline.peak) and not options.approximate:
+    if (always_rewrite or goal is None or goal < baseline.peak) and not options.approximate:
         split = dropout.split(graph, trace.layouts)
         replay = options.replay and any(is_random(node) for node in graph.nodes)
         if replay:
@@ -89,18 +105,31 @@ def prepare_within(graph, options, *, largest=0, **reading):
         if split or replay:
             trace, built, more = prepare(graph, options, replay=replay, **reading)
             seconds = {part: seconds[part] + more[part] for part in more}
-    return trace, built, seconds, goal, baseline
+    return Prepared(trace, built, seconds, goal, baseline, sizes)
 
 
-def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
+def schedule(prepared, options, or_least=False, among=None):
     """Finds a schedule. Returns (Solved, GraphReport). ``or_least``: whether to use the schedule of lowest known peak
-    if none meets ``goal``."""
-    limits = options.limits
-    if options.offload is not None:
-        limits = dataclasses.replace(limits, link=options.offload.given_link(trace.device),
-                                     host_budget=options.offload.host_budget)
-    solved = solve.solve(graph, goal, limits, baseline, description(trace), trace.shared_name, trace.in_time,
-                          or_least, _advice(trace))
+    if none meets the budget. ``among``: as in partition()."""
+    trace, graph, seconds, goal = prepared.trace, prepared.graph, prepared.seconds, prepared.goal
+    limits = limits_of(options, trace)
+    given, held = None, 0
+    if among is not None:
+        given, held = among.planned(prepared), among.held
+        goal, or_least = (goal, or_least) if among.goal is None else (among.goal, True)
+    if given is not None:
+        solved = solve.given(graph, given, goal, prepared.baseline)
+    else:
+        def search(within, or_least):
+            return solve.solve(graph, within, limits, prepared.baseline, description(trace), trace.shared_name, trace.in_time,
+                               or_least, _advice(trace))
+
+        within = goal if goal is None else max(1, goal - held)
+        solved = search(within, or_least or held > 0)
+        exceeds = within != goal and not or_least and solved.peak > goal
+        if exceeds and not solve.is_share(options.budget):  # a share of the whole step is known only after a step
+            solved = search(goal, False)  # raises InfeasibleError
+        solved.budget = goal
     if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
         # The peak that another process measured may differ here, because the scratch of some operations is unknown.
         solved.measured = None
@@ -121,6 +150,14 @@ def schedule(trace, graph, options, seconds, goal, baseline, or_least=False):
     return solved, report
 
 
+def limits_of(options, trace):
+    """Returns the limits of a search, with the link to the host's memory if values may move there."""
+    if options.offload is None:
+        return options.limits
+    return dataclasses.replace(options.limits, link=options.offload.given_link(trace.device),
+                               host_budget=options.offload.host_budget)
+
+
 def _advice(trace):
     """Returns a text for an error about an unmet budget: how much memory results that are not the loss take."""
     gradients = sum(storage.size for storage in trace.tangents)
@@ -133,10 +170,12 @@ def _advice(trace):
             "differentiated detached.")
 
 
-def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), or_least=lambda baseline: False):
-    """Schedules a joint module and cuts it. Returns (forward module, backward module, Trace, Solved, GraphReport).
+def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), or_least=lambda baseline: False,
+              among=None):
+    """Schedules a joint module and cuts it. Returns (forward module, backward module, Prepared, Solved, GraphReport).
     ``inputs``: present inputs of the captured function, whose parameters may be updated in the backward pass.
-    ``or_least(peak without a budget)``: whether to use the least budget known if the goal is not met."""
+    ``or_least(peak without a budget)``: whether to use the least budget known if the goal is not met.
+    ``among``: an Among, if the graph may be one of several in a step."""
     drop_zeros(joint.graph, num_fwd_outputs, _private.compiling()[1])
     # Inductor compiles only torch's own operations, not the one inserted here.
     if not options.all_differentiated and not options.approximate:
@@ -156,24 +195,26 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     else:
         shared = others if options.inputs == "changing" else []
     policies.split_recomputed(joint.graph, num_fwd_outputs, shared)
-    trace, graph, seconds, goal, baseline = prepare_within(
+    prepared = prepare_within(
         joint.graph, options, name=name, forward_outputs=num_fwd_outputs, parameters=parameters, largest=largest, updates=updates,
-        shared=shared)
+        shared=shared, always_rewrite=among is not None and not among.is_alone)
+    trace = prepared.trace
     for update in updates.values():
         update.let_go()
-    solved, report = schedule(trace, graph, options, seconds, goal, baseline, or_least(baseline.peak))
+    least_is_enough = or_least(prepared.baseline.peak)
+    solved, report = schedule(prepared, options, least_is_enough, among)
     begin = time.monotonic()
     forward, backward = modules.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
                                                static_indices=static_indices,
                                                update_function=options.updates.function() if trace.updated else None,
                                                transfers=solved.transfers)
-    seconds["rewrite"] = time.monotonic() - begin
+    prepared.seconds["rewrite"] = time.monotonic() - begin
     report.shared_inputs = [n.name for n in shared]
     if options.inputs != "stable":
         read_again, report.results_read_again = trace.read_again(solved.steps)
         report.read_again = [n.name for n in others if n.name in read_again and n not in of_module]
         report.buffers_read_again = [n.name for n in others if n.name in read_again and n in of_module]
-    return forward, backward, trace, solved, report
+    return forward, backward, prepared, solved, report
 
 
 def _other_inputs(primals, inputs, parameters):

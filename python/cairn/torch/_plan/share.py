@@ -26,24 +26,30 @@ class Share:
         self.owner = owner
         self.evaluates = _private.evaluates()
         # Whether an error is raised only when the backward pass begins.
-        self.waits = self.evaluates or not _ends_in_loss(joint)
+        self.ends_in_loss = _ends_in_loss(joint)
+        self.waits = self.evaluates or not self.ends_in_loss
         self.largest = owner.report.baseline if self.evaluates else owner.report.training_baseline
         self.report = None
         # The InfeasibleError to raise when the backward pass begins. It is not raised if a graph with a larger peak has
         # been planned by then, and the budget, a share of the largest peak, has become large enough.
         self.unmet = None
+        # The same, for a tiny graph that may be one of several in a step. Only a warning is given then.
+        self.unmet_tiny = None
 
     def or_least(self, baseline):
         """Returns whether a graph may use the least budget that works, at least for now. ``baseline``: its peak without
         a budget."""
         return solve.is_share(self.owner.options.budget) and (self.waits or baseline <= TINY)
 
-    def planned(self, report, unmet):
+    def planned(self, report, unmet, among=None):
+        """Receives the GraphReport, and the error if the budget is not met. ``among``: as in partition()."""
         self.report = report
         report.trains = not self.evaluates
         if unmet is None:
             return
-        if report.baseline <= TINY:
+        if report.baseline <= TINY and among is not None and not among.is_alone:
+            self.unmet_tiny = unmet
+        elif report.baseline <= TINY:
             tell_of_least(self.owner, report, "it is tiny")
         else:
             self.unmet = unmet
@@ -52,6 +58,11 @@ class Share:
 
     def backward_begins(self):
         self.report.trains = True
+        if self.owner.watch.is_several():  # the graphs of the step are planned together when it has ended
+            return
+        if self.unmet_tiny is not None:
+            self.unmet_tiny = None
+            tell_of_least(self.owner, self.report, "it is tiny")
         if self.unmet is None:
             return
         budget = solve.budget_bytes(self.owner.options.budget, self.owner.report.training_baseline)

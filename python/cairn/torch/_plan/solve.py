@@ -1,7 +1,6 @@
 """Finds a schedule within a budget: in the cache, from another rank, or by the solver."""
 
 import dataclasses
-import datetime
 import fractions
 import hashlib
 import json
@@ -18,6 +17,7 @@ from cairn import _api, _cairn
 from .. import _cache, _private
 from .._errors import InfeasibleError
 from .least import Least, is_schedule, rows, schedule_of
+from .ranks import first_of_ranks
 
 _FORMAT = 2
 _WAIT_BEYOND_LIMIT_S = 120
@@ -172,7 +172,7 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     ``advice``       text for the end of the error's message
     """
     identity = [graph.fingerprint, _private.kernel_settings(), description]
-    key = _digest(goal, limits.identity, *identity)
+    key = digest(goal, limits.identity, *identity)
     begin = time.monotonic()
     if goal is not None and goal >= graph.baseline.peak:
         return _solved(graph, in_time(list(map(int, graph.input_order))), goal, begin, "solved", key, "optimal", None, baseline)
@@ -180,13 +180,13 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     own = [] if limits.solver == "auto" else [limits.solver]
     own += [limits.link, limits.host_budget] if limits.link else []
     graph = limits.linked(graph)
-    least = Least(graph, _digest(*identity, *own), in_time, bool(limits.link))
+    least = Least(graph, digest(*identity, *own), in_time, bool(limits.link))
     store = _private.collective_store() if shared_name is not None else None
     if store is None:
         entry, source = _find(graph, goal, limits, key, least)
     else:
         # Not the link, which shared_name has as the caller gave it: each rank measures another one.
-        shared = _digest(shared_name, sorted(limits.arguments().items()))
+        shared = digest(shared_name, sorted(limits.arguments().items()))
         entry, source = _agree(store, f"cairn/{shared}", graph, goal, limits, key, least)
     unmet = InfeasibleError(entry["unmet"][0] + advice, *entry["unmet"][1:]) if "unmet" in entry else None
     if unmet is not None and not or_least:
@@ -198,7 +198,14 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     return solved
 
 
-def _digest(*identity):
+def given(graph, schedule, goal, baseline):
+    """Returns a Solved of a schedule, [steps, transfers], that was found elsewhere."""
+    return _solved(graph, schedule[0], goal, time.monotonic(), "planned with the step's other graphs", "", "feasible", None, baseline,
+                   schedule[1])
+
+
+def digest(*identity):
+    """Returns a name for what differs from everything else in ``identity``."""
     return hashlib.sha256(json.dumps([_FORMAT, *identity]).encode()).hexdigest()[:24]
 
 
@@ -252,20 +259,18 @@ def _valid(graph, goal, entry, in_time):
 
 
 def _agree(store, name, graph, goal, limits, key, least):
-    """Lets one rank search for all ranks with the same step. The first rank that asks searches. A fixed rank, such as
-    0, might never ask, because ranks can have different steps."""
-    if store.add(f"{name}/asked", 1) == 1:
-        try:
-            entry, source = _find(graph, goal, limits, key, least)
-        except BaseException as error:
-            store.set(name, json.dumps({"error": f"the rank that solves failed: {error}"}))
-            raise
-        store.set(name, json.dumps(entry))
+    """Lets one rank search for all ranks with the same step."""
+    source = "another rank"
+
+    def find():
+        nonlocal source
+        entry, source = _find(graph, goal, limits, key, least)
+        return entry
+
+    entry, of_other = first_of_ranks(store, name, limits.wait_s, find)
+    if not of_other:
         return entry, source
-    store.wait([name], datetime.timedelta(seconds=limits.wait_s))
-    entry = {**json.loads(store.get(name)), "measured": None}
-    if "steps" not in entry:
-        raise cairn.Error(entry["error"])
+    entry = {**entry, "measured": None}
     if "unmet" in entry:
         message, *numbers = entry["unmet"]
         entry["unmet"] = [f"on the rank that solves: {message}", *numbers]
@@ -273,7 +278,7 @@ def _agree(store, name, graph, goal, limits, key, least):
     # searches itself.
     if _valid(graph, None if "unmet" in entry else goal, entry, least.in_time) is None:
         return _find(graph, goal, limits, key, least)
-    return entry, "another rank"
+    return entry, source
 
 
 def _search(graph, goal, limits, least):

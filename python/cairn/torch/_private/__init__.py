@@ -12,8 +12,8 @@ from .autograd import (accumulates, autograd_is_compiled, backward_node, free_un
 from .descriptions import (argument_of, compiling, hide_writes, input_of, input_position, is_gradient, is_mutation,
                            mutated_inputs, output_descriptions, result_of, static_inputs, unseen_writes, written_inputs)
 from .distributed import collective_store, gradients_are_copied, splits_for_ddp
-from .front_end import (RESTARTS, asked_by_tracer, compiled_frame, evaluates, left_to_python, shows_frames,
-                        sizes_differentiated, suppresses_errors, tell_of_limits)
+from .front_end import (RESTARTS, asked_by_tracer, compile_again, compiled_code, compiled_frame, evaluates,
+                        left_to_python, shows_frames, sizes_differentiated, suppresses_errors, tell_of_limits)
 from .joint import (check_version, checkpoint_policy, extract, is_backward, is_primal, is_tangent, outputs,
                     saved_by_compiled_hooks, set_side, tell_sides)
 from .measuring import (AllocatorHistory, allocations, history_can_be_recorded, is_out_of_memory, kernel_settings,

@@ -97,6 +97,20 @@ def compiled_frame():
     return None if compile_id is None else compile_id.frame_id
 
 
+def compiled_code():
+    """Returns the code of the function that torch.compile compiles now; None if it compiles none."""
+    try:
+        return symbolic_convert.InstructionTranslator.current_tx().output.root_tx.f_code
+    except AttributeError:
+        return None
+
+
+def compile_again(code):
+    """Has torch.compile compile a function again, with all its variants, when it is called next."""
+    if code is not None:
+        torch._dynamo.eval_frame.remove_from_cache(code)
+
+
 def sizes_differentiated(module):
     """Returns the sizes, in elements, of the captured module's results that AOTAutograd will differentiate."""
     output = next(iter(reversed(module.graph.nodes)))

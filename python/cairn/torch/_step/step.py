@@ -89,7 +89,8 @@ class Step:
         updates = self._backend.options.updates
         # The first step compiles the graphs and allocates the optimizers' state. Graphs are measured in the first or
         # the second step, so the whole step is measured in the step after that.
-        measured = self._calls == (2 if updates is None else 3) and self._backend.options.measure
+        measured = (self._calls >= (2 if updates is None else 3) and self.report.whole_step is None
+                    and self._backend.options.measure)
         run = self._measured if measured and self.report.graphs and MemoryTrace.available() else self._run
         with _private.left_to_python, updates or contextlib.nullcontext():
             result = self._counted(*args, **kwargs) if self._calls == 1 else run(*args, **kwargs)
@@ -100,9 +101,11 @@ class Step:
                 "variants of a function (torch._dynamo.config.recompile_limit), and where it meets what it cannot compile "
                 "(TORCH_LOGS=graph_breaks,recompiles names it)")
         elif ran > 1:
+            whose = ("which are planned together after the first step" if self._backend.watch.enabled else
+                     "each with the budget for itself")
             self._backend.tell(
-                f"this step ran {ran} graphs, each with the budget for itself: it has several losses or shapes, or something in "
-                "it cannot be compiled (TORCH_LOGS=graph_breaks names that)")
+                f"this step ran {ran} graphs, {whose}: it has several losses or shapes, or something in it cannot be compiled "
+                "(TORCH_LOGS=graph_breaks names that)")
         if ran and self._backend.continues:
             self._backend.runs_without_budget(
                 "a part of the model before the graph of this step runs without a budget, because torch.compile cannot compile it "

@@ -16,7 +16,8 @@ WORK = 20_000
 
 
 def backend(budget="70%", **options):
-    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
+    """A backend that plans each graph alone."""
+    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, "together": False, **options})
 
 
 class Layer(torch.nn.Module):

@@ -1,0 +1,25 @@
+"""Lets one rank of distributed training search for all ranks."""
+
+import datetime
+import json
+
+import cairn
+
+
+def first_of_ranks(store, name, wait_s, find):
+    """Returns (the result of ``find()`` on the first rank that asks for ``name``, whether that is another rank). A fixed
+    rank, such as 0, might never ask, because ranks can have different steps. Results are what JSON can store. Raises
+    cairn.Error if the search of the other rank failed."""
+    if store.add(f"{name}/asked", 1) == 1:
+        try:
+            found = find()
+        except BaseException as error:
+            store.set(name, json.dumps({"error": f"the rank that solves failed: {error}"}))
+            raise
+        store.set(name, json.dumps({"found": found}))
+        return found, False
+    store.wait([name], datetime.timedelta(seconds=wait_s))
+    entry = json.loads(store.get(name))
+    if "error" in entry:
+        raise cairn.Error(entry["error"])
+    return entry["found"], True

@@ -1,0 +1,269 @@
+"""Plans the parts of a step together.
+
+Each part has a pool of schedules that take different amounts of memory. choose.py picks one schedule for each part. Then
+each part is searched again, within exactly the memory that the others leave to it, and what is found goes into the
+pools. This repeats as long as there is time.
+"""
+
+import dataclasses
+import time
+from typing import Optional
+
+from .. import _cache, _private
+from .._errors import InfeasibleError
+from .._plan.ranks import first_of_ranks
+from .._plan.share import TINY
+from .._plan.solve import digest
+from .._report import StepReport, size_text
+from .choose import Choice, peak, peak_of
+
+# Fractions of the time limit: until when the first pools are filled, until when schedules within the budget, or lower
+# budgets, are searched for, and for one search after that at least. The rest of the time makes the step cheaper.
+_SHARES = {"pools": 2 / 5, "search": 7 / 10, "one search": 1 / 50}
+_LEVELS = (3 / 4, 1 / 2, 1 / 4)  # of what a part takes without a budget beyond its least: the first schedules of a pool
+_ROUNDS = 6  # most tries to make a step fit into one budget
+_PASSES = 2  # with a work limit: how often each part is searched again to make the step cheaper
+_FIRST_DESCENT, _LAST_DESCENT = 1 / 16, 1 / 512  # of the least peak: by how much the next budget that is tried is lower
+_SMALL = 1 / 200  # a part that takes at most this part of what the step takes is not planned
+
+
+@dataclasses.dataclass
+class Plan:
+    """Schedules for the parts of a step: ``schedules[key]`` is [steps, transfers] of the Part with this key."""
+
+    schedules: dict
+    report: StepReport
+
+
+class Planner:
+    """``parts``: the Parts of a step. ``windows``: its Windows, whose parts are indices of ``parts``. ``times``: how often a
+    step runs each part. ``goal``: the budget in bytes; None: the least possible. ``is_share``: whether a tiny step may take
+    the least possible instead."""
+
+    def __init__(self, parts, windows, times, goal, limits, is_share=False):
+        self.parts, self.times, self.goal, self.limits = parts, times, goal, limits
+        self.or_least = is_share
+        self.windows = undominated(windows)
+        self.begin = time.monotonic()
+        self.baseline = peak(self.windows, [part.baseline for part in parts])
+
+    def plan(self):
+        """Returns a Plan. Raises InfeasibleError if no schedules within the budget are found."""
+        unplanned = [part.unplanned for part in self.parts]
+        if self.goal is not None and self._peak(unplanned) <= self.goal:
+            return self._plan(unplanned)
+        store = _private.collective_store()
+        names = [part.trace.shared_name for part in self.parts]
+        if store is None or None in names:
+            return self._plan(self._find())
+        shape = [[w.part, w.backward, w.others] for w in self.windows]
+        name = digest(names, sorted(map(str, shape)), self.times, sorted(self.limits.arguments().items()))
+        schedules, of_other = first_of_ranks(store, f"cairn/step/{name}", self.limits.wait_s,
+                                             lambda: self._schedules(self._find()))
+        chosen = self._of_schedules(schedules)
+        if chosen is None and of_other:  # it exceeds the budget on this rank, where operations may need more scratch
+            chosen = self._find()
+        return self._plan(chosen)
+
+    def _find(self):
+        """Returns a point for each part, from the cache or from a search, and sets the budget if it is the least one."""
+        name = f"step-{self._digest()}.json"
+        chosen = self._of_schedules(_cache.load(name))
+        if chosen is not None:
+            return chosen
+        self._fill_pools()
+        chosen = self._descended() if self.goal is None else self._within(self.goal)
+        if chosen is None and self.or_least and self.baseline <= TINY:
+            chosen = self._descended()
+        if chosen is None:
+            raise self._unmet()
+        chosen = self._cheaper(chosen)
+        _cache.store(name, self._schedules(chosen))
+        return chosen
+
+    # --- Time
+
+    def _spent(self):
+        return (time.monotonic() - self.begin) / self.limits.time_limit
+
+    def _is_time(self, name):
+        """Returns whether the named share of the time limit is not used up. With a work limit, there is no limit of time."""
+        return self.limits.work_limit is not None or self._spent() < _SHARES[name]
+
+    def _arguments(self, share):
+        return self.limits.part(max(share, _SHARES["one search"] / 4))
+
+    # --- Searches
+
+    def _fill_pools(self):
+        """Finds the first schedules of each part, from those that hold least to those that cost least."""
+        large = [part for part in self.parts if self._is_large(part)]
+        share = _SHARES["pools"] / max(1, len(large) * (2 + 2 * len(_LEVELS)))
+        for part in large:
+            part.find(None, None, self._arguments(share))
+            part.find(None, 0, self._arguments(share))
+        for level in _LEVELS:
+            for part in large:
+                if not self._is_time("pools"):
+                    return
+                most, held = _between(part, level)
+                part.find(max(_peak(part.unplanned), most), held, self._arguments(share))
+                part.find(most, held, self._arguments(share))
+
+    def _is_large(self, part):
+        return _peak(part.unplanned) > _SMALL * self.baseline
+
+    def _choice(self):
+        return Choice([[point.sizes for point in part.points] for part in self.parts], self.windows, self.times)
+
+    def _points(self, chosen):
+        return [part.points[i] for part, i in zip(self.parts, chosen)]
+
+    def _within(self, goal):
+        """Returns a point for each part, so that the step stays within ``goal``; None if none are found. If the pools have
+        none, asks the parts that are in memory at the peak for schedules that take less."""
+        for attempt in range(_ROUNDS):
+            choice = self._choice()
+            chosen = choice.within(goal)
+            if chosen is not None:
+                return self._points(chosen)
+            if not self._is_time("search"):
+                return None
+            points = self._points(choice.least()[1])
+            known = sum(len(part.points) for part in self.parts)
+            asked = [(i, *limits) for i, part in enumerate(self.parts) if self._is_large(part)
+                     for limits in [self._limits(i, points, goal, 1 if attempt % 2 == 0 else 1 / 2)]
+                     if limits[0] < _peak(points[i]) or limits[1] < points[i].sizes.held]
+            share = (_SHARES["search"] - self._spent()) / max(1, 2 * len(asked))
+            for i, most, held in asked:
+                self.parts[i].find(most, held, self._arguments(share))
+            if sum(len(part.points) for part in self.parts) == known:
+                return None
+        return None
+
+    def _limits(self, i, points, goal, share=1.0):
+        """Returns the peak and the held bytes that part ``i`` may have, so that the step stays within ``goal`` if the other
+        parts keep their points. ``share``: the share of the excess that this part gives up."""
+        sizes = [point.sizes for point in points]
+        most, held = goal, sizes[i].held + goal
+        for window in self.windows:
+            left = goal - peak_of(window, sizes)
+            left = int(left * share) if left < 0 else left
+            if window.part == i:
+                most = min(most, sizes[i].of(window) + left)
+            for other, count in window.others:
+                if other == i:
+                    held = min(held, sizes[i].held + left // count)
+        return max(1, most), max(0, held)
+
+    def _descended(self):
+        """Returns points with the lowest peak of the step that is found."""
+        least, chosen = self._choice().least()
+        points, step = self._points(chosen), _FIRST_DESCENT
+        while step >= _LAST_DESCENT and self._is_time("search"):
+            lower = self._within(least - max(1, int(step * least)))
+            if lower is None:
+                step /= 2
+            else:
+                points, least = lower, self._peak(lower)
+        self.goal = least
+        return points
+
+    def _cheaper(self, points):
+        """Searches each part again, within what the others leave to it, as long as the step gets cheaper."""
+        passes, changed = 0, True
+        while changed and (passes < _PASSES if self.limits.work_limit is not None else self._spent() < 1):
+            changed, passes = False, passes + 1
+            for i in sorted(range(len(points)), key=lambda i: -self._added(i, points)):
+                rest = 1 - self._spent()
+                costly = sum(self._added(j, points) > 0 for j in range(len(points)))
+                if self._added(i, points) <= 0 or (self.limits.work_limit is None and rest <= 0):
+                    continue
+                self.parts[i].find(*self._limits(i, points, self.goal), self._arguments(rest / (2 * costly)))
+                better = self._choice().within(self.goal)
+                if better is not None and self._cost(self._points(better)) < self._cost(points):
+                    points, changed = self._points(better), True
+        return points
+
+    def _added(self, i, points):
+        return self.times[i] * (points[i].sizes.cost - self.parts[i].unplanned.sizes.cost)
+
+    def _cost(self, points):
+        return sum(times * point.sizes.cost for times, point in zip(self.times, points))
+
+    def _peak(self, points):
+        return peak(self.windows, [point.sizes for point in points])
+
+    # --- Results
+
+    def _digest(self):
+        windows = [[w.part, w.backward, w.others, w.beside] for w in self.windows]
+        return digest([part.graph.fingerprint for part in self.parts], [part.key for part in self.parts], windows, self.times,
+                      self.goal, self.limits.identity, _private.kernel_settings())
+
+    def _schedules(self, points):
+        return {part.key: [point.steps, point.transfers] for part, point in zip(self.parts, points)}
+
+    def _of_schedules(self, schedules):
+        """Returns the points of the schedules that another process has found; None if they are damaged or do not fit. Sets
+        the budget if it is the least one."""
+        if not isinstance(schedules, dict):
+            return None
+        points = []
+        for part in self.parts:
+            entry = schedules.get(part.key)
+            is_entry = isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], list)
+            points.append(part.add(*entry) if is_entry else None)
+        if None in points or (self.goal is not None and self._peak(points) > self.goal):
+            return None
+        self.goal = self._peak(points) if self.goal is None else self.goal
+        return points
+
+    def _plan(self, points):
+        window, most = self._largest(points)
+        cost = sum(times * part.baseline.cost for times, part in zip(self.times, self.parts))
+        report = StepReport(parts=len(self.parts), budget=self.goal, baseline=self.baseline, promised=most,
+                            cost_increase=self._cost(points) / cost - 1 if cost else 0.0,
+                            at=self._name(window), seconds=time.monotonic() - self.begin)
+        return Plan(self._schedules(points), report)
+
+    def _largest(self, points):
+        sizes = [point.sizes for point in points]
+        return max(((window, peak_of(window, sizes)) for window in self.windows), key=lambda found: found[1])
+
+    def _name(self, window):
+        return f"the {'backward' if window.backward else 'forward'} pass of {self.parts[window.part].report.name}"
+
+    def _unmet(self):
+        points = self._points(self._choice().least()[1])
+        window, least = self._largest(points)
+        own = points[window.part].sizes.of(window)
+        return InfeasibleError(
+            f"a step of {len(self.parts)} graphs: budget {size_text(self.goal)} ({self.goal} bytes) of activations and scratch cannot be "
+            f"met: the least that is found is {size_text(least)} ({least} bytes), in {self._name(window)}, which takes {size_text(own)} "
+            f"while others hold {size_text(least - own)}; without a budget the step needs {size_text(self.baseline)}. Fewer graph "
+            "breaks, or a smaller batch, need less.",
+            max(part.graph.peak_lower_bound for part in self.parts), least)
+
+
+def undominated(windows):
+    """Returns the windows that no other one makes redundant: one of the same pass in which all that is counted is at least
+    as much."""
+    kept = []
+    for window in sorted(set(windows), key=lambda w: (-w.beside, -sum(count for _, count in w.others))):
+        counts = dict(window.others)
+        if not any(other.part == window.part and other.backward == window.backward and other.beside >= window.beside
+                   and all(dict(other.others).get(part, 0) >= count for part, count in counts.items()) for other in kept):
+            kept.append(window)
+    return kept
+
+
+def _peak(point):
+    return max(point.sizes.forward, point.sizes.backward)
+
+
+def _between(part, level):
+    """Returns (peak, held bytes) between the least of a part's points and what it takes without a budget."""
+    least = min(map(_peak, part.points)), min(point.sizes.held for point in part.points)
+    most = _peak(part.unplanned), part.unplanned.sizes.held
+    return tuple(int(low + level * (high - low)) for low, high in zip(least, most))

@@ -1,0 +1,93 @@
+"""Finds schedules of one part that hold more or less memory between its forward and its backward pass."""
+
+import dataclasses
+from typing import Optional
+
+import cairn
+
+from .. import _report
+from .._costs.calls import description
+from .._plan.least import is_schedule, rows
+from .._plan.solve import digest
+from .choose import Sizes
+
+
+@dataclasses.dataclass
+class Point:
+    """A schedule of a part, and what it takes. ``transfers``: rows as in Solved; None: nothing moves to the host."""
+
+    steps: list
+    transfers: Optional[list]
+    sizes: Sizes
+
+
+def sizes_of(trace, cost, steps, transfers=None):
+    """Returns the Sizes of a schedule. Between the passes, the graph holds what is in memory at the end of the forward
+    pass, except the gradients of results, which the caller gives later."""
+    _, _, _, at_border, (forward, backward) = _report.live_at_peak(trace, list(steps), transfers)
+    return Sizes(forward, backward, at_border - given_bytes(trace), cost)
+
+
+def given_bytes(trace):
+    """Returns the bytes of the gradients that the caller gives to the backward pass."""
+    return sum(storage.size for storage in trace.border.outputs) if trace.border is not None else 0
+
+
+def key_of(trace):
+    """Returns a name for the graph that is the same when it is compiled again, although measured costs may differ."""
+    edges = [[sorted((s.producer.index, s.output) for s in op.reads), sorted(before.index for before in op.after),
+              [[s.size, s.keep] for s in op.outputs], op.pinned] for op in trace.operations]
+    return digest(description(trace), edges)
+
+
+class Part:
+    """A compiled graph with a backward pass. ``prepared``: a Prepared. ``limits``: of searches."""
+
+    def __init__(self, prepared, report, limits, offload):
+        self.trace, self.baseline, self.report, self.limits, self.offload = (
+            prepared.trace, prepared.baseline_sizes, report, limits, offload)
+        self.key = key_of(self.trace)
+        self.points = []
+        self.graph = self._graph(0)
+        self.unplanned = self.add(self.trace.order())
+        self.runs = self.unplanned  # the Point of the schedule that runs
+
+    def add(self, steps, transfers=None):
+        """Adds the point of a schedule, if its sizes are new, and returns it; None if it is no schedule of this part."""
+        if not is_schedule(self.graph, steps, transfers):
+            return None
+        cost = cairn.evaluate(self.graph, cairn.Schedule(steps, transfers)).cost
+        point = Point(steps, transfers, sizes_of(self.trace, cost, steps, transfers))
+        known = next((p for p in self.points if p.sizes == point.sizes), None)
+        if known is None:
+            self.points.append(point)
+        return known or point
+
+    def find(self, most, held, arguments):
+        """Searches for the cheapest schedule whose peak is at most ``most``, and which holds at most ``held`` bytes
+        between the passes. Adds the point of what is found, even if it takes more. ``most`` None: searches for the
+        schedule that holds least, or for that of least peak if ``held`` is None, too."""
+        if most is None:
+            beside = 0 if held is None else 2 * self.graph.baseline.peak
+        else:
+            beside = max(0, most - held - given_bytes(self.trace))
+        graph = self._graph(beside)
+        graph = graph if most is None else self.limits.linked(graph)  # transfers are searched for within a budget only
+        try:
+            schedule = cairn.solve(graph, "min" if most is None else max(1, most), peak_only=True, **arguments).schedule
+        except (cairn.InfeasibleError, cairn.NotFoundError) as error:
+            if error.least is None:
+                return None
+            schedule = error.least.schedule
+        transfers = rows(schedule.transfers)
+        steps = [int(v) for v in schedule.steps]
+        return self.add(steps if transfers else self.trace.in_time(steps), transfers)
+
+    def _graph(self, beside):
+        """Builds the Cairn graph. While the border runs, all later parts of the step run. ``beside``: the bytes that these
+        take, which become scratch of the border."""
+        border = self.trace.border
+        border.scratch = beside
+        graph = self.trace.build(self.offload)
+        border.scratch = 0
+        return graph

@@ -1,0 +1,203 @@
+"""Watches which graphs run while others hold memory, and has those of a step planned together.
+
+A *round* begins with a forward pass while no other graph of the backend waits for its backward pass, and ends when again
+none waits. In most cases, a round is a step. If several graphs were alive at once in a round, and what they take
+together exceeds the budget, the graphs are planned together, and are compiled once more when they are called again.
+"""
+
+import collections
+import threading
+
+from .. import _private
+from .._errors import InfeasibleError
+from .._plan.solve import budget_bytes, is_share
+from .choose import Window, peak
+from .plan import Planner
+from .points import key_of
+
+_MOST_PASSES = 20_000  # a longer round is not planned
+_CLOSE_TO_LEAST = 1 / 100  # for "min": a step that takes more than planned by at most this part is not planned anew
+_MOST_PLANS = 4  # how often the graphs of a backend are planned together; each time, all of them are compiled again
+
+
+class Watch:
+    """The rounds of one backend. The parts of windows are keys of Parts here."""
+
+    def __init__(self, owner, enabled):
+        self.owner, self.enabled = owner, enabled
+        self.plan = None  # the Plan for the graphs that run
+        self._lock = threading.Lock()
+        self._plans = 0
+        self._parts = {}  # key -> the latest Part with this key
+        self._codes = {}  # key -> code of the functions whose compilation made the graphs with this key
+        self._reports = {}  # code -> GraphReports of all graphs that its compilation made
+        self._passes = []  # of the present round: (Window, id of the Run)
+        self._spoiled = False  # whether the present round cannot be planned
+        self._windows = {}  # part, pass and others of the windows of all rounds so far -> the Window
+        self._times = collections.Counter()  # key -> how often a round runs the part, at most
+        self._waits = False  # whether graphs are planned together when one is compiled next
+        self._error = None  # InfeasibleError of the last plan
+
+    # --- While graphs are compiled
+
+    def among(self, ends_in_loss, held):
+        """Returns an Among for a graph with a backward pass; None if graphs are not planned together. ``held``: bytes that
+        other graphs of the backend hold now."""
+        if not self.enabled:
+            return None
+        is_alone = ends_in_loss and not held and self.plan is None and not _private.splits_for_ddp()
+        return Among(self.plan, held, is_alone)
+
+    def compiled(self, part):
+        with self._lock:
+            self._parts[part.key] = part
+            self._codes.setdefault(part.key, set()).add(_private.compiled_code())
+
+    def made(self, reports):
+        """Receives the GraphReports of the graphs that the present compilation has made."""
+        self._reports.setdefault(_private.compiled_code(), []).extend(reports)
+
+    def plan_now(self):
+        """Plans the graphs together if they wait for it. Called before a graph is compiled."""
+        if self._error is not None:
+            raise self._error
+        with self._lock:
+            waits, self._waits = self._waits, False
+            keys = list(self._times)
+            number = {key: i for i, key in enumerate(keys)}
+            windows = _numbered(self._windows.values(), number)
+        if not waits:
+            return
+        parts = [self._parts[key] for key in keys]
+        planner = Planner(parts, windows, [self._times[key] for key in keys], self._goal(parts, windows), parts[0].limits,
+                          is_share(self.owner.options.budget))
+        try:
+            self.plan = planner.plan()
+        except InfeasibleError as error:
+            if self.plan is None:
+                self._error = error
+                raise
+            self.owner.tell(f"{error} The plan of earlier steps stays.")
+        self._forget(set().union(*(self._codes[key] for key in keys)))
+
+    def _forget(self, codes):
+        """Removes graphs that are compiled again from the report."""
+        report = self.owner.report
+        replaced = {id(graph) for code in codes for graph in self._reports.pop(code, ())}
+        report.graphs[:] = [graph for graph in report.graphs if id(graph) not in replaced]
+        report.first_step = report.first_step or report.together
+        report.joined, report.step = None, self.plan.report
+
+    def _goal(self, parts, windows):
+        """Returns the budget of the rounds in bytes; None for "min"."""
+        goal = budget_bytes(self.owner.options.budget, peak(windows, [part.baseline for part in parts]))
+        if self.plan is not None and is_share(self.owner.options.budget):
+            goal = max(goal, self.plan.report.budget)
+        return goal
+
+    # --- While graphs run
+
+    def budget_of(self, report):
+        """Returns the budget, in bytes, of all graphs that are alive at once; None if it is unknown. ``report``: of a
+        graph."""
+        if self.plan is not None:
+            return self.plan.report.budget
+        # A share of the whole step is known only after a step.
+        return None if self.enabled and is_share(self.owner.options.budget) else report.budget
+
+    def outlook(self):
+        """Returns the end of a warning that a budget is exceeded."""
+        if not self.enabled or self._plans >= _MOST_PLANS:
+            return ""
+        return ": they are planned anew when the step has ended" if self.plan else (
+            " in this first step: when it has ended, they are planned together")
+
+    def ran(self, alive, run, backward, held, open_runs):
+        """Records that a pass has run. ``held``: the bytes that all other graphs held. ``open_runs``: Runs of this and of
+        other backends whose backward pass may still come."""
+        if not self.enabled:
+            return
+        mine = [other for other in open_runs if other is not run and other.graph.owner is self.owner]
+        is_unknown = run is None or alive.part is None or any(other.graph.part is None for other in mine)
+        with self._lock:
+            if is_unknown or len(self._passes) >= _MOST_PASSES or (backward and _private.keeps_graph()):
+                self._spoiled = True
+            if not self._spoiled:
+                counts = collections.Counter(other.graph.part.key for other in mine)
+                predicted = sum(count * self._parts[key].runs.sizes.held for key, count in counts.items())
+                # Results that nobody holds any more may be held again under another plan, but most of them are not.
+                let_go = sum(other.let_go for other in ([*mine, run] if backward else mine))
+                window = Window(alive.part.key, backward, tuple(sorted(counts.items())), max(-let_go, held - predicted))
+                self._passes.append((window, id(run)))
+        if backward and not mine:
+            self._end_round()
+
+    def is_several(self):
+        """Returns whether several graphs, or several runs of one, have been alive at once in the present round."""
+        with self._lock:
+            return any(window.others for window, _ in self._passes)
+
+    def _end_round(self):
+        with self._lock:
+            passes, self._passes = self._passes, []
+            spoiled, self._spoiled = self._spoiled, False
+            # Runs without a backward pass, such as those of an evaluation, do not count.
+            with_backward = {run for window, run in passes if window.backward}
+            passes = [(window, run) for window, run in passes if run in with_backward]
+            if spoiled or not any(window.others for window, _ in passes):
+                return
+            for part, times in collections.Counter(window.part for window, _ in passes if window.backward).items():
+                self._times[part] = max(self._times[part], times)
+            windows = {(w.part, w.backward, w.others): w for w, _ in sorted(passes, key=lambda p: p[0].beside)}
+            are_new = not windows.keys() <= self._windows.keys()
+            for shape, window in windows.items():
+                known = self._windows.get(shape, window)
+                self._windows[shape] = max(known, window, key=lambda w: w.beside)
+            if self._waits or self._plans >= _MOST_PLANS or not self._needs_plan(windows.values(), are_new):
+                return
+            self._waits, self._plans = True, self._plans + 1
+            codes = set().union(*(self._codes[key] for key in self._times))
+        for code in codes:
+            _private.compile_again(code)
+
+    def _needs_plan(self, windows, are_new):
+        """Returns whether a round calls for a plan."""
+        keys = list(self._times)
+        parts = [self._parts[key] for key in keys]
+        windows = _numbered(windows, {key: i for i, key in enumerate(keys)})
+        goal, most = self._goal(parts, windows), peak(windows, [part.runs.sizes for part in parts])
+        if goal is None and self.plan is not None:
+            step = self.plan.report
+            if most <= (1 + _CLOSE_TO_LEAST) * step.budget:
+                step.budget = step.promised = max(most, step.budget)
+                return False
+        if goal is None or most > goal:
+            return True
+        # Under a budget in bytes that is met, a plan of the round would cost no less. Under a share, the graphs were planned
+        # for shares of what each of them takes, or of smaller rounds.
+        is_larger = self.plan is None or goal > self.plan.report.budget
+        return are_new and is_larger and is_share(self.owner.options.budget)
+
+
+class Among:
+    """What a graph is planned with if it may be one of several in a step. ``held``: bytes that the others hold.
+    ``is_alone``: whether it presumably is the only one."""
+
+    def __init__(self, plan, held, is_alone):
+        self.plan, self.held, self.is_alone = plan, held, is_alone
+
+    @property
+    def goal(self):
+        """Returns the budget of the planned step in bytes; None if there is no plan yet."""
+        return None if self.plan is None else self.plan.report.budget
+
+    def planned(self, prepared):
+        """Returns the schedule of the graph in the plan of its step, [steps, transfers]; None if it has none."""
+        return None if self.plan is None else self.plan.schedules.get(key_of(prepared.trace))
+
+
+def _numbered(windows, number):
+    """Returns Windows whose parts are numbers instead of keys. Parts without a number, which had no backward pass, are
+    left out."""
+    return [Window(number[w.part], w.backward, tuple((number[key], count) for key, count in w.others if key in number), w.beside)
+            for w in windows if w.part in number]

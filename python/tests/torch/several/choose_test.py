@@ -1,0 +1,74 @@
+"""Tests of the choice of one schedule for each part of a step, against all choices."""
+
+import itertools
+import random
+import unittest
+
+from cairn.torch._several.choose import Choice, Sizes, Window, peak
+from cairn.torch._several.plan import undominated
+
+
+def problem(draw, parts, schedules, windows):
+    """Returns random (pools, windows, times)."""
+    pools = [[Sizes(draw.randint(0, 30), draw.randint(0, 30), draw.randint(0, 20), draw.randint(1, 30))
+              for _ in range(draw.randint(1, schedules))] for _ in range(parts)]
+    found = [Window(draw.randrange(parts), draw.random() < 0.5,
+                    tuple((part, draw.randint(1, 3)) for part in range(parts) if draw.random() < 0.6), draw.randint(0, 5))
+             for _ in range(windows)]
+    return pools, found, [draw.randint(1, 3) for _ in range(parts)]
+
+
+def cost_of(pools, times, chosen):
+    return sum(count * pool[i].cost for count, pool, i in zip(times, pools, chosen))
+
+
+def peak_of(pools, windows, chosen):
+    return peak(windows, [pool[i] for pool, i in zip(pools, chosen)])
+
+
+class Choices(unittest.TestCase):
+    def test_the_best_of_all_choices(self):
+        draw = random.Random(1)
+        for _ in range(2_000):
+            pools, windows, times = problem(draw, draw.randint(1, 4), 4, draw.randint(1, 6))
+            every = [(peak_of(pools, windows, chosen), cost_of(pools, times, chosen))
+                     for chosen in itertools.product(*(range(len(pool)) for pool in pools))]
+            choice = Choice(pools, windows, times)
+            least, chosen = choice.least()
+            self.assertEqual(least, min(every)[0])
+            self.assertEqual(least, peak_of(pools, windows, chosen))
+            budget = draw.randint(0, 150)
+            best = min((cost for most, cost in every if most <= budget), default=None)
+            chosen = choice.within(budget)
+            self.assertEqual(best, None if chosen is None else cost_of(pools, times, chosen))
+            if chosen is not None:
+                self.assertLessEqual(peak_of(pools, windows, chosen), budget)
+
+    def test_windows_that_others_make_redundant(self):
+        """Without them, every choice has the same peak."""
+        draw, dropped = random.Random(2), 0
+        for _ in range(1_000):
+            pools, windows, _ = problem(draw, 3, 3, 8)
+            kept = undominated(windows)
+            dropped += len(windows) - len(kept)
+            for chosen in itertools.product(*(range(len(pool)) for pool in pools)):
+                self.assertEqual(peak_of(pools, windows, chosen), peak_of(pools, kept, chosen))
+        self.assertGreater(dropped, 500)
+
+    def test_steps_of_many_parts(self):
+        """A search that stops early still finds a choice within the budget, which no exchange of one schedule improves."""
+        draw = random.Random(3)
+        for _ in range(5):
+            pools = [[Sizes(draw.randint(50, 300), draw.randint(50, 300), draw.randint(0, 200), draw.randint(1, 300))
+                      for _ in range(12)] for _ in range(24)]
+            windows = [Window(part, backward, tuple((other, 1) for other in range(part)))
+                       for part in range(24) for backward in (False, True)]
+            choice = Choice(pools, windows, [1] * 24)
+            budget = 2 * choice.least()[0]
+            chosen = choice.within(budget)
+            self.assertLessEqual(peak_of(pools, windows, chosen), budget)
+            cost = cost_of(pools, [1] * 24, chosen)
+            for part, i in itertools.product(range(24), range(12)):
+                other = [*chosen[:part], i, *chosen[part + 1:]]
+                if cost_of(pools, [1] * 24, other) < cost:
+                    self.assertGreater(peak_of(pools, windows, other), budget)

@@ -1,0 +1,295 @@
+"""Tests of steps that are several graphs, whose graphs are planned together within one budget."""
+
+import copy
+import os
+import tempfile
+import unittest
+
+import cairn.torch
+import harness
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+from random_models import RandomModel, loss_of
+from together_test import Halves, Layer, Loss, Quarters, measured
+
+WORK = 2_000
+PLANNED = "planned together within one budget, and compiled once more"
+
+
+def backend(budget, **options):
+    return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, **options})
+
+
+class Blocks(torch.nn.Module):
+    """Equal blocks that are compiled each for itself. Torch makes one graph of them, which runs several times."""
+
+    def __init__(self, count=8):
+        super().__init__()
+        self.parts = torch.nn.Sequential(*[Layer(dropout=0.1) for _ in range(count)], Loss())
+
+    def forward(self, x):
+        return self.parts(x)
+
+
+def compiled(model, chosen):
+    if isinstance(model, Blocks):
+        for part in model.parts:
+            part.compile(backend=chosen)
+        return model
+    return torch.compile(model, backend=chosen)
+
+
+def steps(model, chosen, x, count=4):
+    """Trains some steps of a copy of the model. Returns (for each step: loss, gradients and the generator's state; peak in
+    bytes of the last step; texts of warnings)."""
+    torch._dynamo.reset()
+    torch.manual_seed(1)
+    model = copy.deepcopy(model)
+    run, results, peak = compiled(model, chosen), [], None
+
+    def step():
+        loss = run(x)
+        loss.backward()
+        results.append([loss.detach(), *(p.grad.clone() for p in model.parameters()), torch.get_rng_state()])
+
+    with harness.told() as told:
+        for i in range(count):
+            model.zero_grad(set_to_none=True)
+            if i < count - 1:
+                step()
+                continue
+            results_before, results = results, []
+            peak = measured(lambda: run(x).backward(), model.parameters())
+            results = results_before + [[*(p.grad.clone() for p in model.parameters()), torch.get_rng_state()]]
+    return results, peak, told
+
+
+def equal(one, other):
+    return all(torch.equal(a, b) for left, right in zip(one, other, strict=True) for a, b in zip(left, right, strict=True))
+
+
+class StepsOfSeveralGraphs(harness.Fresh):
+    def setUp(self):
+        super().setUp()
+        self.x = torch.randn(64, 64)
+
+    def test_bits_budgets_and_promises(self):
+        for make in (lambda: Halves(layer=lambda: Layer(dropout=0.1)), Quarters, Blocks):
+            torch.manual_seed(0)
+            model = make()
+            expected, without, _ = steps(model, "aot_eager", self.x)
+            costs = []
+            for budget in ("100%", "60%", "min"):
+                with self.subTest(model=type(model).__name__, budget=budget):
+                    chosen = backend(budget)
+                    found, peak, told = steps(model, chosen, self.x)
+                    report = chosen.report
+                    self.assertTrue(equal(expected, found))
+                    self.assertLessEqual(peak, report.promised)
+                    self.assertGreater(peak, 0.93 * report.promised)
+                    self.assertLessEqual(report.promised, report.step.budget)
+                    self.assertTrue(report.kept)
+                    self.assertEqual(report.measured, report.promised)
+                    self.assertLess(abs(report.step.baseline / without - 1), 0.05)
+                    self.assertEqual(report.step.parts, len(report.graphs))
+                    self.assertIn("planned together in", str(report))
+                    self.assertEqual(len(told), 1)
+                    self.assertRegex(told[0], PLANNED)
+                    costs.append(report.step.cost_increase)
+                    if budget.endswith("%"):
+                        share = int(budget[:-1])
+                        self.assertEqual(report.step.budget, -(-share * report.step.baseline // 100))
+            self.assertEqual(costs, sorted(costs))
+            self.assertLess(abs(costs[0]), 0.1)  # a dropout that is split costs about as much
+
+    def test_one_graph_costs_no_less(self):
+        """A step of two graphs costs little more than the same step as one graph within the same budget."""
+        torch.manual_seed(0)
+        whole = backend("50%")
+        steps(Halves(broken=False), whole, self.x)
+        broken = backend(whole.report.graphs[0].budget)
+        steps(Halves(), broken, self.x)
+        self.assertLess(broken.report.step.cost_increase, whole.report.graphs[0].cost_increase + 0.05)
+
+    def test_bytes_that_the_first_step_keeps_to(self):
+        chosen = backend(10**9)
+        _, _, told = steps(Halves(), chosen, self.x)
+        self.assertIsNone(chosen.report.step)
+        self.assertEqual(len(told), 1)
+
+    def test_bytes_that_the_first_step_exceeds(self):
+        """Each graph is planned within what the others leave, as far as this is known. The first graph does not know of
+        the second one."""
+        model = Halves(layer=lambda: Layer(dropout=0.1))
+        share = backend("60%")
+        steps(model, share, self.x)
+        chosen = backend(share.report.step.budget)
+        _, peak, told = steps(model, chosen, self.x)
+        self.assertLessEqual(peak, share.report.step.budget)
+        self.assertGreater(chosen.report.first_step.promised, share.report.step.budget)
+        self.assertEqual(len(told), 2)
+        self.assertRegex(told[1], "above the budget of .* in this first step: when it has ended, they are planned together")
+
+    def test_a_budget_that_cannot_be_met(self):
+        model, least = Blocks(), backend("min")
+        steps(model, least, self.x)
+        torch._dynamo.reset()
+        run = compiled(model, backend(int(0.8 * least.report.step.promised)))
+        with harness.cairn_warnings("ignore"):
+            run(self.x).backward()
+            for _ in range(2):
+                with self.assertRaises(cairn.torch.InfeasibleError) as caught:
+                    run(self.x)
+        self.assertRegex(str(caught.exception), r"^a step of 3 graphs: budget .* the least that is found is .*, in the "
+                                                r"(forward|backward) pass of graph \d, which takes .* while others hold ")
+        self.assertGreaterEqual(caught.exception.least_budget, least.report.step.promised)
+        self.assertLess(caught.exception.least_budget, 1.2 * least.report.step.promised)
+        torch._dynamo.reset()  # forgets the error
+        with harness.cairn_warnings("ignore"):
+            run(self.x).backward()
+
+    def test_several_runs_before_the_backward_passes(self):
+        model = Halves(broken=False)
+        chosen = backend("60%")
+        run = torch.compile(model, backend=chosen)
+
+        def step():
+            sum(run(self.x + i) for i in range(3)).backward()
+
+        with harness.cairn_warnings("ignore"):
+            for _ in range(3):
+                step()
+                model.zero_grad()
+        self.assertEqual(chosen.report.step.parts, 1)
+        self.assertTrue(chosen.report.kept)
+        self.assertLessEqual(chosen.report.promised, chosen.report.step.budget)
+
+    def test_another_length_and_an_evaluation(self):
+        """Graphs of other sizes are planned together with those before, and the plan is then of both."""
+        model, chosen = Halves(), backend("60%")
+        run = torch.compile(model, backend=chosen, dynamic=False)
+        with harness.cairn_warnings("ignore"):
+            for rows in (64, 64, 96, 96, 64):
+                run(torch.randn(rows, 64)).backward()
+                model.zero_grad()
+            with torch.no_grad():
+                run(self.x)
+            for rows in (96, 64):
+                x = torch.randn(rows, 64)
+                peak = measured(lambda x=x: run(x).backward(), model.parameters())
+                model.zero_grad()
+                self.assertLessEqual(peak, chosen.report.step.budget)
+        self.assertEqual(chosen.report.step.parts, 4)
+        self.assertTrue(chosen.report.kept)
+
+    def test_an_evaluation_between(self):
+        """An evaluation in the middle of a step is part of no plan."""
+        model, chosen = Halves(), backend("60%")
+        run = torch.compile(model, backend=chosen)
+        with harness.cairn_warnings("ignore"):
+            for _ in range(3):
+                loss = run(self.x)
+                with torch.no_grad():
+                    run(self.x)
+                loss.backward()
+                model.zero_grad()
+        self.assertEqual(chosen.report.step.parts, 2)
+        self.assertTrue(chosen.report.kept)
+
+    def test_a_graph_that_is_kept(self):
+        """After backward(retain_graph=True), graphs hold what they saved. Nothing is planned from such a step."""
+        model, chosen = Halves(), backend("60%")
+        run = torch.compile(model, backend=chosen)
+        with harness.cairn_warnings("ignore"):
+            loss = run(self.x)
+            loss.backward(retain_graph=True)
+            loss.backward()
+            self.assertIsNone(chosen.report.step)
+            model.zero_grad()
+            for _ in range(2):
+                run(self.x).backward()
+        self.assertIsNotNone(chosen.report.step)
+
+    def test_a_step(self):
+        """Graph breaks inside of cairn.torch.step."""
+        model = Halves(layer=lambda: Layer(dropout=0.1))
+
+        def train_step():
+            model.zero_grad(set_to_none=True)
+            loss = model(self.x)
+            loss.backward()
+            return loss.detach()
+
+        planned = cairn.torch.step(train_step, "60%", work_limit=WORK, fallback=False)
+        with harness.cairn_warnings("ignore"):
+            for _ in range(4):
+                planned()
+        report = planned.report
+        self.assertLessEqual(report.promised, report.step.budget)
+        self.assertIsNotNone(report.whole_step)
+
+    def test_a_plan_of_another_process(self):
+        """The second search is one look into the cache."""
+        with harness.new_cache():
+            reports = []
+            for _ in range(2):
+                chosen = backend("min")
+                steps(Halves(), chosen, self.x)
+                reports.append(chosen.report.step)
+        self.assertEqual(reports[0].promised, reports[1].promised)
+        self.assertLess(reports[1].seconds, reports[0].seconds)
+
+    def test_random_models(self):
+        """Random modules with graph breaks have the bits of the graphs without a budget."""
+        several = 0
+        for seed in (0, 5, 7, 11, 14, 19, 26):
+            torch.manual_seed(seed)
+            model = RandomModel(seed)
+            model.batch *= 8  # so that the steps are not tiny
+            inputs = model.inputs()
+            with harness.cairn_warnings("ignore"):
+                expected = harness.train(model, inputs, harness.unscheduled(), loss_of=loss_of)
+                for budget in ("70%", "min"):
+                    chosen = backend(budget)
+                    try:
+                        found = harness.train(model, inputs, chosen, loss_of=loss_of)
+                    except cairn.torch.InfeasibleError as error:
+                        chosen = backend(error.least_budget)
+                        found = harness.train(model, inputs, chosen, loss_of=loss_of)
+                    with self.subTest(seed=seed, budget=budget):
+                        self.assertEqual(harness.same(expected, found), "")
+                        self.assertTrue(chosen.report.kept)
+                        several += chosen.report.step is not None
+        self.assertGreater(several, 8)
+
+
+def train_on_ranks(rank, file, budget):
+    """Trains a model that DistributedDataParallel splits into several graphs."""
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
+    torch.manual_seed(0)
+    model = torch.nn.parallel.DistributedDataParallel(
+        Halves(layers=8, layer=lambda: Layer(128), broken=False), bucket_cap_mb=1)
+    chosen = backend(budget)
+    run = torch.compile(model, backend=chosen)
+    x = torch.randn(64, 128) + rank
+    with harness.cairn_warnings("ignore"):
+        for _ in range(3):
+            run(x).backward()
+            model.zero_grad()
+        peak = measured(lambda: run(x).backward(), model.parameters())
+    report = chosen.report
+    assert report.step is not None and report.step.parts > 1, report
+    assert peak <= report.promised <= report.step.budget, (peak, report.promised, report.step)
+    assert report.kept, report
+    seen = [None, None]
+    dist.all_gather_object(seen, report.step.promised)
+    assert seen[0] == seen[1], seen
+    dist.destroy_process_group()
+
+
+class Ranks(unittest.TestCase):
+    def test_data_parallel(self):
+        """DistributedDataParallel splits the model at its buckets, and the budget is that of the step."""
+        with tempfile.TemporaryDirectory() as folder, harness.new_cache():
+            torch.multiprocessing.spawn(train_on_ranks, (os.path.join(folder, "store"), "75%"), nprocs=2)
