@@ -54,7 +54,7 @@ def to_networkx(graph: Graph) -> Any:
     all attributes of the graph's nodes except for the op.
 
     The edge attribute `reads` is a list of pairs (index among v's inputs, index of u's output). Nodes with several
-    outputs have the attribute `outputs`.
+    outputs, or with an output that has a name or stays, have the attribute `outputs`.
     """
     import networkx
 
@@ -69,7 +69,7 @@ def to_networkx(graph: Graph) -> Any:
                 "backward": node.backward, "pinned": node.pinned}
         if node.forward is not None:
             data["forward"] = node.forward
-        if len(node.outputs) > 1:
+        if len(node.outputs) > 1 or node.outputs[0].stays or node.outputs[0].name:
             data["outputs"] = node.outputs
         elif node.outputs[0].inplace is not None:
             data["inplace"] = node.outputs[0].inplace

@@ -49,6 +49,8 @@ std::unique_ptr<const GivenSchedule> start_from(solvers::SolveOptions& search, c
   const core::Evaluation evaluation = core::evaluate(graph, start->schedule);
   if (!evaluation.valid())
     throw core::InputError(fmt::format("start= is not a valid schedule: {}", core::describe(graph, evaluation.defect)));
+  if (!start->schedule.transfers.empty() && !graph.host_memory())
+    throw core::InputError("start= moves values to the host; give the link= for which it is");
   if (!search.scope.contains(graph, start->schedule))
     throw core::InputError(
         fmt::format("start= is not {}; drop start=, order= or max_occurrences=", solvers::describe(search.scope)));

@@ -199,6 +199,10 @@ class RoundTrips(unittest.TestCase):
         for seed in range(20):
             graph = random_graph(seed)
             self.same(graph, cairn.from_networkx(cairn.to_networkx(graph)))
+        builder = cairn.GraphBuilder("one output")
+        builder.add("x", outputs=[cairn.Output(8, stays=True, name="y")])
+        graph = builder.build()
+        self.same(graph, cairn.from_networkx(cairn.to_networkx(graph)))
 
     def test_networkx_of_other_hands(self):
         theirs = networkx.DiGraph()

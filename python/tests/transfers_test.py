@@ -139,6 +139,20 @@ class Transfers(unittest.TestCase):
             with self.subTest(transfers=transfers), self.assertRaises(cairn.InputError):
                 cairn.Schedule(range(4), transfers)
 
+    def test_starts_that_may_not_be_answers(self):
+        graph = passes(6)
+        budget = graph.peak_lower_bound + 500
+        found = cairn.solve(graph, budget, peak_only=True, work_limit=WORK, link=LINK)
+        self.assertGreater(found.host_peak, 1)
+        for options in ({"peak_only": True}, {}):
+            curve = cairn.pareto(graph, budgets=[2 * budget], link=LINK, host_budget=found.host_peak - 1, start=found.schedule,
+                                 work_limit=WORK, **options)
+            host = cairn.evaluate(graph.with_host_memory(LINK), curve.points[0].schedule).host_peak
+            self.assertLess(host, found.host_peak)
+        for call in (cairn.solve, cairn.least_budget, cairn.pareto):
+            with self.assertRaisesRegex(cairn.InputError, "^start= moves values to the host; give the link= "):
+                call(graph, **({"budget": budget} if call is cairn.solve else {}), start=found.schedule, work_limit=WORK)
+
     def test_bad_links(self):
         graph = chain(4)
         for words, options in {"bandwidth": dict(link="0GB/s"), "above 0 bytes/s": dict(link=0), "negative": dict(link="1GB/s,-1us"),

@@ -15,7 +15,7 @@ std::vector<MovedValue> moved_values(const core::Graph& graph) {
     value.producer = ref.node;
     value.number = ref.output == 0 ? ref.node : further;
     values[value.number].id = x;
-    if (graph.pinned(ref.node) || value.bytes == 0) continue;
+    if (graph.pinned(ref.node) || graph.value_stays(x) || value.bytes == 0) continue;
     value.time = graph.host_memory() ? core::copy_cost(graph.host_memory()->link, value.bytes, graph.cost_unit()) : 0;
   }
   for (core::ValueId x = 0; x < graph.value_count(); ++x) {

@@ -15,6 +15,7 @@
 #include "cairn/core/error.h"
 #include "cairn/core/limit.h"
 #include "cairn/solvers/common/front.h"
+#include "cairn/solvers/common/support/admissible.h"
 #include "cairn/solvers/fit/internal/fit_with_transfers.h"
 #include "cairn/solvers/fit/internal/overrun.h"
 #include "cairn/solvers/fit/internal/placed_plan.h"
@@ -89,11 +90,13 @@ class CurveSearch {
     if (!evaluation.valid())
       throw core::DefectError(fmt::format("solver '{}' returned an invalid schedule: {}; please report this",
                                           solver_.name, core::describe(problem_.graph, evaluation.defect)));
-    if (!options_.fit.search.scope.contains(problem_.graph, one.schedule)) return false;
+    if (!solvers::admissible(problem_.graph, options_.fit.search.scope, one.schedule)) return false;
     if (!options_.peak_only) {
       one.plan = plan ? std::move(plan) : solvers::plan_memory(problem_.graph, one.schedule, planning());
       require_right(core::check_plan(problem_.graph, one.schedule, *one.plan));
     }
+    if (one.plan && problem_.graph.host_memory() && one.plan->host_bytes > problem_.graph.host_memory()->budget)
+      return false;
     const std::int64_t bytes = one.memory(), cost = evaluation.cost;
     return front_.add(bytes, cost, std::move(one));
   }

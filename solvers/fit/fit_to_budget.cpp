@@ -10,6 +10,7 @@
 #include "cairn/core/limit.h"
 #include "cairn/solvers/common/front.h"
 #include "cairn/solvers/common/incumbent.h"
+#include "cairn/solvers/common/support/admissible.h"
 #include "cairn/solvers/fit/internal/fit_with_transfers.h"
 #include "cairn/solvers/fit/internal/least_with_transfers.h"
 #include "cairn/solvers/fit/internal/overrun.h"
@@ -171,13 +172,18 @@ class Fitting {
   void search_placed(const std::vector<core::Schedule>& from) {
     // Fraction of the remaining time for this search. The remainder is for checking the result and for other searches.
     const double most = fit.fits() ? 0.98 : 0.7;
+    // Addresses within the budget are hopeless for a schedule whose peak is far above it, and finding that out takes
+    // time.
+    constexpr std::int64_t kFarAbove = 2;  // times the budget
     std::vector<solvers::PlacedSchedule> starts;
     for (const core::Schedule& schedule : from) {
+      if (core::evaluate(rounded_.graph, schedule).peak / kFarAbove > fit.budget) continue;
       const bool known = fit.plan && schedule.steps == fit.solution.schedule.steps;
       const core::Plan plan =
           known ? *fit.plan : solvers::plan_memory(problem_.graph, schedule, planning(watch_.rest().seconds / 8));
       starts.push_back({schedule, core::offsets_of(plan), 0});
     }
+    if (starts.empty()) return;
     solvers::PlacedSearchOptions search{.budget = fit.budget / options_.plan.alignment * options_.plan.alignment,
                                         .scope = options_.search.scope,
                                         .limit = watch_.share(most),
@@ -524,6 +530,7 @@ void secure_with_transfers(const Problem& problem, const Problem& rounded, const
   if (options.secured) take_if_better(rounded, *options.secured, fit);
   const core::Schedule* start = options.search.start;
   if (start != nullptr && !start->transfers.empty() &&
+      solvers::admissible(problem.graph, options.search.scope, *start) &&
       core::evaluate(rounded.graph, *start).peak <= fit.budget + rounded.plan_slack) {
     solvers::PlanOptions planning = options.plan;
     planning.guard_bytes = 0;

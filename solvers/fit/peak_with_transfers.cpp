@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cairn/core/profile.h"
+#include "cairn/solvers/common/support/admissible.h"
 #include "cairn/solvers/fit/internal/fit_with_transfers.h"
 #include "cairn/solvers/fit/internal/least_with_transfers.h"
 #include "cairn/solvers/offload/bound/makespan_bound.h"
@@ -27,13 +28,12 @@ void take(const core::Graph& graph, core::Schedule schedule, double seconds, Sol
   solution.best_seconds = seconds;
 }
 
-/// Returns whether `start` has transfers, a cost of at most `max_cost` and a peak of at most `budget`.
+/// Returns whether the search may return `start`, and its cost is at most `max_cost` and its peak at most `budget`.
 bool usable(const core::Graph& graph, const core::Schedule* start, const solvers::Scope& scope, std::int64_t max_cost,
             std::int64_t budget) {
-  if (start == nullptr || start->transfers.empty() || !scope.contains(graph, *start)) return false;
+  if (start == nullptr || !solvers::admissible(graph, scope, *start)) return false;
   const core::Evaluation evaluation = core::evaluate(graph, *start);
-  return evaluation.peak <= budget && evaluation.host_peak <= graph.host_memory()->budget &&
-         evaluation.cost <= max_cost;
+  return evaluation.peak <= budget && evaluation.cost <= max_cost;
 }
 
 /// Sets the status of a solution whose bounds are known.
@@ -178,7 +178,10 @@ void improve(const Problem& problem, const solvers::SolverInfo& solver, const so
   solution.cost_bound = {least, {search.scope.order, 0}};
   const bool any = fits || moved.fits;
   conclude(any, any && solution.cost <= least, moved.stop, solution);
-  if (bound.infeasible) solution.status = solvers::Status::infeasible;
+  if (bound.infeasible) {
+    solution.status = solvers::Status::infeasible;
+    solution.peak_bound = {*search.budget + 1, {search.scope.order, 0}};
+  }
 }
 
 }  // namespace

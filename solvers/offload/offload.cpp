@@ -129,7 +129,8 @@ class OffloadSearch {
       std::optional<core::Schedule> changed = offloading::change_steps(
           graph_, base.schedule, random_, {options_.scope.max_occurrences, options_.scope.order == OrderRule::free});
       watch_.charge(base.schedule.length());
-      if (!changed) continue;
+      // A step that runs again may have become the first run of its node, which the scope need not allow there.
+      if (!changed || !options_.scope.contains(graph_, *changed)) continue;
       State state(graph_, changed->steps, limits_);
       state.assign(changed->transfers);
       build(state);

@@ -38,7 +38,7 @@ class Starts {
     const int chains = watch_.rest().seconds >= kSecondsForChains ? kChainRounds : 0;
     const core::Schedule baseline = core::baseline_schedule(graph_);
     const std::int64_t most = core::evaluate(graph_, baseline).peak;
-    if (search_.start != nullptr) add(*search_.start);
+    if (search_.start != nullptr && options_.scope.contains(graph_, *search_.start)) add(*search_.start);
     bool waits = add(baseline);
     double left = 2 * kRounds + chains + 1;
     const auto share = [&] { return 1 / std::exchange(left, left - 1); };
@@ -121,7 +121,8 @@ class Starts {
       if (!chains_) chains_.emplace(graph_, options_.link, part);
       return chains_->cheapest(options_.budget, price, part);
     });
-    return !found || add(std::move(*found));
+    // A chain's schedule has an order of its own, which the scope may not allow.
+    return !found || !options_.scope.contains(graph_, *found) || add(std::move(*found));
   }
 
   const core::Graph& graph_;

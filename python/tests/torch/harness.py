@@ -212,6 +212,7 @@ def train(model, inputs, backend, *, loss_of=None, seed=7, **compile_options):
 
     step()
     if getattr(getattr(backend, "report", None), "together", None) is not None:
+        model.zero_grad(set_to_none=True)
         step()
     model.load_state_dict(state)
     model.zero_grad(set_to_none=True)

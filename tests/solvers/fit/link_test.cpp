@@ -7,12 +7,15 @@
 #include "cairn/core/plan.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/timeline.h"
+#include "cairn/solvers/common/support/admissible.h"
+#include "cairn/solvers/fit/curve.h"
 #include "cairn/solvers/fit/least_budget.h"
 #include "cairn/solvers/fit/link_worth.h"
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
+#include "cairn/tests/support/transfer_instance.h"
 
 namespace cairn::tests::link_test {
 namespace {
@@ -33,6 +36,25 @@ void check_planned(const core::Graph& graph, const fit::PlannedSchedule& found) 
 }
 
 const solvers::SolveOptions kSearch{.limit = {.work = 20'000}};
+
+/// A chain whose first value, of 100 bytes, is read at its end.
+core::Graph held_graph(bool stays) {
+  core::GraphBuilder builder("held");
+  const core::NodeId first = builder.add({.name = "a", .cost = 50, .outputs = {{.size = 100, .stays = stays}}});
+  core::NodeId last = first;
+  for (int k = 0; k < 3; ++k) last = builder.add({.name = "", .size = 40, .cost = 50, .inputs = {last}});
+  builder.add({.name = "end", .size = 10, .cost = 50, .keep = true, .inputs = {first, last}});
+  return builder.build();
+}
+
+/// The steps of held_graph(), with its first value on the host between its two readers.
+core::Schedule moving_first_value() {
+  core::Schedule schedule;
+  schedule.steps = {0, 1, 2, 3, 4};
+  schedule.transfers.evicts = {{0, 0, 1, 2}};
+  schedule.transfers.fetches = {{0, 3, 4}};
+  return schedule;
+}
 
 }  // namespace
 
@@ -127,6 +149,61 @@ TEST_CASE("under a work limit, transfers are found for peaks even if recomputati
     moved += solution.schedule.transfers.empty() ? 0 : 1;
   }
   CHECK(moved > 3);
+}
+
+TEST_CASE("with a link, every answer is in the scope that was asked for, and not below its bound", "[link]") {
+  int moved = 0, checked = 0;
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    const auto instance = random_transfer_instance(random, 6, 10);
+    if (!instance) continue;
+    fit::Problem problem(instance->graph.with_host_memory(core::HostMemory{instance->link}));
+    problem.budget = random.between(problem.lower_bound, problem.baseline.peak);
+    for (const solvers::Scope scope :
+         {solvers::Scope{solvers::OrderRule::input, 0}, solvers::Scope{solvers::OrderRule::free, 1},
+          solvers::Scope{solvers::OrderRule::input, 2}}) {
+      const char* const names[] = {"auto", "greedy", "chen"};
+      const solvers::SolverInfo& solver = solvers::find_solver(names[seed % 3]);
+      if (!solver.honours(scope)) continue;
+      const fit::Task task{.problem = problem, .objective = fit::Objective::within_peak};
+      const fit::Answer answer = fit::search(task, solver, {.scope = scope, .limit = {.work = 20'000}});
+      const solvers::Solution& solution = answer.found.solution;
+      if (!answer.success) continue;
+      CHECK(scope.contains(problem.graph, solution.schedule));
+      CHECK(solution.cost >= solution.cost_bound.value);
+      ++checked;
+      moved += solution.schedule.transfers.empty() ? 0 : 1;
+    }
+  }
+  CHECK(checked > 700);
+  CHECK(moved > 100);
+}
+
+TEST_CASE("a start that moves what may not move, or too much, is not the answer", "[link]") {
+  for (const bool stays : {false, true}) {
+    const core::Graph graph = held_graph(stays).with_host_memory(
+        core::HostMemory{{.bytes_per_second = 1'000'000'000'000}, stays ? kAnyBytes : 99});
+    const core::Schedule start = moving_first_value();
+    REQUIRE(core::evaluate(graph, start).valid());
+    CHECK_FALSE(solvers::admissible(graph, {}, start));
+    fit::Problem problem(graph);
+    problem.budget = core::evaluate(graph, start).peak;
+    solvers::SolveOptions search = kSearch;
+    search.start = &start;
+    for (const fit::Objective objective : {fit::Objective::within_peak, fit::Objective::within_budget}) {
+      fit::Task task{.problem = problem, .objective = objective};
+      task.rounded = task.problem;
+      const fit::Answer answer = fit::search(task, solvers::find_solver("auto"), search);
+      if (answer.success) CHECK(solvers::admissible(graph, {}, answer.found.solution.schedule));
+    }
+    fit::CurveOptions curve{.fit = {.search = search}, .peak_only = true, .budgets = {*problem.budget}};
+    for (const fit::CurvePoint& point : fit::pareto_curve(problem, solvers::find_solver("auto"), curve).points) {
+      if (point.known()) CHECK(solvers::admissible(graph, {}, point.schedule));
+    }
+  }
+  const core::Graph alone = held_graph(false);
+  CHECK_FALSE(solvers::admissible(alone, {}, moving_first_value()));
 }
 
 }  // namespace cairn::tests::link_test
