@@ -1,10 +1,11 @@
 #!/bin/sh
 # Runs the tests of cairn.torch (python/tests/torch) on the CPU, with torch's ordinary wheel. scripts/test.sh does not
 # run them, because torch is a download of 5 GB. The last line counts the tests. Without torch, all tests are skipped.
-#   scripts/test_torch.sh [--full | --few] [--install] [--torch VERSION] [--env FOLDER] [TEST...]
+#   scripts/test_torch.sh [--full | --few] [--install] [--trainers] [--torch VERSION] [--env FOLDER] [TEST...]
 #     --full      tests 200 random modules instead of 24
 #     --few       tests 4 random modules, and runs only the most basic test files without their slowest tests
 #     --install   makes the virtual environment, and tests nothing
+#     --trainers  also installs transformers, lightning and accelerate, whose tests are skipped otherwise
 #     --torch     version of torch, such as 2.9.1; default: the newest
 #     --env       folder of the virtual environment, which is made if it does not have torch; default:
 #                 build/torch-env[-VERSION]
@@ -27,6 +28,7 @@ skip() {
 version=
 folder=
 install_only=
+trainers=
 few=
 while [ $# -gt 0 ]; do
   case $1 in
@@ -36,6 +38,7 @@ while [ $# -gt 0 ]; do
       few=--few
       ;;
     --install) install_only=1 ;;
+    --trainers) trainers=1 ;;
     --torch | --env)
       [ $# -gt 1 ] || fail "$1 needs a value"
       if [ "$1" = --torch ]; then version=$2; else folder=$2; fi
@@ -67,6 +70,11 @@ fi
 "$python" -c 'import torch' 2>"$log" || fail "torch does not import: $(reason)"
 has=$("$python" -c 'import torch; print(torch.__version__.split("+")[0])')
 [ -z "$version" ] || [ "$version" = "$has" ] || fail "$folder has torch $has, not $version"
+# If the trainers cannot be installed, their tests are skipped.
+if [ -n "$trainers" ] && ! "$python" -c 'import transformers, lightning, accelerate' 2>/dev/null; then
+  "$python" -m pip install --quiet --disable-pip-version-check transformers lightning accelerate >"$log" 2>&1 ||
+    echo "The trainers could not be installed: $(reason)"
+fi
 [ -z "$install_only" ] || exit 0
 
 # Makes a package that consists of links: to the extension module of a build, if that fits this Python, and to the

@@ -5,12 +5,17 @@ the budget. Loss, gradients and buffers have the same bits as without Cairn. doc
 what to do if a model does not fit.
 """
 
+from . import _private
 from ._backend.backend import backend, last_report
+from ._backend.named import named
 from ._errors import CairnWarning, InfeasibleError, WrittenError
 from ._graph.of_model import graph
 from ._memory.events import MemoryTrace, measure_peak
 from ._report import GraphReport, Report
 from ._step.step import Step, step
+from ._trainers import trainer_callback
+
+_private.register_backend("cairn", named)
 
 __all__ = ["CairnWarning", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "Step", "WrittenError",
-           "backend", "graph", "last_report", "measure_peak", "step"]
+           "backend", "graph", "last_report", "measure_peak", "step", "trainer_callback"]

@@ -22,8 +22,8 @@ HERE = pathlib.Path(__file__).parent
 FOLDERS = [folder for folder in sorted(HERE.iterdir()) if any(folder.glob("*_test.py"))]
 # The files that take longest; they begin first.
 LONGEST = ["backend_test", "updates_test", "step_test", "inputs_test", "refused_test", "random_test"]
-FEW = ["backend_test", "compile_test", "memory_test", "offload_test", "private", "random_test", "share_test", "silent",
-       "step_test"]
+FEW = ["backend_test", "compile_test", "memory_test", "offload_test", "private", "random_test", "several", "share_test",
+       "silent", "step_test", "trainers_test"]
 # The slowest tests of the files in FEW. Each takes 5 to 80 s, mostly because it compiles one model for many settings.
 # Together they take longer than all other tests of these files. Only a run without --few covers them.
 LEFT_OUT_OF_FEW = """
@@ -54,6 +54,12 @@ LEFT_OUT_OF_FEW = """
     kernels_test.LayoutsOfKernels.test_noise_like_what_is_laid_out_otherwise
     measuring_test.Measuring.test_quiet_allocator
     measuring_test.Measuring.test_quiet_profiler
+    several_test.StepsOfSeveralGraphs.test_a_graph_that_is_kept
+    several_test.StepsOfSeveralGraphs.test_another_length_and_an_evaluation
+    several_test.StepsOfSeveralGraphs.test_bits_budgets_and_promises
+    several_test.StepsOfSeveralGraphs.test_bytes_that_the_first_step_exceeds
+    several_test.StepsOfSeveralGraphs.test_one_graph_costs_no_less
+    several_test.StepsOfSeveralGraphs.test_random_models
     share_test.LeastPeaks.test_budgets_below_the_least_are_not_met
     share_test.LeastPeaks.test_damaged_files_of_what_is_known
     step_test.Steps.test_a_larger_batch_is_planned_anew

@@ -13,7 +13,8 @@ from .descriptions import (argument_of, compiling, hide_writes, input_of, input_
                            mutated_inputs, output_descriptions, result_of, static_inputs, unseen_writes, written_inputs)
 from .distributed import collective_store, gradients_are_copied, splits_for_ddp
 from .front_end import (RESTARTS, asked_by_tracer, compile_again, compiled_code, compiled_frame, evaluates,
-                        left_to_python, shows_frames, sizes_differentiated, suppresses_errors, tell_of_limits)
+                        left_to_python, register_backend, shows_frames, sizes_differentiated, suppresses_errors,
+                        tell_of_limits)
 from .joint import (check_version, checkpoint_policy, extract, is_backward, is_primal, is_tangent, outputs,
                     saved_by_compiled_hooks, set_side, tell_sides)
 from .measuring import (AllocatorHistory, allocations, history_can_be_recorded, is_out_of_memory, kernel_settings,
@@ -21,7 +22,7 @@ from .measuring import (AllocatorHistory, allocations, history_can_be_recorded, 
 from .optimizers import after_any_step, before_any_step, without_hooks
 from .running import (as_plain_tensors, autocasts, boxed, called_boxed, generator_states, left_alone, modes_of_user,
                       no_autocast, no_modes, not_compiling, set_generator_states)
-from .sizes import DATA_SIZE, bound_sizes, hint, is_sym, pin_sizes, sized_by_data
+from .sizes import DATA_SIZE, bound_sizes, hint, is_sym, may_exceed_plan, pin_sizes, sized_by_data
 from .tensors import (alignment_of, copy_of_input, empty_aligned, holders, is_batched, is_plain, is_there,
                       owns_its_memory, tensors_of_storage, weak_storage)
 from .tracing import compile_with_inductor, fake_like, fake_mode_of, inductor_config, replaced_tensors, trace_functional

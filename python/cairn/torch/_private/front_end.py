@@ -1,6 +1,7 @@
 """torch.compile's front end, which captures functions: what it leaves to Python, and when it gives up a function."""
 
 import functools
+import importlib.metadata
 import logging
 import os
 import pathlib
@@ -95,6 +96,13 @@ def compiled_frame():
     same number until torch._dynamo.reset()."""
     compile_id = torch._guards.CompileContext.current_compile_id()
     return None if compile_id is None else compile_id.frame_id
+
+
+def register_backend(name, function):
+    """Makes torch.compile know a backend by name. Does nothing if an installed package already says what the name is,
+    because torch then loads it from there."""
+    if not importlib.metadata.entry_points(group="torch_dynamo_backends", name=name):
+        torch._dynamo.register_backend(compiler_fn=function, name=name)
 
 
 def compiled_code():

@@ -1,0 +1,49 @@
+"""The backend "cairn", which torch.compile knows by name, for configurations that can only name a backend."""
+
+import inspect
+import os
+
+import cairn
+
+from .._errors import handed_on
+from .backend import backend
+
+_VARIABLE = "CAIRN_BUDGET"
+_backends = {}  # options as text -> Backend
+
+
+def named(module, inputs, *, options=None, **others):
+    """Compiles a graph for ``torch.compile(model, backend="cairn", options={"budget": "60%"})``. The options are the
+    arguments of cairn.torch.backend. Without a budget, that in the environment variable CAIRN_BUDGET holds, and without
+    that, the least one. Models and blocks that are compiled with equal options share one backend, and thus one budget."""
+    try:
+        chosen = _backend_of(options)
+    except cairn.Error as error:
+        raise handed_on(error) from None
+    return chosen(module, inputs, **others)
+
+
+def _backend_of(options):
+    given = dict(options or {})
+    unknown = [name for name in given if name not in inspect.signature(backend).parameters]
+    if unknown:
+        raise cairn.InputError(f"options: backend 'cairn' has no {unknown[0]!r}; it has "
+                               f"{', '.join(inspect.signature(backend).parameters)}")
+    of_variable = "budget" not in given and _VARIABLE in os.environ
+    if of_variable:
+        given["budget"] = os.environ[_VARIABLE]
+    key = repr(sorted(given.items(), key=lambda item: item[0]))
+    if key not in _backends:
+        try:
+            _backends[key] = backend(**given)
+        except cairn.InputError as error:
+            raise cairn.InputError(f"{_VARIABLE}: {error}" if of_variable else str(error)) from None
+    return _backends[key]
+
+
+def _reset():
+    for made in _backends.values():
+        made.reset()
+
+
+named.reset = _reset  # called by torch._dynamo.reset()
