@@ -58,6 +58,7 @@ class GraphReport:
     source: str  # source of the schedule: solved, cache, another rank
     seconds: dict
     approximate: bool = False  # whether the peak is approximate, because Inductor fuses and reorders
+    branching: list = dataclasses.field(default_factory=list)  # names of operations that run other code for other data
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that could not be measured
     # Names of operations whose results have an unbounded size that depends on data.
     sized_by_data: list = dataclasses.field(default_factory=list)
@@ -92,11 +93,12 @@ class GraphReport:
     @property
     def kept(self):
         """Returns False if a measured peak was above the promise. Returns None if nothing was measured, or if nothing
-        is promised because data of other sizes may need more, a pass left what is saved, or the peak is approximate.
+        is promised because data of other sizes, or other branches of the code, may need more, a pass left what is saved,
+        or the peak is approximate.
         Otherwise returns True."""
         if self.measured is not None and (self.broken_by or self.measured > self.promised):
             return False
-        unknown = self.measured is None or self.sized_by_data or self.approximate or self.retained
+        unknown = self.measured is None or self.sized_by_data or self.branching or self.approximate or self.retained
         return None if unknown else True
 
     def __str__(self):
@@ -124,8 +126,11 @@ class GraphReport:
             lines.append(f"  estimated   {len(self.estimated)} operations that could not be measured, scratch as nothing: "
                          f"{', '.join(self.estimated[:3])}{', ...' if len(self.estimated) > 3 else ''}")
         if self.sized_by_data:
-            lines.append(f"  from data   {len(self.sized_by_data)} sizes without an upper bound, of {', '.join(self.sized_by_data[:3])}"
-                         f"{', ...' if len(self.sized_by_data) > 3 else ''}: the plan is for {_private.DATA_SIZE}")
+            lines.append(f"  from data   {len(self.sized_by_data)} sizes that may exceed the plan, of {', '.join(self.sized_by_data[:3])}"
+                         f"{', ...' if len(self.sized_by_data) > 3 else ''}; without a bound, the plan is for {_private.DATA_SIZE}")
+        if self.branching:
+            lines.append(f"  branches    data decide which code {', '.join(self.branching[:3])}{', ...' if len(self.branching) > 3 else ''} "
+                         "runs: other code than was measured may take more")
         again = sum(item.times for item in self.recomputed)
         lines.append(f"  recomputed  {again} operations, {100 * self.cost_increase:.1f}% more time as "
                      f"{'measured' if self.calibrated else 'estimated'} per operation")

@@ -136,9 +136,10 @@ class Backend:
         """Warns that a function runs without a budget from now on, because torch.compile has reached its limit on
         variants of a function."""
         if frame in self.frames:
-            self.tell(f"{function} runs without a budget where it is called in another way than before, as torch.compile has "
-                      f"made {value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more, dynamic=True "
-                      "needs fewer (TORCH_LOGS=recompiles says what differs)")
+            self.runs_without_budget(
+                f"{function} runs without a budget where it is called in another way than before, as torch.compile has "
+                f"made {value} variants of it: torch._dynamo.config.{limit} = {2 * value} allows more, dynamic=True "
+                "needs fewer (TORCH_LOGS=recompiles says what differs)")
 
     def __call__(self, module, example_inputs, **given):
         remember(self.report)

@@ -123,12 +123,13 @@ class Compiling:
         return _private.called_boxed(call)
 
     def _tell_of_data(self):
-        """Warns if data decide a size that has no upper bound."""
+        """Warns if data decide a size that may be larger than it is planned."""
         operations = self.report.sized_by_data
         if operations:
             self.owner.tell(
-                f"{self.report.name}: the data decide a size without an upper bound ({operations[0]}), and the plan is for "
-                f"{_private.DATA_SIZE}: with more, a step takes more than promised; torch._check(size <= most) bounds it")
+                f"{self.report.name}: the data decide a size that may exceed the plan ({operations[0]}): it has no upper bound, and the "
+                f"plan is for {_private.DATA_SIZE}, or it grows as another size falls. A step then takes more than promised; "
+                "torch._check(size <= most) gives a bound")
 
     def _note_kernels(self):
         """Measures the graph again if settings of kernels have changed, or if there are saved-tensor hooks now and were

@@ -20,6 +20,7 @@ _DESCRIBED = ("aten", "prims")  # namespaces whose schemas and tags are complete
 # Prefixes of operators with side effects that schemas do not show.
 _ACT = ("aten::sym_constrain", "aten::_local_scalar_dense")
 _OF_NUMBERS = ("_operator", "math")  # modules of functions that compute sizes
+_BRANCHING = ("cond", "while_loop", "while_loop_stack_output", "switch")  # higher-order operators
 # Operators that draw random numbers from a state of their own, not from the device's generator.
 _OWN_STATE = ("aten::_cudnn_rnn", "aten::_cudnn_init_dropout_state", "aten::miopen_rnn")
 
@@ -34,6 +35,12 @@ def is_described(target):
     module, name = getattr(target, "__module__", None), getattr(target, "__name__", "")
     computes_sizes = module in _OF_NUMBERS or (module == "torch" and name.lstrip("_").startswith("sym_"))
     return computes_sizes or getattr(target, "runs_again", False)
+
+
+def branches_on_data(node):
+    """Returns whether a node runs other code, or code more often, for other data."""
+    target = node.target
+    return isinstance(target, torch._ops.HigherOrderOperator) and target.name() in _BRANCHING
 
 
 def acts(node):

@@ -45,6 +45,7 @@ class _Reader:
         self.replay = replay
         self.trace = Trace(name)
         self.trace.sized_by_data = [operators.operator_name(node) for node in _private.sized_by_data(graph)]
+        self.trace.branching = [node.name for node in graph.nodes if operators.branches_on_data(node)]
         self.forward_outputs = forward_outputs
         self.parameters = parameters
         self.of_input = {}  # storage address -> resident Storage
@@ -301,6 +302,8 @@ class _Reader:
 
     def _output(self, op, tensor):
         storage = self._storage(tensor)
+        if _private.may_exceed_plan(self.trace.sizes[-1]) and op.node is not None:
+            self.trace.sized_by_data.append(operators.operator_name(op.node))
         storage.producer, storage.output = op, len(op.outputs)
         op.outputs.append(storage)
         return storage

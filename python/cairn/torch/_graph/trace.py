@@ -78,6 +78,7 @@ class Trace:
         self.elsewhere = {}  # other device -> bytes there, which are not in the budget
         self.sizes = []  # the tracer's sizes of storages; they may be symbolic
         self.sized_by_data = []  # names of operations whose results have an unbounded size that depends on data
+        self.branching = []  # names of operations that run other code for other data, such as torch.cond
         self.estimated = []  # operations whose cost or scratch could not be measured
         self.layouts = Layouts()  # the kernels' layouts, once they are measured
         self.value_begin = ()  # of each operation, the number of its first value in the Cairn graph; set by build()

@@ -317,7 +317,7 @@ class Alive:
         """Warns that the graph's gradients stay in memory until the pass has ended, although autograd replaces them."""
         if size >= WORTH_TELLING and not self.owner.options.accumulate:
             self.owner.tell(
-                f"{self.report.name}: hooks that return a gradient, or grad_dtype, replace gradients of parameters: up to "
+                f"{self.report.name}: grad_dtype, or hooks if they return a gradient, replace gradients of parameters: up to "
                 f"{size_text(size)} of replaced ones stay beside the new, which {size_text(self.report.promised)} as promised does not count; "
                 "backend(..., accumulate=True) does")
 

@@ -143,7 +143,7 @@ def schedule(prepared, options, or_least=False, among=None):
         at_peak=[_report.item_at_peak(trace, s, n) for s, n in items],
         peak_operation=trace.operations[solved.steps[step]].name if solved.steps else "", calibrated=options.calibrate,
         approximate=options.approximate, estimated=[op.name for op in trace.estimated],
-        sized_by_data=trace.sized_by_data, source=solved.source,
+        sized_by_data=trace.sized_by_data, branching=trace.branching, source=solved.source,
         seconds=seconds, saved=at_border, updated=len(trace.updated), promised_forward=parts[0], promised_backward=parts[1],
         link=limits.link, offloaded=_report.offloaded_items(trace, solved.steps, solved.transfers), host_peak=solved.host_peak,
         waiting=solved.waiting / solved.baseline_cost if solved.baseline_cost else 0.0)

@@ -9,6 +9,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 DATA_SIZE = 4096  # assumed for an unbounded size that depends on data
 _UNBOUNDED = 2**48  # a limit of this size or more, such as torch's 2**63 - 1, counts as no limit
+_MOST_TRIED = 128  # sizes below the planned one that are tried for an expression that is no sum of products
 _LEAST_SYMBOLIC = 2  # sizes 0 and 1 are never symbolic
 _planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the size that plans are made for}
 
@@ -88,11 +89,42 @@ def pin_sizes(sizes, graph):
         if not expression.free_symbols <= known.keys():
             continue
         now = {symbol: hint(known[symbol]) for symbol in expression.free_symbols}
+        planned = expression.subs(now)
         for symbol, size in now.items():
-            if any(expression.subs({**now, symbol: less}) > expression.subs(now) for less in {2, size // 2} if less < size):
+            if any(expression.subs({**now, symbol: less}) > planned for less in _smaller(expression, _LEAST_SYMBOLIC, size)):
                 if symbol in _marked_ranges(known[symbol].node.shape_env):
                     raise NotImplementedError("a size that was marked dynamic makes something larger when it is smaller")
                 bool(known[symbol] == size)
+
+
+def _smaller(expression, least, size):
+    """Returns sizes from ``least`` to below ``size`` at which the expression may be larger than at ``size``. A sum of
+    products, such as the bytes of most tensors, has its maximum at one of the ends. For a remainder or a quotient, many
+    sizes are tried."""
+    if expression.is_polynomial(*expression.free_symbols):
+        return {least, size // 2} if least < size else ()
+    last = range(max(least, size - _MOST_TRIED), size)
+    return sorted({*last, *range(least, size, max(1, (size - least) // _MOST_TRIED))})
+
+
+def may_exceed_plan(size):
+    """Returns whether a symbolic size can be larger than it is planned, because a bounded size that depends on data is
+    smaller than its bound."""
+    if not isinstance(size, torch.SymInt):
+        return False
+    expression, environment = size.node.expr, size.node.shape_env
+    symbols = symbolic_shapes.free_unbacked_symbols(size)
+    if not symbols or not all(_is_bounded(environment, symbol) for symbol in symbols):
+        return False
+    planned = hint(size)
+    now = {symbol: _hint_of(environment, symbol) for symbol in expression.free_symbols}
+    for symbol in symbols:
+        bounds = environment.bound_sympy(symbol)
+        least = int(bounds.lower) if bounds.lower.is_Integer else 0
+        tried = {*_smaller(expression, max(0, least), int(bounds.upper)), int(bounds.upper)}
+        if any(expression.subs({**now, symbol: value}) > planned for value in tried):
+            return True
+    return False
 
 
 def sized_by_data(graph):

@@ -45,7 +45,7 @@ class Watch:
         other graphs of the backend hold now."""
         if not self.enabled:
             return None
-        is_alone = ends_in_loss and not held and self.plan is None and not _private.splits_for_ddp()
+        is_alone = ends_in_loss and not held and not self._passes and self.plan is None and not _private.splits_for_ddp()
         return Among(self.plan, held, is_alone)
 
     def compiled(self, part):

@@ -72,6 +72,11 @@ class Updates:
         self._settings = {}  # id(group) -> (Owner, the group's settings when the first of its parameters was updated)
         self._marks = {}  # (dtype, device) -> (a scalar NaN, its version)
         self._hooks = {}  # id(optimizer) -> handle
+        self._stepping = set()  # ids of optimizers whose step() runs
+        self._stepped = set()  # ids of optimizers in the plan whose step() has ended in this step
+        self._ever_updated = set()  # ids of parameters that were updated in a backward pass of any step
+        self._zeroing = {}  # id(optimizer) -> function that takes the place of its zero_grad() while a step runs
+        self._fills_zeros = set()  # ids of optimizers whose latest zero_grad() was to leave tensors of zeros
         # Number of times that settings changed between two steps in a way that can change the memory of updates.
         self.changes = 0
         # The result of _kinds_now() before the latest step. For the first step, it is the result after that step
@@ -126,8 +131,27 @@ class Updates:
                         self._marks[p.dtype, p.device] = scalar, scalar._version
         self._hooks = {id(o): o.register_step_pre_hook(_private.left_alone(self._before_step)) for o in self.optimizers}
         self._hooks[None] = _private.before_any_step(self._before_any_step)
+        for optimizer in self.optimizers:
+            self._hooks["after", id(optimizer)] = optimizer.register_step_post_hook(_private.left_alone(self._after_step))
+        self._stepping.clear()
+        self._stepped.clear()
+        self._watch_zeroing()
         self._active = True
         return self
+
+    def _watch_zeroing(self):
+        """Replaces zero_grad() of the optimizers by functions that note whether gradients are to be zeros, not None."""
+        for optimizer in self.optimizers:
+            if id(optimizer) not in self._zeroing:
+                self._zeroing[id(optimizer)] = _private.left_alone(self._noting(optimizer, optimizer.zero_grad))
+            optimizer.zero_grad = self._zeroing[id(optimizer)]
+
+    def _noting(self, optimizer, zero_grad):
+        def noted(set_to_none=True, *args, **kwargs):
+            (self._fills_zeros.discard if set_to_none else self._fills_zeros.add)(id(optimizer))
+            return zero_grad(set_to_none, *args, **kwargs)
+
+        return noted
 
     def _kinds_now(self):
         """Returns what the memory of updates can depend on: for each setting, whether it is 0 (a weight decay, a
@@ -143,6 +167,8 @@ class Updates:
             self._kinds = self._kinds_now()
         for hook in self._hooks.values():
             hook.remove()
+        for optimizer in self.optimizers:
+            optimizer.__dict__.pop("zero_grad", None)
         left = len(self._updated)
         for parameter, *_ in self._updated.values():
             parameter.grad = None
@@ -198,6 +224,7 @@ class Updates:
         torch.autograd.graph.increment_version(parameter)
         mark = self._marks[parameter.dtype, parameter.device][0].expand_as(parameter).as_subclass(Mark)
         parameter.grad = mark
+        self._ever_updated.add(id(parameter))
         self._updated[id(parameter)] = parameter, mark, parameter._version, state_with_versions(owner.optimizer, parameter)
         return None
 
@@ -216,6 +243,9 @@ class Updates:
         if next(reversed(optimizer._optimizer_step_pre_hooks)) != self._hooks[id(optimizer)].id:
             raise cairn.InputError(f"optimizer: {name} got a hook within the step; register it before, or plan this step without "
                                    "optimizer=")
+        if id(optimizer) in self._stepped:
+            raise cairn.InputError(f"optimizer: step() of {name} was called twice in a step, and the gradients are gone after the "
+                                   "first call; plan this step without optimizer=")
         mine = [p for p, *_ in self._updated.values() if (owner := self._owners.get(id(p))) and owner.optimizer is optimizer]
         for p in mine:
             _, mark, updated, state = self._updated[id(p)]
@@ -238,9 +268,25 @@ class Updates:
                 torch.is_autocast_enabled(kind) for kind in {p.device.type for p in mine}):
             raise cairn.InputError(f"optimizer: {name} steps under autocast, and its parameters have been updated without; call step() "
                                    "outside of autocast, or plan this step without optimizer=")
+        if mine:
+            self._stepping.add(id(optimizer))
+        known = {id(p) for p in mine}
+        if id(optimizer) in self._fills_zeros and any(
+                p.grad is None and id(p) not in known and id(p) in self._ever_updated
+                for group in optimizer.param_groups for p in group["params"]):
+            raise cairn.InputError(
+                f"optimizer: {name}.zero_grad(set_to_none=False) leaves gradients of zeros, with which step() updates parameters that "
+                "this step does not use, and in the plan they have none; leave set_to_none out, or plan this step without optimizer=")
         for p in mine:
             p.grad = None
             del self._updated[id(p)]
+
+
+    def _after_step(self, optimizer, args, kwargs):
+        # A step() that calls the one of its base class calls hooks twice.
+        if id(optimizer) in self._stepping:
+            self._stepping.remove(id(optimizer))
+            self._stepped.add(id(optimizer))
 
 
 class OptimizersThatStep:

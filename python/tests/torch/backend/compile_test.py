@@ -469,7 +469,49 @@ class Sizes(harness.Fresh):
                 self.assertEqual((len(told), chosen.report.kept), (0, True) if bounded else (1, None), told)
                 self.assertEqual(bool(graph.sized_by_data), not bounded)
                 if not bounded:
-                    self.assertRegex(told[0], "without an upper bound .*repeat_interleave.* plan is for 4096")
+                    self.assertRegex(told[0], "may exceed the plan .*repeat_interleave.* plan is for 4096")
+
+    def test_a_tensor_that_grows_as_a_size_from_data_falls(self):
+        def loss(x, rows):
+            rows = rows.item()
+            torch._check(rows >= 0)
+            torch._check(rows <= 40)
+            return (self.model(x) * torch.ones(40 - rows, 16).exp().sum(0)).square().mean()
+
+        with torch._dynamo.config.patch(capture_scalar_outputs=True):
+            chosen = backend("min")
+            compiled = torch.compile(loss, backend=chosen)
+            _, told = harness.told_by(lambda: compiled(torch.randn(40, 16), torch.tensor(40)).backward())
+        self.assertRegex(told[0], "may exceed the plan .*or it grows as another size falls")
+        self.assertIsNone(chosen.report.kept)
+
+    def test_a_branch_that_was_not_measured(self):
+        def loss(x):
+            return torch.cond(x[0, 0] > 0, torch.sin, lambda a: (a[:, None] * a[None]).exp().mean(0), (self.model(x),)).sum()
+
+        chosen = backend("min")
+        compiled = torch.compile(loss, backend=chosen)
+        with harness.cairn_warnings("ignore"):
+            compiled(torch.full((16, 16), 0.5)).backward()
+        self.assertIsNot(chosen.report.kept, True)
+        self.assertIn("data decide which code cond runs", str(chosen.report))
+
+    def test_a_size_that_is_a_remainder(self):
+        """x.shape[0] % 16 is larger for some smaller sizes, so that a plan holds for one size. After 8 variants, torch
+        compiles none any more, and nothing reads as kept."""
+        def loss(x):
+            return (self.model(x) + torch.ones(x.shape[0] % 16, 16).exp().sum(0)).square().mean()
+
+        chosen = backend("min")
+        compiled = torch.compile(loss, backend=chosen, dynamic=True)
+        with harness.cairn_warnings("ignore"):
+            for rows in (40, 40, 31, 24):
+                compiled(torch.randn(rows, 16)).backward()
+            self.assertEqual(len(chosen.report.graphs), 2)  # the plan for 31 holds for all up to it
+            self.assertTrue(chosen.report.kept)
+            for rows in range(50, 60):
+                compiled(torch.randn(rows, 16)).backward()
+        self.assertIsNone(chosen.report.kept)
 
     def test_numbers_that_come_of_a_marked_size_by_division(self):
         """A variance divides by the size minus one. This must not make the size a constant."""

@@ -240,6 +240,44 @@ class Refused(unittest.TestCase):
 
         self.refused("second gradient", body)
 
+    def test_a_second_step_of_the_optimizer(self):
+        def body(model, optimizer, loss_of, inputs):
+            loss_of(*inputs).backward()
+            optimizer.step()
+            optimizer.step()
+
+        self.refused("was called twice in a step", body)
+
+    def test_gradients_of_zeros(self):
+        """With a gradient of zeros, momentum and weight decay change a parameter that a step does not use."""
+        def trained(unused, planned, set_to_none=False):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            layers = torch.nn.ModuleList(torch.nn.Linear(32, 32) for _ in range(3))
+            optimizer = torch.optim.SGD(layers.parameters(), 0.1, momentum=0.9, weight_decay=0.1)
+
+            def body(x, every):
+                optimizer.zero_grad(set_to_none=set_to_none)
+                for layer in layers if every else layers[:2]:
+                    x = layer(x).tanh()
+                loss = x.square().mean()
+                loss.backward()
+                optimizer.step()
+                return loss.detach()
+
+            step = cairn.torch.step(body, "min", optimizer=optimizer, work_limit=WORK) if planned else body
+            for i in range(4):
+                step(torch.full((64, 32), 0.1 * i + 0.1), not unused or i % 2 == 0)
+            self.assertNotIn("zero_grad", vars(optimizer))
+            return list(layers.parameters())
+
+        for unused, set_to_none in ((False, False), (True, True)):
+            with harness.cairn_warnings("ignore"):
+                expected, found = (trained(unused, planned, set_to_none) for planned in (False, True))
+            self.assertTrue(all(map(torch.equal, expected, found)))
+        with harness.cairn_warnings("ignore"), self.assertRaisesRegex(cairn.InputError, "leaves gradients of zeros"):
+            trained(True, True)
+
     def test_another_optimizer_of_the_same_parameters(self):
         other = []
 

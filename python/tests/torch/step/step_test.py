@@ -256,7 +256,7 @@ class Steps(harness.Fresh):
             return model, step, inputs, nothing
 
         self.check(make, accumulate=True)
-        with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks that return a gradient, .* accumulate=True"):
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "hooks if they return a gradient, .* accumulate=True"):
             trained(make, "75%")
 
     def test_micro_batches(self):

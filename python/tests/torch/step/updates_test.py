@@ -146,7 +146,7 @@ class Updated(unittest.TestCase):
             model.key.weight.register_hook(lambda g: g * 2)
             return model, optimizer, loss_of, inputs
 
-        replaced = ".*hooks that return a gradient, or grad_dtype, replace gradients"  # the hook of model.key.weight
+        replaced = ".*hooks if they return a gradient, replace gradients"  # the hook of model.key.weight
         self.assertEqual(self.check(make, expected=replaced).graphs[0].updated, 4)
 
         def left(optimizer, number):
