@@ -370,8 +370,8 @@ class Lowering {
     }
     Shape shape{a.m, a.n};
     if (a.batch > 1) shape.insert(shape.begin(), a.batch);
-    const Value product = writer_.compute(
-        "matmul", shape, {transposed(factors[0], a.trans_a), transposed(factors[1], a.trans_b)}, flops());
+    Value product = writer_.compute("matmul", shape,
+                                    {transposed(factors[0], a.trans_a), transposed(factors[1], a.trans_b)}, flops());
     if (saved().flat[of].nodes.empty()) return product;
     const Value split = writer_.view("reshape", product, op_->shape, saved().factor_shape[of]);
     return permuted(split, op_->shape);

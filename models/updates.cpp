@@ -12,7 +12,6 @@ namespace cairn::models {
 
 using core::NodeId;
 using core::Op;
-using core::OpAttrs;
 using core::Operand;
 using core::OpKind;
 using core::Resident;

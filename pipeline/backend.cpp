@@ -91,9 +91,9 @@ PreparedGraph prepare_stored(Backend& backend, core::Graph given, std::optional<
   PreparedGraph graph;
   graph.given = std::move(given);
   graph.precision = precision.value_or(core::stored_precision(graph.given));
-  core::Graph stored = stored_as(graph.given, graph.precision);
+  const core::Graph stored = stored_as(graph.given, graph.precision);
   if (precision) require_ops(stored, *precision);
-  graph.prepared = backend.prepare(std::move(stored), graph.precision);
+  graph.prepared = backend.prepare(stored, graph.precision);
   return graph;
 }
 

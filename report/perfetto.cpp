@@ -302,7 +302,8 @@ class TraceWriter {
             {"ts", time},           {"pid", kTime},           {"tid", tracks.tid}};
   }
 
-  OrderedJson copy(int tid, std::int64_t evict, core::ValueId value, const core::Span& time, OrderedJson more) const {
+  OrderedJson copy(int tid, std::int64_t evict, core::ValueId value, const core::Span& time,
+                   const OrderedJson& more) const {
     const std::int64_t bytes = graph_.value_size(value), ns = time.end - time.begin;
     OrderedJson args{{"evict", evict}, {"bytes", bytes}};
     if (ns > 0) args["bytes_per_second"] = std::llround(static_cast<double>(bytes) / static_cast<double>(ns) * 1e9);

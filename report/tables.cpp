@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -109,7 +110,8 @@ std::string histogram_text(const pipeline::Histogram& histogram, std::int64_t va
   const std::int64_t most = *std::max_element(rows.begin(), rows.end());
   Rows cells = {{"peak from", "candidates", ""}};
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    const auto length = static_cast<std::size_t>(static_cast<double>(kLongest) * fraction(rows[row], most) + 0.5);
+    const auto length =
+        static_cast<std::size_t>(std::lround(static_cast<double>(kLongest) * fraction(rows[row], most)));
     const std::int64_t begin = histogram.from + static_cast<std::int64_t>(row) * together * histogram.width;
     cells.push_back({core::format_bytes(begin), fmt::format("{:5.1f}%", 100 * fraction(rows[row], valid)),
                      rows[row] > 0 ? std::string(std::max<std::size_t>(1, length), '#') : ""});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,7 +46,7 @@ std::string loss_picture(const std::vector<float>& losses, std::int64_t steps) {
     text += labelled ? fmt::format("{:>9.4g} |", row == 0 ? most : least) : fmt::format("{:>9} |", "");
     std::string line;
     for (const double mean : means) {
-      const auto at = static_cast<std::size_t>(static_cast<double>(kRows - 1) * (most - mean) / range + 0.5);
+      const auto at = static_cast<std::size_t>(std::lround(static_cast<double>(kRows - 1) * (most - mean) / range));
       line += at == row ? '*' : ' ';
     }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";

@@ -67,7 +67,7 @@ std::string host_budget_text(std::int64_t bytes) {
 std::string budgets_text(const fit::Problem& problem) {
   const auto& host = problem.graph.host_memory();
   const std::optional<std::int64_t> on_host = host ? host->limit() : std::nullopt;
-  const std::string device = problem.budget ? bytes_text(*problem.budget) : "";
+  std::string device = problem.budget ? bytes_text(*problem.budget) : "";
   if (!on_host) return device;
   return (device.empty() ? "" : device + ", and ") + bytes_text(*on_host) + " on the host";
 }

@@ -31,9 +31,11 @@ double standard_normal(std::uint64_t bits) {
 /// Returns the position encoding of Vaswani et al., section 3.5. It is the sine (channel 2i) or the cosine (channel 2i
 /// + 1) of position / 10000^(2i/C).
 double position_encoding(std::int64_t element, std::int64_t channels) {
-  const auto position = static_cast<double>(element / channels);
+  const std::int64_t row = element / channels;
+  const auto position = static_cast<double>(row);
   const std::int64_t channel = element % channels;
-  const double exponent = static_cast<double>(channel / 2 * 2) / static_cast<double>(channels);
+  const std::int64_t even = channel - channel % 2;
+  const double exponent = static_cast<double>(even) / static_cast<double>(channels);
   const double angle = position / std::pow(10000.0, exponent);
   return channel % 2 == 0 ? std::sin(angle) : std::cos(angle);
 }

@@ -19,5 +19,5 @@ if [ ! -d "$build/include" ]; then
 fi
 if [ $# -eq 0 ]; then set -- $(find core models sim solvers runtime pipeline report cli -name '*.cpp' | sort); fi
 status=0
-printf '%s\n' "$@" | xargs -P "$(nproc)" -I{} "$tool" --quiet {} -- -std=c++20 -I"$build/include" 2>/dev/null || status=1
+printf '%s\n' "$@" | xargs -P "$(nproc)" -I{} "$tool" --quiet {} -- -std=c++20 -I"$build/include" -DCAIRN_BLAS_LIBRARY='"'blas'"' 2>/dev/null || status=1
 exit $status

@@ -263,7 +263,7 @@ std::string describe(const Json& value) {
     if (std::abs(number) < kTwoTo63 && number == std::trunc(number))
       return fmt::format("a fraction close to {}", static_cast<std::int64_t>(number));
   }
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (!value.is_string()) return text;
   return text.size() > kMostBytes ? "a string" : "the string " + text;
 }

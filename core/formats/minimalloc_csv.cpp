@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <set>
@@ -18,7 +19,7 @@
 namespace cairn::core {
 namespace {
 
-enum Column : std::size_t { kId, kLower, kUpper, kSize, kAlignment, kOffset, kHint, kGaps, kColumnCount };
+enum Column : std::uint8_t { kId, kLower, kUpper, kSize, kAlignment, kOffset, kHint, kGaps, kColumnCount };
 constexpr std::array<std::string_view, kColumnCount> kColumns{"id",        "lower",  "upper", "size",
                                                               "alignment", "offset", "hint",  "gaps"};
 constexpr std::size_t kRequired = kSize + 1;  ///< number of columns that a file must have
@@ -49,9 +50,11 @@ class CsvReader {
   bool next(Row& row) {
     while (at_ < text_.size()) {
       row = {.line = line_, .fields = {}};
-      do {
+      row.fields.push_back(field());
+      while (at_ < text_.size() && text_[at_] == ',') {
+        ++at_;
         row.fields.push_back(field());
-      } while (at_ < text_.size() && text_[at_] == ',' && ++at_);
+      }
       skip_line_end();
       if (row.fields.size() > 1 || !row.fields[0].empty()) return true;
     }

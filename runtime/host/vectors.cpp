@@ -166,6 +166,7 @@ struct Family {
 };
 
 // Defines a Family whose functions are compiled with the attributes ATTRIBUTES.
+// NOLINTBEGIN(bugprone-macro-parentheses): attributes cannot be in parentheses
 #define CAIRN_FAMILY(NAME, FUSED, ATTRIBUTES)                                                        \
   namespace NAME {                                                                                   \
   ATTRIBUTES void gelu(const float* x, float* out, std::int64_t count) { gelu_loop(x, out, count); } \
@@ -178,6 +179,8 @@ struct Family {
   ATTRIBUTES void product(const Gemm<float>& g) { product_loop<FUSED>(g); }                          \
   constexpr Family kFamily{gelu, gelu_grad, exponentials, product};                                  \
   }
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 CAIRN_FAMILY(plain, false, )
 #if defined(__x86_64__)

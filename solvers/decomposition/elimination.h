@@ -37,7 +37,7 @@ class UndirectedGraph {
 /// The rule that chooses the next node to eliminate: the node of least fill or of least degree. The fill of a node is
 /// the number of pairs of its neighbours without an edge between them. Ties are broken by degree, further ties by index
 /// or at random.
-enum class EliminationRule { min_fill, min_degree };
+enum class EliminationRule : std::uint8_t { min_fill, min_degree };
 
 /// Default of EliminationOptions::core_degree. Eliminating nodes of higher degree takes long, and gives bags too large
 /// for the algorithms that use them.

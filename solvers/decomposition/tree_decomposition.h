@@ -59,7 +59,7 @@ struct SeparatorTree {
   std::vector<std::int32_t> home;  ///< for each node, the number of the part to whose separator the node belongs
 };
 
-enum class Balance {
+enum class Balance : std::uint8_t {
   /// Separators halve the number of bags. By Lemma 3 (Jordan), there is always a bag whose removal leaves no part with
   /// more than half of the bags.
   bags,

@@ -4,6 +4,7 @@
 #include "cairn/solvers/decomposition/treewidth.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -48,7 +49,7 @@ class WidthSearch {
   }
 
  private:
-  enum class Outcome { narrower, as_wide, failed, too_large };
+  enum class Outcome : std::uint8_t { narrower, as_wide, failed, too_large };
   // Regions grow until a step succeeds, from kFirstGrowth to kLastGrowth times the size of the largest bag, in nodes.
   static constexpr double kFirstGrowth = 2, kLastGrowth = 100;
   static constexpr int kTries = 6, kMostRounds = 100;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <mutex>
@@ -26,7 +27,7 @@ constexpr int kSeed = 31, kSeconds = 36, kLog = 41, kDeterministicSeconds = 67, 
 constexpr int kLogToStdout = 186, kLogToResponse = 187, kWorkers = 206;
 constexpr int kStatus = 1, kSolution = 2, kObjective = 3, kBound = 4, kDeterministicTime = 17, kSolveLog = 26;
 }  // namespace field
-enum ResponseStatus { kUnknown = 0, kInvalid = 1, kFeasible = 2, kInfeasible = 3, kOptimal = 4 };
+enum ResponseStatus : std::uint8_t { kUnknown = 0, kInvalid = 1, kFeasible = 2, kInfeasible = 3, kOptimal = 4 };
 
 struct CpSat {
   Library library{"OR-Tools (CP-SAT)", {"libortools.so.9", "libortools.so"}};

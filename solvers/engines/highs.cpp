@@ -20,7 +20,7 @@ struct Highs {
   static constexpr int kOk = 0, kError = -1, kMinimize = 1, kRowwise = 2;
   static constexpr int kStatusOptimal = 7, kStatusInfeasible = 8, kStatusUnboundedOrInfeasible = 9;
   static constexpr int kFeasiblePoint = 2;
-  enum Callback { kSimplexInterrupt = 1, kIpmInterrupt = 2, kImprovingSolution = 4, kMipInterrupt = 6 };
+  enum Callback : std::uint8_t { kSimplexInterrupt = 1, kIpmInterrupt = 2, kImprovingSolution = 4, kMipInterrupt = 6 };
   struct DataOut;
   struct DataIn {
     int interrupt;  // HiGHS's struct begins with this member in all versions

@@ -37,7 +37,7 @@ class MessageWriter {
   const std::string& str() const { return bytes_; }
 
  private:
-  enum Kind { kVarint = 0, kFixed64 = 1, kBytes = 2 };
+  enum Kind : std::uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2 };
   void tag(int field, Kind kind) { varint(static_cast<std::uint64_t>(field) << 3 | kind); }
   void varint(std::uint64_t value) {
     for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<char>(value | 0x80));

@@ -589,7 +589,7 @@ FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solve
   const int rounds = search.limit.counts_work() ? 6 : 16;
   const double secure_share = search.limit.counts_work() ? 1 : 0.92;
   return {.search = std::move(search),
-          .plan = std::move(plan),
+          .plan = plan,
           .max_rounds = rounds,
           .share = std::min(0.5, most),
           .later_share = std::min(0.75, most),

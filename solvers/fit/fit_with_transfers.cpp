@@ -127,7 +127,7 @@ class TransferFit {
   std::pair<std::int64_t, std::int64_t> take(core::Schedule schedule, double share) {
     solvers::PlanOptions planning = options_.plan;
     planning.guard_bytes = 0;
-    planning.capacity = *problem_.budget;
+    planning.capacity = problem_.budget;
     planning.limit.seconds = std::max(0.0, watch_.rest().seconds * share);
     const core::Evaluation measures = core::evaluate(rounded_.graph, schedule);
     core::Plan plan = solvers::plan_memory(problem_.graph, schedule, planning);

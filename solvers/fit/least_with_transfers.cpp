@@ -177,7 +177,7 @@ std::optional<std::int64_t> sufficient_host_budget(const Problem& problem, const
       if (!found.fits) continue;
       solvers::PlanOptions planning = options.plan;
       planning.guard_bytes = 0;
-      planning.capacity = *problem.budget;
+      planning.capacity = problem.budget;
       planning.limit.seconds = std::max(0.0, watch.rest().seconds);
       const core::Plan plan = solvers::plan_memory(problem.graph, found.schedule, planning);
       if (plan.bytes <= *problem.budget && (!bytes || plan.host_bytes < *bytes)) bytes = plan.host_bytes;

@@ -80,7 +80,7 @@ class Starts {
   }
 
   /// Adds a start. Returns whether steps wait for copies once it is within the budget, or whether it is not.
-  bool add(core::Schedule start) {
+  bool add(const core::Schedule& start) {
     OffloadOptions one = options_;
     one.limit = watch_.rest();
     one.progress = {};
@@ -97,12 +97,12 @@ class Starts {
     constexpr double kShare = 0.1;
     std::optional<core::Schedule> start =
         core::within(watch_, kShare, [&](core::Stopwatch& part) { return cut_start(graph_, options_, part); });
-    if (start) add(std::move(*start));
+    if (start) add(*start);
   }
 
   bool add_level(std::int64_t budget, double share) {
     std::optional<core::Schedule> found = call(graph_, budget, share);
-    return !found || add(std::move(*found));
+    return !found || add(*found);
   }
 
   bool add_priced(double price, double share) {
@@ -122,7 +122,7 @@ class Starts {
       return chains_->cheapest(options_.budget, price, part);
     });
     // A chain's schedule has an order of its own, which the scope may not allow.
-    return !found || !options_.scope.contains(graph_, *found) || add(std::move(*found));
+    return !found || !options_.scope.contains(graph_, *found) || add(*found);
   }
 
   const core::Graph& graph_;

@@ -119,7 +119,8 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
   std::vector<std::size_t> missing(rank.size());
   std::vector<NodeId> ready;
   for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if ((missing[v] = graph.predecessors(v).size()) == 0) ready.push_back(v);
+    missing[v] = graph.predecessors(v).size();
+    if (missing[v] == 0) ready.push_back(v);
   }
   for (std::size_t i = 0; i < ready.size(); ++i) {
     const NodeId v = ready[i];

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "cairn/core/machine/support/thread_pool.h"
@@ -74,7 +75,7 @@ class Worker {
   }
 
  private:
-  enum class Task { beam, annealing };
+  enum class Task : std::uint8_t { beam, annealing };
 
   std::int64_t beam_allowance() const {
     return kBeamFree + static_cast<std::int64_t>(kBeamShare * static_cast<double>(beam_work_ + annealing_work_)) -

@@ -271,11 +271,11 @@ class Report:
             lines.append(f"graphs that are alive at once: promised {size_text(self.promised)}, measured "
                          f"{'not yet' if self.measured is None else size_text(self.measured)} at most, in {self.together.at}"
                          f"{'' if self.step else '; each keeps the budget for itself'}")
-        if self.first_step:
-            lines.append(f"the first step, whose graphs were planned one by one: {size_text(self.first_step.promised)}")
             if self.together.host_peak:
                 lines.append(f"graphs that are alive at once: {size_text(self.together.host_peak)} on the host at most; each keeps "
                              "host_budget for itself")
+        if self.first_step:
+            lines.append(f"the first step, whose graphs were planned one by one: {size_text(self.first_step.promised)}")
         if self.optimizer_state is not None:
             lines.append(f"optimizers keep {size_text(self.optimizer_state)} beside all that")
         if self.whole_step is not None:

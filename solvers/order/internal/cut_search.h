@@ -47,7 +47,7 @@ struct CutState {
 template <std::int32_t kWords>
 class CutSearch {
  public:
-  enum class Status { open, reached, exhausted };
+  enum class Status : std::uint8_t { open, reached, exhausted };
 
   explicit CutSearch(const CutProblem& problem) : p_(problem), words_(kWords > 0 ? kWords : problem.words) {
     core::Random random(0x5eed);

@@ -363,7 +363,7 @@ Search::Result Search::search_part(std::size_t begin, std::size_t end) {
 Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
   std::int32_t l = first_[open_[begin]], r = l;
   for (std::size_t i = begin; i < end; ++i) r = std::max(r, last_[open_[i]]);
-  const auto width = static_cast<std::size_t>(r - l + 1);
+  const auto width = static_cast<std::size_t>(r - l) + 1;
   work_ += static_cast<std::int64_t>(width);
   Cell best;
   double best_score = std::numeric_limits<double>::infinity();

@@ -23,7 +23,10 @@ struct ChainPrices::Guide {
     gradient[t] += static_cast<double>(bytes);
     return prices.ascent_.point[t] * static_cast<double>(bytes);
   }
-  double cost(core::NodeId v) const { return static_cast<double>(prices.graph_.cost(v) / prices.stages_.cost_unit()); }
+  double cost(core::NodeId v) const {
+    const std::int64_t units = prices.graph_.cost(v) / prices.stages_.cost_unit();
+    return static_cast<double>(units);
+  }
   static double sum(double a, double b) { return a + b; }
   static double advance(std::int32_t, core::ValueId) { return 0; }
   double until_next_use(std::int32_t t, core::ValueId x) const {
@@ -262,7 +265,8 @@ void ChainPrices::fix() {
   constexpr double kMost = 0x1p55;
   std::int64_t bytes = stages_.budget();
   for (core::ValueId x = 0; x < graph_.value_count(); ++x) bytes = std::max(bytes, graph_.value_size(x));
-  double most = static_cast<double>(stages_.base_cost() / stages_.cost_unit()) + 1, highest = 0;
+  const std::int64_t base = stages_.base_cost() / stages_.cost_unit();
+  double most = static_cast<double>(base) + 1, highest = 0;
   double sum = 0;
   for (std::size_t v = 0; v < static_cast<std::size_t>(graph_.node_count()); ++v)
     sum += static_cast<double>(graph_.size(static_cast<core::NodeId>(v)));

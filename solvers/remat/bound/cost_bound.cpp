@@ -117,7 +117,10 @@ class CostBounding {
     ChainPrices prices(relaxation);
     const std::int64_t unit = relaxation.cost_unit(), base = relaxation.base_cost();
     double target = static_cast<double>(base) / static_cast<double>(unit) / 50 + 1;
-    if (known != kUnknownCost) target = static_cast<double>((known - base) / unit);
+    if (known != kUnknownCost) {
+      const std::int64_t units = (known - base) / unit;
+      target = static_cast<double>(units);
+    }
     constexpr int kMostTargets = 20;
     for (int k = 0; k < kMostTargets; ++k, target *= 2) {
       if (prices.ascend(target, kRounds, watch_) < target || known != kUnknownCost || watch_.expired_now()) break;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
@@ -98,7 +99,7 @@ class TwSearch {
   void run_by_bytes() { options_.budget ? by_bytes(*options_.budget) : least_peak_by_bytes(); }
 
  private:
-  enum class Outcome { fits, exceeds, too_long };
+  enum class Outcome : std::uint8_t { fits, exceeds, too_long };
 
   Outcome offer(std::vector<NodeId> steps) {
     const core::Schedule schedule = core::drop_unread(graph_, core::run_pinned_once(graph_, {std::move(steps)}));

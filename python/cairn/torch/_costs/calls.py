@@ -56,7 +56,8 @@ def _describe(value):
         shape = [_private.hint(s) for s in value.shape]
         stride = [_private.hint(s) for s in value.stride()] if value.layout is torch.strided else []
         where = [_private.hint(value.storage_offset()), _private.hint(value.untyped_storage().nbytes())]
-        return f"{value.dtype}{shape}{stride}{where}{value.device.type}"
+        lazily = f"{'conj' if value.is_conj() else ''}{'neg' if value.is_neg() else ''}"
+        return f"{value.dtype}{shape}{stride}{where}{value.device.type}{lazily}"
     return str(_private.hint(value)) if _private.is_sym(value) else repr(value)
 
 
@@ -72,7 +73,10 @@ def _real(value):
         storage.uniform_(0.25, 0.75)
     else:
         storage.zero_()  # zeros are valid indices for every operation
-    return storage.as_strided(shape, stride, _private.hint(value.storage_offset()))
+    real = storage.as_strided(shape, stride, _private.hint(value.storage_offset()))
+    # Operations copy a tensor that is to be conjugated or negated when it is read.
+    real = real.conj() if value.is_conj() else real
+    return _private.negated_when_read(real) if value.is_neg() else real
 
 
 # These operators are not measured, because they use pointers that the forward kernel stored.

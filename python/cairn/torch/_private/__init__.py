@@ -24,5 +24,5 @@ from .running import (as_plain_tensors, autocasts, boxed, called_boxed, generato
                       no_autocast, no_modes, not_compiling, set_generator_states)
 from .sizes import DATA_SIZE, bound_sizes, hint, is_sym, may_exceed_plan, pin_sizes, sized_by_data
 from .tensors import (alignment_of, copy_of_input, empty_aligned, holders, is_batched, is_plain, is_there,
-                      owns_its_memory, tensors_of_storage, weak_storage)
+                      negated_when_read, owns_its_memory, tensors_of_storage, weak_storage)
 from .tracing import compile_with_inductor, fake_like, fake_mode_of, inductor_config, replaced_tensors, trace_functional

@@ -76,3 +76,8 @@ def copy_of_input(tensor):
     target, source = (torch.as_strided(t, (extent(t.shape, t.stride()),), (1,)) for t in (new, tensor.detach()))
     target.copy_(source)
     return new.requires_grad_(tensor.requires_grad)
+
+
+def negated_when_read(tensor):
+    """Returns a view of the tensor that operations negate when they read it."""
+    return torch._neg_view(tensor)

@@ -104,6 +104,41 @@ class FrontEnd(unittest.TestCase):
         self.assertEqual(seen, [(frames.pop(), "recompile_limit", 2, "'<lambda>'")])
         self.assertEqual(frames, set())
 
+    def test_compile_again(self):
+        """Also while the compiled function runs, in the middle of which torch has ended a graph."""
+        compiled, codes, again = [], set(), []
+
+        def backend(module, _):
+            compiled.append(None)
+            codes.add(_private.compiled_code())
+            return module.forward
+
+        @torch._dynamo.disable
+        def between():
+            for code in codes if again else ():
+                _private.compile_again(code)
+
+        def function(x):
+            x = x.sin()
+            between()
+            return x.cos()
+
+        self.assertIsNone(_private.compiled_code())
+        torch._dynamo.reset()
+        run, x = torch.compile(function, backend=backend), torch.ones(3)
+        for forgets, graphs in ((False, 2), (False, 2), (True, 3), (False, 4), (False, 4)):
+            again[:] = [None] if forgets else []
+            self.assertTrue(torch.equal(run(x), x.sin().cos()))
+            self.assertEqual(len(compiled), graphs)
+        self.assertIn(function.__code__, codes)
+
+    def test_register_backend(self):
+        used = []
+        _private.register_backend("of_a_test", lambda module, _: used.append(None) or module.forward)
+        torch._dynamo.reset()
+        torch.compile(lambda x: x * 2, backend="of_a_test")(torch.ones(2))
+        self.assertEqual(used, [None])
+
     def test_settings_of_errors(self):
         self.assertEqual((_private.suppresses_errors(), _private.shows_frames()), (False, False))
         with torch._dynamo.config.patch(suppress_errors=True, verbose=True):

@@ -54,6 +54,7 @@ class Bounds(unittest.TestCase):
             return _private.aot_autograd(fw_compiler=compiler)(module, inputs)
 
         for function, expected in ((lambda x: torch.cat([x, torch.zeros(100 - x.shape[0])]) * 2, [1, 2, 3]),
+                                   (lambda x: torch.cat([x, torch.zeros(x.shape[0] % 16)]) * 2, [1, 2, 3]),
                                    (lambda x: torch.cat([x, x]) * 2, [1, 1, 1])):
             torch._dynamo.reset()
             pinned.clear()
@@ -63,6 +64,31 @@ class Bounds(unittest.TestCase):
                 compiled(torch.ones(size))
                 counts.append(len(pinned))
             self.assertEqual(counts, expected)
+
+
+    def test_may_exceed_plan(self):
+        found = {}
+
+        def backend(module, inputs):
+            def compiler(inner, _):
+                for node in inner.graph.nodes:
+                    if isinstance(node.meta.get("val"), torch.Tensor):
+                        found[node.name] = _private.may_exceed_plan(node.meta["val"].untyped_storage().nbytes())
+                return _private.boxed(inner)
+
+            return _private.aot_autograd(fw_compiler=compiler)(module, inputs)
+
+        def function(rows):
+            rows = rows.item()
+            torch._check(rows >= 0)
+            torch._check(rows <= 40)
+            return torch.ones(rows).sum() + torch.zeros(40 - rows).sum()
+
+        torch._dynamo.reset()
+        with torch._dynamo.config.patch(capture_scalar_outputs=True):
+            torch.compile(function, backend=backend)(torch.tensor(40))
+        self.assertEqual(sum(found.values()), 1, found)
+        self.assertFalse(_private.may_exceed_plan(12))
 
 
 class Hints(unittest.TestCase):

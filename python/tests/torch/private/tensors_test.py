@@ -37,6 +37,12 @@ class Memory(unittest.TestCase):
         self.assertFalse(_private.is_there(x))
         self.assertTrue(_private.is_there(x[:3]))
 
+    def test_negated_when_read(self):
+        x = torch.ones(3)
+        y = _private.negated_when_read(x)
+        self.assertTrue(y.is_neg() and y.data_ptr() == x.data_ptr())
+        self.assertTrue(torch.equal(y.clone(), -x))
+
     def test_weak_storage(self):
         x = torch.ones(3)
         found = _private.weak_storage(x.untyped_storage())

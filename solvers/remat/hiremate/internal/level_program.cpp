@@ -340,7 +340,7 @@ void Program::add_memory(std::int32_t t) {
         auto row = std::ranges::find_if(rows, [&](const Row& other) { return other.held.terms == held.terms; });
         if (row == rows.end()) {
           memory_terms_ += held.terms.size();
-          rows.push_back({std::move(held), {}});
+          rows.push_back({held, {}});
           row = rows.end() - 1;
         }
         row->held.fixed = std::max(row->held.fixed, held.fixed);
