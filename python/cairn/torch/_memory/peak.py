@@ -20,6 +20,7 @@ def kept_results(trace, leaves):
 
 
 _MOST_SIZES = 8  # largest number of different symbolic sizes that are measured
+_AGAIN = 10  # runs whose numbers are powers of this are measured again, because data may decide what a step takes
 
 
 class Measured:
@@ -37,6 +38,8 @@ class Measured:
         # Number of next runs that are not measured. The first run is not measured if an optimizer allocates its state
         # in this run.
         self.passed_over = 1 if trace.updated and not self.done else 0
+        self.runs = 0  # forward passes so far
+        self.next_again = _AGAIN
         if self.done:
             report.measured, report.measured_before = solved.measured, True
         self.forward_peak = None
@@ -77,6 +80,8 @@ class Measured:
     def _boxed(self, run, measured, begins=True):
         def call(args):
             finds_sizes = begins and self.has_sizes
+            if begins:
+                self._count()
             if (self.done and not finds_sizes) or not MemoryTrace.available():
                 return run(args)
             if finds_sizes and not self.passed_over:
@@ -86,6 +91,14 @@ class Measured:
             return measured(run, args)
 
         return _private.called_boxed(call)
+
+    def _count(self):
+        """Counts a forward pass, and has it measured if it is time for that again. What was measured before stays."""
+        self.runs += 1
+        if self.runs >= self.next_again and self.done:
+            self.next_again *= _AGAIN
+            self.done, self.forward_peak = False, None
+            self.inputs, self.outputs_held, self.outputs = set(), 0, set()
 
     def _note_sizes(self, args):
         """Measures this run if its symbolic sizes are new."""

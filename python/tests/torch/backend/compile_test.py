@@ -496,6 +496,23 @@ class Sizes(harness.Fresh):
         self.assertIsNot(chosen.report.kept, True)
         self.assertIn("data decide which code cond", str(chosen.report))
 
+    def test_later_steps_are_measured_again(self):
+        """The 10th step, the 100th, and so on."""
+        def loss(x):
+            y = torch.nn.functional.gelu(self.model(x))
+            return torch.cond(x[0, 0] > 0, torch.sin, lambda a: (a[:, None] * a[None]).exp().mean(0), (y,)).sum()
+
+        chosen = backend("100%")
+        compiled = torch.compile(loss, backend=chosen)
+        with harness.told() as told:
+            for number in range(1, 11):
+                compiled(torch.full((64, 16), 0.5 if number < 10 else -0.5)).backward()
+                self.model.zero_grad()
+                largest = 64 * 64 * 16 * 4
+                self.assertEqual(chosen.report.measured > largest, number == 10)
+        self.assertFalse(chosen.report.kept)
+        self.assertRegex(told[-1], "promised a peak of .*, measured ")
+
     def test_a_size_that_is_a_remainder(self):
         """x.shape[0] % 16 is larger for some smaller sizes, so that a plan holds for one size. After 8 variants, torch
         compiles none any more, and nothing reads as kept."""
