@@ -7,6 +7,7 @@
 
 #include "cairn/core/text.h"
 #include "cairn/report/html/support/words.h"
+#include "cairn/report/words.h"
 
 namespace cairn::report {
 

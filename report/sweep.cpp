@@ -10,6 +10,7 @@
 #include "cairn/report/html/report.h"
 #include "cairn/report/html/support/words.h"
 #include "cairn/report/pages.h"
+#include "cairn/report/words.h"
 
 namespace cairn::report {
 
