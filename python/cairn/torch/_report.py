@@ -58,6 +58,7 @@ class GraphReport:
     source: str  # source of the schedule: solved, cache, another rank
     seconds: dict
     approximate: bool = False  # whether the peak is approximate, because Inductor fuses and reorders
+    of_step: bool = False  # whether its schedule is part of the plan of a step of several graphs (Report.step)
     branching: list = dataclasses.field(default_factory=list)  # names of operations that run other code for other data
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that could not be measured
     # Names of operations whose results have an unbounded size that depends on data.
@@ -236,7 +237,7 @@ class Report:
         """Returns the largest promise, in bytes, for a single graph or for graphs that were alive at the same time.
         Promises of the second kind are known only after the graphs have run, unless the graphs were planned together."""
         whole = [self.together.promised] if self.together else [self.step.promised] if self.step else []
-        return max([g.promised for g in self.graphs] + whole, default=0)
+        return max([g.promised for g in self.graphs if not g.of_step] + whole, default=0)
 
     @property
     def host_peak(self):
@@ -246,7 +247,7 @@ class Report:
 
     @property
     def measured(self):
-        known = [g.measured for g in self.graphs if g.measured is not None]
+        known = [g.measured for g in self.graphs if g.measured is not None and not g.of_step]
         known += [self.together.measured] if self.together and self.together.measured is not None else []
         return max(known) if known else None
 

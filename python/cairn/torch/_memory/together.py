@@ -324,9 +324,9 @@ class Alive:
     def _seen(self, held, runs, backward=False, let_go=0):
         """Records that a pass has run while other graphs held ``held`` bytes. ``let_go``: bytes of freed results that
         the promise for the pass includes nevertheless."""
-        if not held:
-            return
         report = self.report
+        if not held and not report.of_step:
+            return
         promised = report.promised_backward if backward else report.promised_forward
         measured = report.measured_backward if backward else report.measured_forward
         if measured is None and report.measured is not None:

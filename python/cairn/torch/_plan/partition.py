@@ -203,6 +203,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         update.let_go()
     least_is_enough = or_least(prepared.baseline.peak)
     solved, report = schedule(prepared, options, least_is_enough, among)
+    report.of_step = among is not None and among.planned(prepared) is not None
     begin = time.monotonic()
     forward, backward = modules.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
                                                static_indices=static_indices,

@@ -43,6 +43,7 @@ class Planner:
     def __init__(self, parts, windows, times, goal, limits, is_share=False):
         self.parts, self.times, self.goal, self.limits = parts, times, goal, limits
         self.or_least = is_share
+        self.asked = set()  # (part, peak, held bytes) of earlier searches
         self.windows = undominated(windows)
         self.begin = time.monotonic()
         self.baseline = peak(self.windows, [part.baseline for part in parts])
@@ -131,30 +132,45 @@ class Planner:
                 return None
             points = self._points(choice.least()[1])
             known = sum(len(part.points) for part in self.parts)
-            asked = [(i, *limits) for i, part in enumerate(self.parts) if self._is_large(part)
-                     for limits in [self._limits(i, points, goal, 1 if attempt % 2 == 0 else 1 / 2)]
-                     if limits[0] < _peak(points[i]) or limits[1] < points[i].sizes.held]
-            share = (_SHARES["search"] - self._spent()) / max(1, 2 * len(asked))
-            for i, most, held in asked:
-                self.parts[i].find(most, held, self._arguments(share))
+            asked = [(i, self._limits(i, points, goal, 1 if attempt % 2 == 0 else 1 / 2)) for i, part in enumerate(self.parts)
+                     if self._is_large(part)]
+            asked = [(i, pairs) for i, pairs in asked
+                     if any(most < _peak(points[i]) or held < points[i].sizes.held for most, held in pairs)]
+            for i, pairs in asked:
+                self._ask(i, pairs, (_SHARES["search"] - self._spent()) / max(1, 2 * len(asked)))
             if sum(len(part.points) for part in self.parts) == known:
                 return None
         return None
 
     def _limits(self, i, points, goal, share=1.0):
-        """Returns the peak and the held bytes that part ``i`` may have, so that the step stays within ``goal`` if the other
-        parts keep their points. ``share``: the share of the excess that this part gives up."""
-        sizes = [point.sizes for point in points]
-        most, held = goal, sizes[i].held + goal
+        """Returns pairs of a peak and held bytes that part ``i`` may have, so that the step stays within ``goal`` if the
+        other parts keep their points. ``share``: the share of the excess that this part gives up. There are several pairs
+        if other runs of the part hold memory while it runs: the more a run holds, the lower its peak must be."""
+        sizes, own = [point.sizes for point in points], points[i]
+        most, held, shared = goal, own.sizes.held + goal, []  # shared: (bytes for a pass and the other runs, their number)
         for window in self.windows:
             left = goal - peak_of(window, sizes)
             left = int(left * share) if left < 0 else left
-            if window.part == i:
-                most = min(most, sizes[i].of(window) + left)
-            for other, count in window.others:
-                if other == i:
-                    held = min(held, sizes[i].held + left // count)
-        return max(1, most), max(0, held)
+            count = dict(window.others).get(i, 0)
+            if window.part == i and count:
+                shared.append((own.sizes.of(window) + count * own.sizes.held + left, count))
+            elif window.part == i:
+                most = min(most, own.sizes.of(window) + left)
+            elif count:
+                held = min(held, own.sizes.held + left // count)
+        if not shared:
+            return [(max(1, most), max(0, held))]
+        now, full = _peak(own), _peak(self.parts[i].unplanned)
+        peaks = {min(map(_peak, self.parts[i].points)), now, (now + full) // 2, full}
+        pairs = [(min(most, peak), min(held, min((bytes_ - peak) // count for bytes_, count in shared))) for peak in sorted(peaks)]
+        return [(max(1, peak), held) for peak, held in pairs if held >= 0] or [(max(1, min(most, now)), 0)]
+
+    def _ask(self, i, pairs, share):
+        """Searches part ``i`` within pairs of a peak and held bytes, unless this has been done. ``share``: of the time."""
+        new = [pair for pair in pairs if (i, *pair) not in self.asked]
+        self.asked.update((i, *pair) for pair in new)
+        for most, held in new:
+            self.parts[i].find(most, held, self._arguments(share / len(new)))
 
     def _descended(self):
         """Returns points with the lowest peak of the step that is found."""
@@ -179,7 +195,7 @@ class Planner:
                 costly = sum(self._added(j, points) > 0 for j in range(len(points)))
                 if self._added(i, points) <= 0 or (self.limits.work_limit is None and rest <= 0):
                     continue
-                self.parts[i].find(*self._limits(i, points, self.goal), self._arguments(rest / (2 * costly)))
+                self._ask(i, self._limits(i, points, self.goal), rest / (2 * costly))
                 better = self._choice().within(self.goal)
                 if better is not None and self._cost(self._points(better)) < self._cost(points):
                     points, changed = self._points(better), True
