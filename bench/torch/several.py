@@ -11,7 +11,8 @@ budget. Ways:
 Columns: the measured peak, the promised one, and the time of the step over that without a budget (median over the
 rounds; the ways alternate in one process). "same" compares loss and gradients of all ways with those of the graphs
 without a budget, bit for bit. Gradients of parameters do not count in peaks. If a parameter is used in several graphs,
-as a tied embedding is, a part of its gradient waits for the rest, and is wrongly in the measured peak.
+as a tied embedding is, a part of its gradient waits for the rest, and is wrongly in the measured peak. So is what runs
+outside of all graphs.
 """
 
 import argparse
