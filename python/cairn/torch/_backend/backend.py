@@ -117,6 +117,7 @@ class Backend:
         self.continues = False
         self.given = set()  # storages of the arguments of the Step that runs
         self.differentiated_only = False  # whether graphs without a backward pass run without a plan
+        self.names = 0  # number of graphs that have a name
         self.frames = set()  # numbers of the compiled functions
         self.watch = self._new_watch()
         self.__name__ = "cairn"
@@ -125,6 +126,19 @@ class Backend:
     def reset(self):
         """Forgets the compiled functions. torch._dynamo.reset() calls this."""
         self.frames.clear()
+        self.watch.enabled = False
+        self.watch = self._new_watch()
+
+    def next_name(self):
+        """Returns the name of the next graph. Names are not used again, because warnings are given once for each name."""
+        self.names += 1
+        return f"graph {self.names - 1}"
+
+    def __getstate__(self):
+        return {name: value for name, value in vars(self).items() if name != "watch"}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
         self.watch = self._new_watch()
 
     def _new_watch(self):

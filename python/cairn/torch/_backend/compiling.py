@@ -45,7 +45,7 @@ class Compiling:
         self.share = Share(self.owner, joint)
         among = self.owner.watch.among(self.share.ends_in_loss, held_by_graphs_of(self.owner))
         forward, backward, prepared, solved, self.report = partition(
-            joint, options, name=f"graph {len(self.owner.report.graphs)}", num_fwd_outputs=num_fwd_outputs,
+            joint, options, name=self.owner.next_name(), num_fwd_outputs=num_fwd_outputs,
             static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,
             or_least=self.share.or_least, among=among)
         trace = prepared.trace
@@ -58,11 +58,11 @@ class Compiling:
         if among is not None:
             self.alive.part = Part(prepared, self.report, limits_of(options, trace), options.offload is not None)
             self.alive.part.runs = self.alive.part.add(solved.steps, solved.transfers) or self.alive.part.runs
-            self.owner.watch.compiled(self.alive.part)
+            self.owner.watch.compiled(self.alive.part, self.alive)
         self.read_again = ReadAgain(self.owner, self.report, self.alive, num_fwd_outputs, lambda: self.kernels, forward)
         self.owner.report.graphs.append(self.report)
         if options.measure:
-            self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint)
+            self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint, self.alive.is_free)
             if self.report.measured_before:  # by an earlier process, whose backward pass presumably used no autocast
                 self.autocast_behind.add(False)
         return forward, backward
@@ -182,7 +182,7 @@ class Compiling:
             "planned: kernels may take more than was measured then; torch._dynamo.reset() has it planned anew")
 
     def inference(self, module, inputs):
-        name = f"graph {len(self.owner.report.graphs)}"
+        name = self.owner.next_name()
         options = self.owner.options
         self.written = _private.written_inputs(module.graph)
         _private.hide_writes()

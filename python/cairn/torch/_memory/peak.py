@@ -25,7 +25,8 @@ _AGAIN = 10  # runs whose numbers are powers of this are measured again, because
 
 class Measured:
 
-    def __init__(self, trace, solved, report, num_fwd_outputs, joint):
+    def __init__(self, trace, solved, report, num_fwd_outputs, joint, is_free=lambda: True):
+        self.is_free = is_free  # whether no run of the graph waits for its backward pass
         self.trace, self.solved, self.report = trace, solved, report
         # A measurement by an earlier process suffices, unless some operations could not be measured, such as those of
         # other packages: their code may have changed since then.
@@ -95,8 +96,9 @@ class Measured:
     def _count(self):
         """Counts a forward pass, and has it measured if it is time for that again. What was measured before stays."""
         self.runs += 1
-        if self.runs >= self.next_again and self.done:
-            self.next_again *= _AGAIN
+        if self.runs >= self.next_again and self.done and self.is_free():
+            while self.runs >= self.next_again:
+                self.next_again *= _AGAIN
             self.done, self.forward_peak = False, None
             self.inputs, self.outputs_held, self.outputs = set(), 0, set()
 

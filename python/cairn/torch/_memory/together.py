@@ -65,6 +65,7 @@ class Alive:
         self.number = _private.compiling()[0]
         self.on_host = ()  # indices of results of the forward pass that are copies on the host
         self.part = None  # a points.Part, if the graph may be planned together with others
+        self.watch = owner.watch  # which torch._dynamo.reset() replaces for graphs that are compiled later
 
     # --- Wrappers of a graph's passes. They count memory whenever the forward or the backward pass runs.
 
@@ -344,7 +345,12 @@ class Alive:
     def _watched(self, run, held, backward=False):
         with _lock:
             open_runs = list(_open)
-        self.owner.watch.ran(self, run, backward, held, open_runs)
+        self.watch.ran(self, run, backward, held, open_runs)
+
+    def is_free(self):
+        """Returns whether no run of this graph waits for its backward pass."""
+        with _lock:
+            return all(run.graph is not self for run in _open)
 
     def _whole(self, runs):
         with _lock:

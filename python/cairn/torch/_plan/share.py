@@ -78,5 +78,5 @@ def _ends_in_loss(joint):
 
 
 def tell_of_least(owner, report, why):
-    owner.tell(f"{report.name}: {owner.options.budget.strip()} is {size_text(report.budget)}, and the least that is found is "
+    owner.tell(f"{report.name}: {str(owner.options.budget).strip()} is {size_text(report.budget)}, and the least that is found is "
                f"{size_text(report.promised)}: the graph uses this budget, because {why}")

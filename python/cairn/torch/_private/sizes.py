@@ -99,9 +99,10 @@ def pin_sizes(sizes, graph):
 
 def _smaller(expression, least, size):
     """Returns sizes from ``least`` to below ``size`` at which the expression may be larger than at ``size``. A sum of
-    products, such as the bytes of most tensors, has its maximum at one of the ends. For a remainder or a quotient, many
+    products, such as the bytes of most tensors, grows with each size. For a difference, a remainder or a quotient, many
     sizes are tried."""
-    if expression.is_polynomial(*expression.free_symbols):
+    symbols = expression.free_symbols
+    if expression.is_polynomial(*symbols) and all(factor > 0 for factor in sympy.Poly(expression, *symbols).coeffs()):
         return {least, size // 2} if least < size else ()
     last = range(max(least, size - _MOST_TRIED), size)
     return sorted({*last, *range(least, size, max(1, (size - least) // _MOST_TRIED))})

@@ -59,12 +59,20 @@ class Planner:
             return self._plan(self._find())
         shape = [[w.part, w.backward, w.others] for w in self.windows]
         name = digest(names, sorted(map(str, shape)), self.times, sorted(self.limits.arguments().items()))
-        schedules, of_other = first_of_ranks(store, f"cairn/step/{name}", self.limits.wait_s,
-                                             lambda: self._schedules(self._find()))
-        chosen = self._of_schedules(schedules)
+        found, of_other = first_of_ranks(store, f"cairn/step/{name}", self.limits.wait_s, self._find_for_ranks)
+        if "unmet" in found:
+            message, *numbers = found["unmet"]
+            raise InfeasibleError(f"on the rank that solves: {message}" if of_other else message, *numbers)
+        chosen = self._of_schedules(found["schedules"])
         if chosen is None and of_other:  # it exceeds the budget on this rank, where operations may need more scratch
             chosen = self._find()
         return self._plan(chosen)
+
+    def _find_for_ranks(self):
+        try:
+            return {"schedules": self._schedules(self._find())}
+        except InfeasibleError as error:
+            return {"unmet": [str(error), error.lower_bound, error.least_budget]}
 
     def _find(self):
         """Returns a point for each part, from the cache or from a search, and sets the budget if it is the least one."""

@@ -1,12 +1,14 @@
 """Watches which graphs run while others hold memory, and has those of a step planned together.
 
-A *round* begins with a forward pass while no other graph of the backend waits for its backward pass, and ends when again
-none waits. In most cases, a round is a step. If several graphs were alive at once in a round, and what they take
+A *round* begins with a forward pass, and ends when no run that began in it waits for its backward pass. It also ends at a
+forward pass if only runs wait that began before all whose backward pass has come: theirs may never come. In most cases, a
+round is a step. If several graphs were alive at once in a round, and what they take
 together exceeds the budget, the graphs are planned together, and are compiled once more when they are called again.
 """
 
 import collections
 import threading
+import weakref
 
 from .. import _private
 from .._errors import InfeasibleError
@@ -17,7 +19,7 @@ from .points import key_of
 
 _MOST_PASSES = 20_000  # a longer round is not planned
 _CLOSE_TO_LEAST = 1 / 100  # for "min": a step that takes more than planned by at most this part is not planned anew
-_MOST_PLANS = 4  # how often the graphs of a backend are planned together; each time, all of them are compiled again
+_MOST_PLANS = 4  # how often the same functions are planned together; each time, all of them are compiled again
 
 
 class Watch:
@@ -27,16 +29,18 @@ class Watch:
         self.owner, self.enabled = owner, enabled
         self.plan = None  # the Plan for the graphs that run
         self._lock = threading.Lock()
-        self._plans = 0
+        self._plans = collections.Counter()  # set of codes -> how often their graphs were planned together
         self._parts = {}  # key -> the latest Part with this key
+        self._compiled = {}  # key -> weak reference to the Alive of the latest graph with this key
         self._codes = {}  # key -> code of the functions whose compilation made the graphs with this key
         self._reports = {}  # code -> GraphReports of all graphs that its compilation made
         self._passes = []  # of the present round: (Window, id of the Run)
+        self._began = weakref.WeakKeyDictionary()  # Run that began in the present round -> its number
+        self._first_done = None  # the lowest number of a run of the round whose backward pass has come
         self._spoiled = False  # whether the present round cannot be planned
         self._windows = {}  # part, pass and others of the windows of all rounds so far -> the Window
         self._times = collections.Counter()  # key -> how often a round runs the part, at most
         self._waits = False  # whether graphs are planned together when one is compiled next
-        self._error = None  # InfeasibleError of the last plan
 
     # --- While graphs are compiled
 
@@ -48,9 +52,10 @@ class Watch:
         is_alone = ends_in_loss and not held and not self._passes and self.plan is None and not _private.splits_for_ddp()
         return Among(self.plan, held, is_alone)
 
-    def compiled(self, part):
+    def compiled(self, part, alive):
         with self._lock:
             self._parts[part.key] = part
+            self._compiled[part.key] = weakref.ref(alive)
             self._codes.setdefault(part.key, set()).add(_private.compiled_code())
 
     def made(self, reports):
@@ -58,27 +63,33 @@ class Watch:
         self._reports.setdefault(_private.compiled_code(), []).extend(reports)
 
     def plan_now(self):
-        """Plans the graphs together if they wait for it. Called before a graph is compiled."""
-        if self._error is not None:
-            raise self._error
-        with self._lock:
-            waits, self._waits = self._waits, False
-            keys = list(self._times)
-            number = {key: i for i, key in enumerate(keys)}
-            windows = _numbered(self._windows.values(), number)
-        if not waits:
+        """Plans the graphs together if they wait for it. Called before a graph is compiled. Raises InfeasibleError if the
+        step cannot meet its budget. The next step is then planned like a first one."""
+        if not self._waits:
             return
-        parts = [self._parts[key] for key in keys]
+        with self._lock:
+            keys = list(self._times)
+            parts = [self._parts[key] for key in keys]
+            windows = self._numbered(self._windows.values(), keys)
         planner = Planner(parts, windows, [self._times[key] for key in keys], self._goal(parts, windows), parts[0].limits,
                           is_share(self.owner.options.budget))
         try:
             self.plan = planner.plan()
         except InfeasibleError as error:
-            if self.plan is None:
-                self._error = error
+            if self.plan is None or not is_share(self.owner.options.budget):
+                self._start_over()
                 raise
             self.owner.tell(f"{error} The plan of earlier steps stays.")
+        self._waits = False
         self._forget(set().union(*(self._codes[key] for key in keys)))
+
+    def _start_over(self):
+        """Forgets the rounds, so that a step that fits is not refused because of one that does not."""
+        with self._lock:
+            self._waits, self.plan = False, None
+            self._windows.clear()
+            self._times.clear()
+            self._plans.clear()
 
     def _forget(self, codes):
         """Removes graphs that are compiled again from the report."""
@@ -107,7 +118,7 @@ class Watch:
 
     def outlook(self):
         """Returns the end of a warning that a budget is exceeded."""
-        if not self.enabled or self._plans >= _MOST_PLANS:
+        if not self.enabled:
             return ""
         return ": they are planned anew when the step has ended" if self.plan else (
             " in this first step: when it has ended, they are planned together")
@@ -117,9 +128,18 @@ class Watch:
         other backends whose backward pass may still come."""
         if not self.enabled:
             return
-        mine = [other for other in open_runs if other is not run and other.graph.owner is self.owner]
-        is_unknown = run is None or alive.part is None or any(other.graph.part is None for other in mine)
+        if not backward and self._is_over(open_runs, run):
+            self._end_round()
         with self._lock:
+            if not backward and run is not None:
+                self._began[run] = len(self._passes)
+            elif run not in self._began:  # its round has ended, or is unknown
+                return
+            elif self._first_done is None or self._began[run] < self._first_done:
+                self._first_done = self._began[run]
+            # Older runs, whose backward pass may never come, count like anything else that is in memory.
+            mine = [other for other in open_runs if other is not run and other in self._began]
+            is_unknown = alive.part is None or any(other.graph.part is None for other in mine)
             if is_unknown or len(self._passes) >= _MOST_PASSES or (backward and _private.keeps_graph()):
                 self._spoiled = True
             if not self._spoiled:
@@ -132,6 +152,12 @@ class Watch:
         if backward and not mine:
             self._end_round()
 
+    def _is_over(self, open_runs, run):
+        """Returns whether the round has ended before the forward pass ``run``."""
+        with self._lock:
+            return self._first_done is not None and all(
+                self._began[other] < self._first_done for other in open_runs if other is not run and other in self._began)
+
     def is_several(self):
         """Returns whether several graphs, or several runs of one, have been alive at once in the present round."""
         with self._lock:
@@ -141,6 +167,9 @@ class Watch:
         with self._lock:
             passes, self._passes = self._passes, []
             spoiled, self._spoiled = self._spoiled, False
+            self._began.clear()
+            self._first_done = None
+            self._drop_freed()
             # Runs without a backward pass, such as those of an evaluation, do not count.
             with_backward = {run for window, run in passes if window.backward}
             passes = [(window, run) for window, run in passes if run in with_backward]
@@ -153,18 +182,32 @@ class Watch:
             for shape, window in windows.items():
                 known = self._windows.get(shape, window)
                 self._windows[shape] = max(known, window, key=lambda w: w.beside)
-            if self._waits or self._plans >= _MOST_PLANS or not self._needs_plan(windows.values(), are_new):
+            if self._waits or not self._needs_plan(windows.values(), are_new):
                 return
-            self._waits, self._plans = True, self._plans + 1
-            codes = set().union(*(self._codes[key] for key in self._times))
+            codes = frozenset().union(*(self._codes[key] for key in self._times))
+            self._waits = self._plans[codes] < _MOST_PLANS
+            self._plans[codes] += 1
+        if not self._waits:
+            self.owner.tell(f"the graphs of a step have been planned together {_MOST_PLANS} times, and are not planned anew: steps "
+                            f"with other graphs may exceed the budget (report.promised, not report.step, says what they take)")
+            return
         for code in codes:
             _private.compile_again(code)
+
+    def _drop_freed(self):
+        """Forgets the windows of graphs that are freed, such as those of a model that exists no more."""
+        freed = {key for key in self._times if self._compiled[key]() is None}
+        for key in freed:
+            del self._times[key], self._parts[key], self._compiled[key]
+        if freed:
+            self._windows = {shape: window for shape, window in self._windows.items()
+                             if window.part not in freed and freed.isdisjoint(key for key, _ in window.others)}
 
     def _needs_plan(self, windows, are_new):
         """Returns whether a round calls for a plan."""
         keys = list(self._times)
         parts = [self._parts[key] for key in keys]
-        windows = _numbered(windows, {key: i for i, key in enumerate(keys)})
+        windows = self._numbered(windows, keys)
         goal, most = self._goal(parts, windows), peak(windows, [part.runs.sizes for part in parts])
         if goal is None and self.plan is not None:
             step = self.plan.report
@@ -177,6 +220,18 @@ class Watch:
         # for shares of what each of them takes, or of smaller rounds.
         is_larger = self.plan is None or goal > self.plan.report.budget
         return are_new and is_larger and is_share(self.owner.options.budget)
+
+
+    def _numbered(self, windows, keys):
+        """Returns Windows whose parts are indices in ``keys`` instead of keys. Other parts had no backward pass: what they
+        hold is beside the others."""
+        number, found = {key: i for i, key in enumerate(keys)}, []
+        for window in windows:
+            others = tuple((number[key], count) for key, count in window.others if key in number)
+            dropped = sum(count * self._parts[key].runs.sizes.held for key, count in window.others if key not in number)
+            if window.part in number:
+                found.append(Window(number[window.part], window.backward, others, window.beside + dropped))
+        return found
 
 
 class Among:
@@ -194,10 +249,3 @@ class Among:
     def planned(self, prepared):
         """Returns the schedule of the graph in the plan of its step, [steps, transfers]; None if it has none."""
         return None if self.plan is None else self.plan.schedules.get(key_of(prepared.trace))
-
-
-def _numbered(windows, number):
-    """Returns Windows whose parts are numbers instead of keys. Parts without a number, which had no backward pass, are
-    left out."""
-    return [Window(number[w.part], w.backward, tuple((number[key], count) for key, count in w.others if key in number), w.beside)
-            for w in windows if w.part in number]

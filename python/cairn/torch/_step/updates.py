@@ -76,6 +76,7 @@ class Updates:
         self._stepped = set()  # ids of optimizers in the plan whose step() has ended in this step
         self._ever_updated = set()  # ids of parameters that were updated in a backward pass of any step
         self._zeroing = {}  # id(optimizer) -> function that takes the place of its zero_grad() while a step runs
+        self._own_zeroing = {}  # id(optimizer) -> zero_grad() that the caller has set; None: that of the class
         self._fills_zeros = set()  # ids of optimizers whose latest zero_grad() was to leave tensors of zeros
         # Number of times that settings changed between two steps in a way that can change the memory of updates.
         self.changes = 0
@@ -142,14 +143,16 @@ class Updates:
     def _watch_zeroing(self):
         """Replaces zero_grad() of the optimizers by functions that note whether gradients are to be zeros, not None."""
         for optimizer in self.optimizers:
+            self._own_zeroing[id(optimizer)] = vars(optimizer).get("zero_grad")
             if id(optimizer) not in self._zeroing:
                 self._zeroing[id(optimizer)] = _private.left_alone(self._noting(optimizer, optimizer.zero_grad))
             optimizer.zero_grad = self._zeroing[id(optimizer)]
 
     def _noting(self, optimizer, zero_grad):
-        def noted(set_to_none=True, *args, **kwargs):
+        def noted(*args, **kwargs):
+            set_to_none = kwargs.get("set_to_none", args[0] if args else True)
             (self._fills_zeros.discard if set_to_none else self._fills_zeros.add)(id(optimizer))
-            return zero_grad(set_to_none, *args, **kwargs)
+            return zero_grad(*args, **kwargs)
 
         return noted
 
@@ -168,7 +171,11 @@ class Updates:
         for hook in self._hooks.values():
             hook.remove()
         for optimizer in self.optimizers:
-            optimizer.__dict__.pop("zero_grad", None)
+            own = self._own_zeroing.pop(id(optimizer), None)
+            if own is not None:
+                optimizer.zero_grad = own
+            else:
+                vars(optimizer).pop("zero_grad", None)
         left = len(self._updated)
         for parameter, *_ in self._updated.values():
             parameter.grad = None

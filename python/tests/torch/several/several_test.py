@@ -137,8 +137,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         torch._dynamo.reset()
         run = compiled(model, backend(int(0.8 * least.report.step.promised)))
         with harness.cairn_warnings("ignore"):
-            run(self.x).backward()
-            for _ in range(2):
+            for _ in range(2):  # after an error, a step is planned like a first one
+                run(self.x).backward()
                 with self.assertRaises(cairn.torch.InfeasibleError) as caught:
                     run(self.x)
         self.assertRegex(str(caught.exception), r"^a step of 3 graphs: budget .* the least that is found is .*, in the "
@@ -148,6 +148,64 @@ class StepsOfSeveralGraphs(harness.Fresh):
         torch._dynamo.reset()  # forgets the error
         with harness.cairn_warnings("ignore"):
             run(self.x).backward()
+
+    def test_a_larger_step_that_cannot_meet_bytes(self):
+        model, least = Halves(), backend("min")
+        steps(model, least, self.x)
+        torch._dynamo.reset()
+        run = torch.compile(model, backend=backend(int(1.2 * least.report.step.promised)), dynamic=False)
+        with harness.cairn_warnings("ignore"):
+            for _ in range(2):
+                run(self.x).backward()
+            with self.assertRaises(cairn.torch.InfeasibleError):
+                for _ in range(2):
+                    run(torch.randn(640, 64)).backward()
+            for _ in range(2):
+                run(self.x).backward()
+
+    def test_runs_whose_backward_pass_never_comes(self):
+        """A result that the caller keeps does not keep later steps from being planned."""
+        model, chosen = Halves(), backend("60%")
+        run = torch.compile(model, backend=chosen, dynamic=False)
+        with harness.cairn_warnings("ignore"):
+            kept = run(self.x[:8])
+            for _ in range(3):
+                run(self.x).backward()
+                model.zero_grad()
+        self.assertIsNotNone(chosen.report.step)
+        self.assertTrue(kept.requires_grad)
+
+    def test_a_reset_in_the_middle_of_a_step(self):
+        model, chosen = Halves(), backend("60%")
+        run = torch.compile(model, backend=chosen)
+        with harness.cairn_warnings("ignore"):
+            loss = run(self.x)
+            torch._dynamo.reset()
+            other = run(self.x)
+            loss.backward()
+            other.backward()
+            for _ in range(2):
+                run(self.x).backward()
+        self.assertIsNotNone(chosen.report.step)
+
+    def test_passes_in_the_order_of_a_pipeline(self):
+        """Runs overlap, and the tenth one is measured again only when no earlier one is open."""
+        model, chosen = Halves(broken=False), backend("100%")
+        run, open_runs = torch.compile(model, backend=chosen), []
+        with harness.cairn_warnings("ignore"):
+            for _ in range(24):
+                open_runs.append(run(self.x))
+                if len(open_runs) == 3:
+                    open_runs.pop(0).backward()
+            while open_runs:
+                open_runs.pop(0).backward()
+        self.assertIsNot(chosen.report.kept, False)
+
+    def test_copies_of_a_compiled_model(self):
+        run = torch.compile(Layer(), backend=backend("min"))
+        run(self.x).sum().backward()
+        other = copy.deepcopy(run)
+        self.assertTrue(torch.equal(other(self.x), run(self.x)))
 
     def test_several_runs_before_the_backward_passes(self):
         model = Halves(broken=False)

@@ -278,6 +278,33 @@ class Refused(unittest.TestCase):
         with harness.cairn_warnings("ignore"), self.assertRaisesRegex(cairn.InputError, "leaves gradients of zeros"):
             trained(True, True)
 
+    def test_other_functions_that_zero_gradients(self):
+        """An optimizer of another package may take no argument, and the caller may have replaced the function."""
+        class Own(torch.optim.SGD):
+            def zero_grad(self):
+                super().zero_grad()
+
+        called = []
+
+        def body(model, optimizer, loss_of, inputs):
+            optimizer.zero_grad()
+            return plain(model, optimizer, loss_of, inputs)
+
+        def make():
+            model, optimizer, loss_of, inputs = net(lambda model: Own(model.parameters(), 0.1))
+            before = optimizer.zero_grad
+            optimizer.zero_grad = lambda: called.append(None) or before()
+            made.append((optimizer, optimizer.zero_grad))
+            return model, optimizer, loss_of, inputs
+
+        made = []
+        _, step, inputs = self.planned(body, make)
+        with harness.cairn_warnings("ignore"):
+            step(*inputs)
+        self.assertGreaterEqual(len(called), 1)
+        (optimizer, own), = made
+        self.assertIs(optimizer.zero_grad, own)
+
     def test_another_optimizer_of_the_same_parameters(self):
         other = []
 
