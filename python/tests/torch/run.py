@@ -55,11 +55,15 @@ LEFT_OUT_OF_FEW = """
     measuring_test.Measuring.test_quiet_allocator
     measuring_test.Measuring.test_quiet_profiler
     several_test.StepsOfSeveralGraphs.test_a_graph_that_is_kept
+    several_test.StepsOfSeveralGraphs.test_a_larger_step_that_cannot_meet_bytes
     several_test.StepsOfSeveralGraphs.test_another_length_and_an_evaluation
     several_test.StepsOfSeveralGraphs.test_bits_budgets_and_promises
     several_test.StepsOfSeveralGraphs.test_bytes_that_the_first_step_exceeds
+    several_test.StepsOfSeveralGraphs.test_copies_of_a_compiled_model
     several_test.StepsOfSeveralGraphs.test_one_graph_costs_no_less
+    several_test.StepsOfSeveralGraphs.test_passes_in_the_order_of_a_pipeline
     several_test.StepsOfSeveralGraphs.test_random_models
+    several_test.StepsOfSeveralGraphs.test_several_runs_before_the_backward_passes
     share_test.LeastPeaks.test_budgets_below_the_least_are_not_met
     share_test.LeastPeaks.test_damaged_files_of_what_is_known
     step_test.Steps.test_a_larger_batch_is_planned_anew
