@@ -95,8 +95,7 @@ class GraphReport:
     def kept(self):
         """Returns False if a measured peak was above the promise. Returns None if nothing was measured, or if nothing
         is promised because data of other sizes, or other branches of the code, may need more, a pass left what is saved,
-        or the peak is approximate.
-        Otherwise returns True."""
+        or the peak is approximate. Otherwise returns True."""
         if self.measured is not None and (self.broken_by or self.measured > self.promised):
             return False
         unknown = self.measured is None or self.sized_by_data or self.branching or self.approximate or self.retained

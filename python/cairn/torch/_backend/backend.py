@@ -89,7 +89,8 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     moving = offload_of(offload, host_budget)
     if moving is not None and compiler == "inductor":
         raise cairn.InputError("offload: for compiler='eager'; Inductor compiles only torch's own operations")
-    for name, value in {"accumulate": accumulate, "together": together, "calibrate": calibrate, "measure": measure, "fallback": fallback}.items():
+    for name, value in {"accumulate": accumulate, "together": together, "calibrate": calibrate, "measure": measure,
+                        "fallback": fallback}.items():
         if type(value).__name__ not in ("bool", "bool_"):  # Python's or numpy's bool
             raise cairn.InputError(f"{name}: True or False, not {value!r}")
     size = solve.budget_bytes(budget, 1)  # raises an error if the text is no budget

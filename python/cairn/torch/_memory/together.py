@@ -241,7 +241,7 @@ class Alive:
         with _lock:
             for run in list(_open):
                 if run is not mine:
-                    alive = {key: size for key, (reference, size) in run.storages.items() if not reference.expired()}
+                    alive = _in_memory(run.storages)
                     if alive:
                         runs.append(run)
                         held.update(alive)
@@ -263,7 +263,7 @@ class Alive:
         begins. A host budget limits each graph alone."""
         with _lock:
             runs = [run for run in _open if run is not mine and run.copies]
-            held = sum(size for run in runs for reference, size in run.copies.values() if not reference.expired())
+            held = sum(sum(_in_memory(run.copies).values()) for run in runs)
         if not held or not self.report.host_peak:
             return
         whole, together = self._whole(runs), held + self.report.host_peak
@@ -336,11 +336,11 @@ class Alive:
         with _lock:
             whole.add(held + promised - let_go, held + measured - let_go if measured is not None else None,
                       f"the {'backward' if backward else 'forward'} pass of {report.name}")
-        budget = self.owner.watch.budget_of(report)
+        budget = self.watch.budget_of(report)
         if (backward or not runs) and budget is not None and whole.promised > budget:
-            held = "" if self.owner.watch.plan else "budgets hold for each graph, and "
+            held = "" if self.watch.plan else "budgets hold for each graph, and "
             self._tell(whole, "sum", f"{held}graphs that are alive at once add up to {size_text(whole.promised)}, which is above the "
-                                     f"budget of {size_text(budget)}{self.owner.watch.outlook()}")
+                                     f"budget of {size_text(budget)}{self.watch.outlook()}")
 
     def _watched(self, run, held, backward=False):
         with _lock:
@@ -363,10 +363,10 @@ class Alive:
             self.owner.tell(text)
 
     def _tell_of_second(self, runs, held):
-        watch, of_this = self.owner.watch, all(run.graph.owner is self.owner for run in runs)
-        if watch.plan is not None and of_this:
+        of_this = all(run.graph.owner is self.owner for run in runs)
+        if self.watch.plan is not None and of_this:
             return
-        if watch.enabled and of_this:
+        if self.watch.enabled and of_this:
             one = ("torch._dynamo.config.optimize_ddp = False keeps the model whole" if self.ddp else
                    "TORCH_LOGS=graph_breaks names what breaks a model into graphs")
             text = (f"{self.report.name} runs while {size_text(held)} of other graphs, or of earlier runs, are held for their backward "
@@ -388,8 +388,7 @@ class Alive:
 def held_by_graphs_of(owner):
     """Returns the bytes that graphs of this backend hold for backward passes that may still come."""
     with _lock:
-        held = {key: size for run in _open if run.graph.owner is owner
-                for key, (reference, size) in run.storages.items() if not reference.expired()}
+        held = {key: size for run in _open if run.graph.owner is owner for key, size in _in_memory(run.storages).items()}
     return sum(held.values())
 
 
@@ -418,6 +417,11 @@ def _weak(values):
             size = -(-size // 512) * 512 if value.device.type == "cuda" else size
             found[storage._cdata] = (_private.weak_storage(storage), size)
     return found
+
+
+def _in_memory(entries):
+    """Returns a dict from storage to bytes, for the storages among ``entries`` (from _weak()) that are not freed."""
+    return {key: size for key, (reference, size) in entries.items() if not reference.expired()}
 
 
 def _drop_expired(entries):

@@ -2,6 +2,7 @@
 first."""
 
 import dataclasses
+import functools
 import time
 from typing import Optional
 
@@ -21,7 +22,7 @@ from .._offload.link import Offload
 from .._rewrite import dropout, modules, random
 from .._rewrite.tangents import drop_zeros, expect_missing
 from .._several.choose import Sizes
-from .._several.points import sizes_of
+from .._several.points import key_of, sizes_of
 from .._step.updates import Updates
 from . import solve
 
@@ -85,6 +86,10 @@ class Prepared:
     baseline: object  # Evaluation of the given graph without a budget
     baseline_sizes: Sizes  # likewise
 
+    @functools.cached_property
+    def key(self):
+        return key_of(self.trace)
+
 
 def prepare_within(graph, options, *, largest=0, always_rewrite=False, **reading):
     """Like prepare(), but returns a Prepared, with the budget in bytes and the baseline of the given graph. If the
@@ -143,7 +148,7 @@ def schedule(prepared, options, or_least=False, among=None):
         at_peak=[_report.item_at_peak(trace, s, n) for s, n in items],
         peak_operation=trace.operations[solved.steps[step]].name if solved.steps else "", calibrated=options.calibrate,
         approximate=options.approximate, estimated=[op.name for op in trace.estimated],
-        sized_by_data=trace.sized_by_data, branching=trace.branching, source=solved.source,
+        of_step=given is not None, sized_by_data=trace.sized_by_data, branching=trace.branching, source=solved.source,
         seconds=seconds, saved=at_border, updated=len(trace.updated), promised_forward=parts[0], promised_backward=parts[1],
         link=limits.link, offloaded=_report.offloaded_items(trace, solved.steps, solved.transfers), host_peak=solved.host_peak,
         waiting=solved.waiting / solved.baseline_cost if solved.baseline_cost else 0.0)
@@ -203,7 +208,6 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         update.let_go()
     least_is_enough = or_least(prepared.baseline.peak)
     solved, report = schedule(prepared, options, least_is_enough, among)
-    report.of_step = among is not None and among.planned(prepared) is not None
     begin = time.monotonic()
     forward, backward = modules.rewrite_joint(joint, trace, solved.steps, num_fwd_outputs=num_fwd_outputs,
                                                static_indices=static_indices,

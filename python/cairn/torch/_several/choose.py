@@ -26,6 +26,10 @@ class Window:
     others: tuple = ()
     beside: int = 0
 
+    def count(self, part):
+        """Returns how many other runs of a part are held."""
+        return dict(self.others).get(part, 0)
+
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
@@ -68,7 +72,7 @@ class Choice:
     def _above(self, part, sizes, least):
         row = []
         for window in self.windows:
-            held = sum(count for other, count in window.others if other == part) * (sizes.held - least.held)
+            held = window.count(part) * (sizes.held - least.held)
             row.append(held + (sizes.of(window) - least.of(window) if window.part == part else 0))
         return row
 

@@ -159,7 +159,7 @@ class Planner:
         for window in self.windows:
             left = goal - peak_of(window, sizes)
             left = int(left * share) if left < 0 else left
-            count = dict(window.others).get(i, 0)
+            count = window.count(i)
             if window.part == i and count:
                 shared.append((own.sizes.of(window) + count * own.sizes.held + left, count))
             elif window.part == i:
@@ -275,9 +275,8 @@ def undominated(windows):
     as much."""
     kept = []
     for window in sorted(set(windows), key=lambda w: (-w.beside, -sum(count for _, count in w.others))):
-        counts = dict(window.others)
         if not any(other.part == window.part and other.backward == window.backward and other.beside >= window.beside
-                   and all(dict(other.others).get(part, 0) >= count for part, count in counts.items()) for other in kept):
+                   and all(other.count(part) >= count for part, count in window.others) for other in kept):
             kept.append(window)
     return kept
 

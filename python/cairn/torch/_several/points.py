@@ -46,7 +46,7 @@ class Part:
     def __init__(self, prepared, report, limits, offload):
         self.trace, self.baseline, self.report, self.limits, self.offload = (
             prepared.trace, prepared.baseline_sizes, report, limits, offload)
-        self.key = key_of(self.trace)
+        self.key = prepared.key
         self.points = []
         self.graph = self._graph(0)
         self.unplanned = self.add(self.trace.order())

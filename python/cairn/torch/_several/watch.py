@@ -15,7 +15,6 @@ from .._errors import InfeasibleError
 from .._plan.solve import budget_bytes, is_share
 from .choose import Window, peak
 from .plan import Planner
-from .points import key_of
 
 _MOST_PASSES = 20_000  # a longer round is not planned
 _CLOSE_TO_LEAST = 1 / 100  # for "min": a step that takes more than planned by at most this part is not planned anew
@@ -248,4 +247,4 @@ class Among:
 
     def planned(self, prepared):
         """Returns the schedule of the graph in the plan of its step, [steps, transfers]; None if it has none."""
-        return None if self.plan is None else self.plan.schedules.get(key_of(prepared.trace))
+        return None if self.plan is None else self.plan.schedules.get(prepared.key)

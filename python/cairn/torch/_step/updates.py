@@ -288,7 +288,6 @@ class Updates:
             p.grad = None
             del self._updated[id(p)]
 
-
     def _after_step(self, optimizer, args, kwargs):
         # A step() that calls the one of its base class calls hooks twice.
         if id(optimizer) in self._stepping:
