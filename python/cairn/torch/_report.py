@@ -57,7 +57,8 @@ class GraphReport:
     calibrated: bool
     source: str  # source of the schedule: solved, cache, another rank
     seconds: dict
-    approximate: bool = False  # whether the peak is approximate, because Inductor fuses and reorders
+    fused: int = 0  # number of operations that are kernels compiled by Inductor
+    not_fused: list = dataclasses.field(default_factory=list)  # texts about kernels that Inductor could not compile
     of_step: bool = False  # whether its schedule is part of the plan of a step of several graphs (Report.step)
     branching: list = dataclasses.field(default_factory=list)  # names of operations that run other code for other data
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that could not be measured
@@ -94,19 +95,20 @@ class GraphReport:
     @property
     def kept(self):
         """Returns False if a measured peak was above the promise. Returns None if nothing was measured, or if nothing
-        is promised because data of other sizes, or other branches of the code, may need more, a pass left what is saved,
-        or the peak is approximate. Otherwise returns True."""
+        is promised because data of other sizes, or other branches of the code, may need more, or a pass left what is
+        saved. Otherwise returns True."""
         if self.measured is not None and (self.broken_by or self.measured > self.promised):
             return False
-        unknown = self.measured is None or self.sized_by_data or self.branching or self.approximate or self.retained
+        unknown = self.measured is None or self.sized_by_data or self.branching or self.retained
         return None if unknown else True
 
     def __str__(self):
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""
-        lines = [f"{self.name}: {self.operations} operations on {self.device}",
+        fused = f", of which {self.fused} are fused kernels" if self.fused else ""
+        lines = [f"{self.name}: {self.operations} operations on {self.device}{fused}",
                  f"  budget      {'min' if self.budget is None else size_text(self.budget)}, of what is not resident"
                  f"{'' if self.met else ', which is not met'}",
-                 f"  promised    {size_text(self.promised)}{percent}{', approximate' if self.approximate else ''}",
+                 f"  promised    {size_text(self.promised)}{percent}",
                  f"  measured    {'not yet' if self.measured is None else size_text(self.measured)}"
                  f"{', by an earlier run' if self.measured_before else ''}"]
         if self.broken_by:
@@ -125,6 +127,8 @@ class GraphReport:
         if self.estimated:
             lines.append(f"  estimated   {len(self.estimated)} operations that could not be measured, scratch as nothing: "
                          f"{', '.join(self.estimated[:3])}{', ...' if len(self.estimated) > 3 else ''}")
+        if self.not_fused:
+            lines.append(f"  not fused   {len(self.not_fused)} kernels, which Inductor could not compile: {self.not_fused[0]}")
         if self.sized_by_data:
             lines.append(f"  from data   {len(self.sized_by_data)} sizes that may exceed the plan, of {', '.join(self.sized_by_data[:3])}"
                          f"{', ...' if len(self.sized_by_data) > 3 else ''}; without a bound, the plan is for {_private.DATA_SIZE}")

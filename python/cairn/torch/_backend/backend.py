@@ -40,10 +40,10 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         such as "60%". 100% is what the graph needs without a budget, or what an earlier graph with a backward pass
         needs, if that is more. If a graph without a backward pass, or a tiny one, cannot meet a share, it takes the
         least budget that works, without an error.
-    compiler: "eager", whose peak is exact, or "inductor", whose fusions make the peak approximate.
+    compiler: what makes the kernels. "eager": torch. "inductor": Inductor fuses elementwise operations and reductions
+        to kernels; torch has the others.
     random: "keep": random operations run once, and what they draw (masks of dropout, noise) is kept until its last
-        read. "replay": they may run again and draw the same numbers from a saved state of their generator. Only for
-        compiler="eager".
+        read. "replay": they may run again and draw the same numbers from a saved state of their generator.
     inputs: whether inputs may change before the backward pass. "checked": if an input shares memory with numpy, another
         process or an unrelated tensor, that memory may be written, so operations that read the input run only once, in
         the forward pass. All other inputs, buffers and results that are read again are compared with their values in
@@ -52,16 +52,15 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     differentiated: which results of a graph the caller differentiates. "loss": if the graph returns a single number,
         the caller gives no gradients for the larger results from which it is computed, such as logits beside a loss. If
         the caller does give such a gradient, it is used, with a CairnWarning, because the promise does not include it.
-        "all": the promise includes such gradients, and zeros take the place of missing ones. Only for compiler="eager".
+        "all": the promise includes such gradients, and zeros take the place of missing ones.
     accumulate: whether gradients are added to those of earlier steps. Torch then makes the new gradients in addition to
         the old ones, so the new gradients are part of the budget.
     offload: the link to the host's memory, if values may move there and come back: "pcie3", "pcie4", "pcie5", "c2c", a
         bandwidth as "25GB/s" or "25GB/s,10us,half", bytes per second, or "measure". None: nothing moves. The search
         mixes transfers with recomputation. Results of operations that run only once stay on the device. On the CPU, the
-        copies go to other buffers of the same memory, which do not count in the budget. Only for compiler="eager".
+        copies go to other buffers of the same memory, which do not count in the budget.
     together: whether the budget is that of a whole step if the step is several graphs. After the first step, the graphs
-        are then planned together and compiled once more. If False, the budget is that of each graph alone. Only for
-        compiler="eager".
+        are then planned together and compiled once more. If False, the budget is that of each graph alone.
     host_budget: the bytes that these values may take on the host at once; any number by default.
     calibrate: whether to measure the cost and the scratch of each distinct operation once on this device. The
         measurements are cached. If False, costs are estimated and scratch counts as 0, which can break promises.
@@ -80,15 +79,9 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         raise cairn.InputError(f"random: 'keep' or 'replay', not {random!r}")
     if inputs not in ("checked", "changing", "stable"):
         raise cairn.InputError(f"inputs: 'checked', 'changing' or 'stable', not {inputs!r}")
-    if random == "replay" and compiler == "inductor":
-        raise cairn.InputError("random: 'replay' is for compiler='eager'; Inductor draws from seeds of its own")
     if differentiated not in ("loss", "all"):
         raise cairn.InputError(f"differentiated: 'loss' or 'all', not {differentiated!r}")
-    if differentiated == "all" and compiler == "inductor":
-        raise cairn.InputError("differentiated: 'all' is for compiler='eager'; with Inductor, peaks are approximate")
     moving = offload_of(offload, host_budget)
-    if moving is not None and compiler == "inductor":
-        raise cairn.InputError("offload: for compiler='eager'; Inductor compiles only torch's own operations")
     for name, value in {"accumulate": accumulate, "together": together, "calibrate": calibrate, "measure": measure,
                         "fallback": fallback}.items():
         if type(value).__name__ not in ("bool", "bool_"):  # Python's or numpy's bool
@@ -96,13 +89,25 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     size = solve.budget_bytes(budget, 1)  # raises an error if the text is no budget
     budget = budget if isinstance(budget, str) else size
     limits = solve.Limits(time_limit, work_limit, seed, solver)
-    options = Options(budget, calibrate and compiler == "eager", measure, limits, approximate=compiler == "inductor",
-                      accumulate=accumulate, replay=random == "replay", inputs=inputs,
+    options = Options(budget, calibrate, measure, limits, inductor={} if compiler == "inductor" else None, accumulate=accumulate, replay=random == "replay", inputs=inputs,
                       all_differentiated=differentiated == "all", offload=moving, together=together)
-    if compiler == "inductor":
-        from .inductor import InductorBackend
-        return InductorBackend(options, fallback)
     return Backend(options, fallback)
+
+
+def _settings(mode, options):
+    """Returns Inductor's settings that result from torch.compile's mode= and options=."""
+    try:
+        settings = _private.inductor_config(mode, options)
+    except RuntimeError as error:
+        raise cairn.InputError(f"mode, options: {str(error).split(', known options')[0]}") from None
+    if settings.get("triton.cudagraphs"):
+        what = "options: 'triton.cudagraphs'" if options and "triton.cudagraphs" in options else f"mode: {mode!r}"
+        raise cairn.InputError(f"{what} records CUDA graphs, which keep all memory of a step, so that no budget can hold; "
+                               "mode='max-autotune-no-cudagraphs' tunes kernels without")
+    if "custom_partitioner_fn" in settings:
+        raise cairn.InputError("options: 'custom_partitioner_fn' chooses what is saved for the backward pass, which Cairn does; "
+                               "leave it out")
+    return settings
 
 
 class Backend:
@@ -143,9 +148,9 @@ class Backend:
         self.watch = self._new_watch()
 
     def _new_watch(self):
-        """Returns a Watch. Graphs are planned together only where their peaks are exact and nothing is updated in them."""
+        """Returns a Watch. Graphs are planned together only if nothing is updated in them."""
         options = self.options
-        return Watch(self, options.together and not options.approximate and options.updates is None)
+        return Watch(self, options.together and options.updates is None)
 
     def gave_up(self, frame, limit, value, function):
         """Warns that a function runs without a budget from now on, because torch.compile has reached its limit on
@@ -191,14 +196,17 @@ class Backend:
 
     def take(self, mode=None, options=None, name=None, **others):
         """Receives torch.compile's other arguments. ``name`` is only for torch's logs."""
+        if others:
+            raise cairn.InputError(f"torch.compile: Cairn does not know what {', '.join(others)} asks of a backend")
+        if self.options.inductor is not None:
+            self.options.inductor = _settings(mode, options)
+            return
         if mode not in (None, "default"):
             raise cairn.InputError(f"mode: {mode!r} chooses kernels of Inductor, which compiler='eager' does not have; leave "
                                    "it out (backend(..., compiler='inductor') takes those without CUDA graphs)")
         if options:
             raise cairn.InputError(f"options: {', '.join(map(repr, options))} would be of Inductor, which compiler='eager' "
                                    "does not have; those of Cairn are arguments of cairn.torch.backend()")
-        if others:
-            raise cairn.InputError(f"torch.compile: Cairn does not know what {', '.join(others)} asks of a backend")
 
     def is_differentiated(self, module):
         """Returns whether torch.compile will make a backward pass for the module."""

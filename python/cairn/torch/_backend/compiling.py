@@ -51,6 +51,7 @@ class Compiling:
         trace = prepared.trace
         self.share.planned(self.report, solved.unmet, among)
         self._tell_of_data()
+        self._tell_of_compiler()
         results = _private.outputs(joint.graph)[:num_fwd_outputs]
         self.written = _private.written_inputs(joint.graph, num_fwd_outputs)
         self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, results),
@@ -131,6 +132,14 @@ class Compiling:
                 f"plan is for {_private.DATA_SIZE}, or it grows as another size falls. A step then takes more than promised; "
                 "torch._check(size <= most) gives a bound")
 
+    def _tell_of_compiler(self):
+        """Warns if Inductor could not compile some kernels."""
+        failed = self.report.not_fused
+        if failed:
+            self.owner.tell(
+                f"{self.report.name}: Inductor could not compile {len(failed)} kernels, so torch's kernels run their operations one by "
+                f"one: {failed[0]}")
+
     def _note_kernels(self):
         """Measures the graph again if settings of kernels have changed, or if there are saved-tensor hooks now and were
         none before, or the other way round. Torch.compile compiles again only for some settings. If others change, the
@@ -194,6 +203,7 @@ class Compiling:
         self.owner.report.graphs.append(report)
         self.report = report
         self._tell_of_data()
+        self._tell_of_compiler()
         run = _private.boxed(rewrite_module(module, trace, solved.steps, solved.transfers))
         if options.measure:
             self.measured = Measured(trace, solved, report, None, module)

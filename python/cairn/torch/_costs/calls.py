@@ -24,7 +24,7 @@ class Call:
 
     def run(self):
         """Returns a function that makes the call with newly allocated arguments."""
-        args, kwargs = pytree.tree_map(_real, self.arguments)
+        args, kwargs = pytree.tree_map(made_like, self.arguments)
         return lambda: self.node.target(*args, **kwargs)
 
 
@@ -61,7 +61,7 @@ def _describe(value):
     return str(_private.hint(value)) if _private.is_sym(value) else repr(value)
 
 
-def _real(value):
+def made_like(value):
     """Makes a real tensor like a traced one, with a storage of the same size, because some kernels copy the whole
     storage. Replaces symbolic numbers by those that the plan is for; returns other values unchanged."""
     if not isinstance(value, torch.Tensor):

@@ -178,8 +178,6 @@ class Measured:
             advice = "" if self.report.calibrated else "; calibrate=True counts the scratch of kernels"
             if self.report.estimated:
                 advice = f"; {len(self.report.estimated)} operations could not be measured, {self.report.estimated[0]} for one"
-            if self.report.approximate:
-                advice = "; below Inductor, which fuses and reorders, a peak is approximate"
             warnings.warn(
                 f"{self.report.name}: promised a peak of {_report.size_text(self.report.promised)}, measured "
                 f"{_report.size_text(peak)} at {operation} ({peak - self.report.promised} bytes more){advice}",

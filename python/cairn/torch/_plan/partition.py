@@ -14,6 +14,7 @@ from .. import _private, _report
 from .._costs.calibrate import calibrate
 from .._costs.calls import description
 from .._costs.roofline import estimate
+from .._fuse.fuse import fuse, is_fused
 from .._graph import policies
 from .._graph.operators import is_random, move_results, simplify
 from .._graph.read import trace_graph
@@ -33,7 +34,7 @@ class Options:
     calibrate: bool = True
     measure: bool = True
     limits: solve.Limits = dataclasses.field(default_factory=solve.Limits)
-    approximate: bool = False  # whether Inductor compiles the schedule
+    inductor: Optional[dict] = None  # Inductor's settings, if it compiles fused kernels; None: torch's kernels alone
     accumulate: bool = False  # whether new gradients of parameters are part of the budget
     replay: bool = False  # whether random operations may run again
     inputs: str = "checked"  # inputs= of backend()
@@ -52,10 +53,7 @@ def prepare(graph, options, *, device=None, **reading):
     """Reads an FX graph. Returns (Trace, cairn.Graph, seconds of each part of the work). ``device``: the device for
     which costs are estimated, if not the graph's."""
     begin = time.monotonic()
-    simplify(graph)
-    results = _private.outputs(graph)[:reading.get("forward_outputs") or 0]
-    move_results(graph, results)
-    _private.tell_sides(graph, results)
+    _tidy(graph, reading.get("forward_outputs"))
     trace = trace_graph(graph, accumulate=options.accumulate, **reading)
     _private.pin_sizes(trace.sizes, graph)
     trace.device = device or trace.device
@@ -75,6 +73,14 @@ def prepare(graph, options, *, device=None, **reading):
     return trace, built, seconds
 
 
+def _tidy(graph, forward_outputs):
+    """Brings a traced graph into the form that the rest of the package expects."""
+    simplify(graph)
+    results = _private.outputs(graph)[:forward_outputs or 0]
+    move_results(graph, results)
+    _private.tell_sides(graph, results)
+
+
 @dataclasses.dataclass
 class Prepared:
     """A graph that is ready to be scheduled."""
@@ -85,24 +91,30 @@ class Prepared:
     goal: Optional[int]  # budget in bytes; None: the least possible
     baseline: object  # Evaluation of the given graph without a budget
     baseline_sizes: Sizes  # likewise
+    not_fused: list = dataclasses.field(default_factory=list)  # texts about kernels that could not be compiled
 
     @functools.cached_property
     def key(self):
         return key_of(self.trace)
 
 
-def prepare_within(graph, options, *, largest=0, always_rewrite=False, **reading):
+def prepare_within(graph, options, *, largest=0, always_rewrite=False, not_again=(), **reading):
     """Like prepare(), but returns a Prepared, with the budget in bytes and the baseline of the given graph. If the
     budget is below the baseline's peak, or with ``always_rewrite``, rewrites dropouts and random operations, so that a
-    schedule can save more memory, and prepares the rewritten graph. ``largest``: the largest peak of earlier graphs, to
-    which a budget in percent refers."""
+    schedule can save more memory, and prepares the rewritten graph. Fuses operations first if Inductor compiles
+    kernels. ``largest``: the largest peak of earlier graphs, to which a budget in percent refers. ``not_again``: as in
+    fuse()."""
+    failed, compiling = [], 0.0
+    if options.inductor is not None:
+        begin = time.monotonic()
+        failed = _fuse(graph, options, not_again, reading)
+        compiling = time.monotonic() - begin
     trace, built, seconds = prepare(graph, options, **reading)
     # The baseline is the traced order, in which all updates come last, as in a step without a schedule.
     baseline = cairn.evaluate(built, range(built.node_count))
     sizes = sizes_of(trace, baseline.cost, range(built.node_count))
     goal = solve.budget_bytes(options.budget, max(baseline.peak, largest))
-    # Inductor compiles only torch's own operations, not those inserted here.
-    if (always_rewrite or goal is None or goal < baseline.peak) and not options.approximate:
+    if always_rewrite or goal is None or goal < baseline.peak:
         split = dropout.split(graph, trace.layouts)
         replay = options.replay and any(is_random(node) for node in graph.nodes)
         if replay:
@@ -110,7 +122,18 @@ def prepare_within(graph, options, *, largest=0, always_rewrite=False, **reading
         if split or replay:
             trace, built, more = prepare(graph, options, replay=replay, **reading)
             seconds = {part: seconds[part] + more[part] for part in more}
-    return Prepared(trace, built, seconds, goal, baseline, sizes)
+    if options.inductor is not None:
+        seconds["compile kernels"] = compiling
+    return Prepared(trace, built, seconds, goal, baseline, sizes, failed)
+
+
+def _fuse(graph, options, not_again, reading):
+    """Fuses operations. Before, splits dropouts, whatever the budget is, so that equal kernels compute their outputs
+    under all budgets. Returns what fuse() returns."""
+    _tidy(graph, reading.get("forward_outputs"))
+    if dropout.present(graph):
+        dropout.split(graph, prepare(graph, options, **reading)[0].layouts)
+    return fuse(graph, options.inductor, changing=reading.get("shared", ()), not_again=not_again)
 
 
 def schedule(prepared, options, or_least=False, among=None):
@@ -147,7 +170,7 @@ def schedule(prepared, options, or_least=False, among=None):
         recomputed=_report.recomputed_items(trace, solved.steps),
         at_peak=[_report.item_at_peak(trace, s, n) for s, n in items],
         peak_operation=trace.operations[solved.steps[step]].name if solved.steps else "", calibrated=options.calibrate,
-        approximate=options.approximate, estimated=[op.name for op in trace.estimated],
+        fused=sum(is_fused(op.node) for op in trace.operations), not_fused=prepared.not_fused, estimated=[op.name for op in trace.estimated],
         of_step=given is not None, sized_by_data=trace.sized_by_data, branching=trace.branching, source=solved.source,
         seconds=seconds, saved=at_border, updated=len(trace.updated), promised_forward=parts[0], promised_backward=parts[1],
         link=limits.link, offloaded=_report.offloaded_items(trace, solved.steps, solved.transfers), host_peak=solved.host_peak,
@@ -182,8 +205,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     ``or_least(peak without a budget)``: whether to use the least budget known if the goal is not met.
     ``among``: an Among, if the graph may be one of several in a step."""
     drop_zeros(joint.graph, num_fwd_outputs, _private.compiling()[1])
-    # Inductor compiles only torch's own operations, not the one inserted here.
-    if not options.all_differentiated and not options.approximate:
+    if not options.all_differentiated:
         expect_missing(joint.graph)
     primals = [n for n in joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
     static = set(_private.static_inputs(joint.graph, static_indices))
@@ -202,7 +224,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     policies.split_recomputed(joint.graph, num_fwd_outputs, shared)
     prepared = prepare_within(
         joint.graph, options, name=name, forward_outputs=num_fwd_outputs, parameters=parameters, largest=largest, updates=updates,
-        shared=shared, always_rewrite=among is not None and not among.is_alone)
+        shared=shared, always_rewrite=among is not None and not among.is_alone,
+        not_again=() if options.inputs == "stable" else others)
     trace = prepared.trace
     for update in updates.values():
         update.let_go()

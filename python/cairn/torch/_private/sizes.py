@@ -152,6 +152,18 @@ def _from_data(size):
     return bool(symbolic_shapes.free_unbacked_symbols(size))
 
 
+def shape_env_of(values):
+    """Returns the ShapeEnv of the symbolic sizes in these values; None if all sizes are numbers."""
+    sizes = (size for value in values for size in (
+        (*value.shape, *value.stride(), value.storage_offset()) if isinstance(value, torch.Tensor) else (value,)))
+    return next((size.node.shape_env for size in sizes if is_sym(size)), None)
+
+
+def is_sized_by_data(size):
+    """Returns whether a size is known only when data are."""
+    return isinstance(size, torch.SymInt) and (symbolic_shapes.is_nested_int(size) or _from_data(size))
+
+
 def is_sym(value):
     """Returns whether the value is a number known only when the graph runs: a SymInt, SymFloat or SymBool."""
     return isinstance(value, proxy_tensor.py_sym_types)

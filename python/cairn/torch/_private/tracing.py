@@ -3,8 +3,11 @@
 import contextlib
 
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .running import boxed
+from .sizes import shape_env_of
 
 
 def trace_functional(function, inputs, *, on_joint=None, on_module=None):
@@ -63,26 +66,32 @@ def inductor_config(mode, options):
     return dict(torch._TorchCompileInductorWrapper(mode, options, None).config)
 
 
-def compile_with_inductor(module, inputs, partition, finish, config=None):
-    """Compiles the module with Inductor. ``partition(joint, inputs, num_fwd_outputs=..., ...)`` cuts its joint graphs.
+def trace_decomposed(function, values, operator):
+    """Traces a function of fake tensors, and writes calls of ``operator`` in it as Inductor does. Returns a module whose
+    nodes carry fake values of the same mode in ``meta["val"]``."""
+    from torch._inductor.decomposition import select_decomp_table
 
-    ``finish(run, module, is_backward, is_inference)`` gets each compiled part and returns the function that runs
-    instead of it. ``config``: settings of Inductor.
-    """
-    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
-    from torch._inductor.custom_graph_pass import CustomPartitionerFn
+    table = {operator: select_decomp_table()[operator]}
+    with _disable_current_modes(), torch.no_grad(), fake_mode_of(values):
+        return make_fx(function, decomposition_table=table)(*values)
 
-    class Partitioner(CustomPartitionerFn):
-        def __call__(self, joint, joint_inputs, **options):
-            return partition(joint, joint_inputs, **options)
 
-        def uuid(self):
-            return None  # turns off Inductor's cache, because the result depends on more than the graph
+def compile_kernel(module, values, config):
+    """Compiles a module of operations without side effects by Inductor. ``values``: fake tensors and sizes like its
+    arguments. ``config``: settings of Inductor. Returns a function of a list of arguments, which it
+    empties, that returns a list of results."""
+    from torch._inductor import config as settings
+    from torch._inductor.compile_fx import compile_fx_inner
+    from torch._inductor.decomposition import select_decomp_table
 
-    def compile_part(part, part_inputs, **options):
-        run = compile_fx_inner(part, part_inputs, **options)
-        return finish(run, part, bool(options.get("is_backward")), bool(options.get("is_inference")))
-
-    with torch._functorch.config.patch(enable_autograd_cache=False):
-        return compile_fx(module, inputs, inner_compile=compile_part,
-                          config_patches={**(config or {}), "custom_partitioner_fn": Partitioner(), "fx_graph_cache": False})
+    with _disable_current_modes(), torch.no_grad():
+        mode, fakes = fake_like(values) if shape_env_of(values) is None else (fake_mode_of(values), values)
+        if shape_env_of(values) is not None:
+            # A cached graph has guards of the whole model, which do not hold for the arguments of a kernel. Compiled code
+            # is found in a cache all the same, by its text.
+            config = {**config, "fx_graph_cache": False}
+        with torch._guards.tracing(torch._guards.TracingContext(mode)), settings.patch(config):
+            with mode:
+                traced = make_fx(module, decomposition_table=select_decomp_table())(*fakes)
+            compiled = compile_fx_inner(traced, fakes, is_inference=True)
+    return getattr(compiled, "current_callable", None) or compiled  # the former without Inductor's own bookkeeping

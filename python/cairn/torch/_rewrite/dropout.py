@@ -34,13 +34,22 @@ dropout_mask.runs_again = dropout_mask.draws = True
 _checked = {}
 
 
+def present(graph):
+    """Returns whether there are dropouts that split() may split."""
+    return any(map(_is_drawn, graph.find_nodes(op="call_function", target=torch.ops.aten.native_dropout.default)))
+
+
+def _is_drawn(node):
+    return argument(node, "train") is True and isinstance(argument(node, "p"), float)
+
+
 def split(graph, layouts):
     """Splits the dropouts of an FX graph in place, and returns their number. If possible, masks are drawn without the
     input, which then need not be in memory when a mask is drawn again. This is possible only if ``layouts`` knows the
     layout of the input, because the mask has the same layout and is filled in the order of its memory."""
     count, of_backward = 0, of_gradients(graph)
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_dropout.default):
-        if argument(node, "train") is not True or not isinstance(argument(node, "p"), float):
+        if not _is_drawn(node):
             continue
         out = [part for part in node.users if part.target is operator.getitem and part.args[1] == 0]
         x, p = node.args[0], argument(node, "p")

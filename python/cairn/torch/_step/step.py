@@ -53,8 +53,6 @@ def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="
                    time_limit=time_limit, work_limit=work_limit, seed=seed, solver=solver)
     made.differentiated_only = True
     if optimizer is not None:
-        if compiler != "eager":
-            raise cairn.InputError("optimizer: in the plan only with compiler='eager'")
         if accumulate:
             raise cairn.InputError("optimizer: in the plan gradients are freed, and cannot be accumulated")
         if offload is not None:

@@ -255,5 +255,3 @@ class Logits(unittest.TestCase):
     def test_wrong_words(self):
         with self.assertRaisesRegex(cairn.InputError, "differentiated"):
             cairn.torch.backend("min", differentiated="some")
-        with self.assertRaisesRegex(cairn.InputError, "compiler='eager'"):
-            cairn.torch.backend("min", compiler="inductor", differentiated="all")

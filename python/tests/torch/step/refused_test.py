@@ -438,7 +438,6 @@ class Refused(unittest.TestCase):
     def test_arguments(self):
         optimizer = adam(Net())
         for options, words in (({"optimizer": 3}, "torch.optim.Optimizer"), ({"optimizer": [3]}, "torch.optim.Optimizer"),
-                               ({"optimizer": optimizer, "compiler": "inductor"}, "eager"),
                                ({"optimizer": optimizer, "accumulate": True}, "accumulated")):
             with self.assertRaisesRegex(cairn.InputError, words):
                 cairn.torch.step(plain, **options)

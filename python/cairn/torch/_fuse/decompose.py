@@ -1,0 +1,38 @@
+"""Writes operations that no kernel can contain as a whole as smaller ones, some of which a kernel can contain."""
+
+import torch
+
+from .. import _private
+from .._graph.operators import is_batch_norm
+
+
+def decompose(graph, is_backward):
+    """Replaces each batch norm in training mode by its reductions, its elementwise operations and the updates of its
+    running statistics. The latter need not be in one kernel with the former. Changes the graph in place."""
+    for node in list(graph.nodes):
+        if node.op == "call_function" and is_batch_norm(node):
+            _inline(graph, node, is_backward(node))
+
+
+def _inline(graph, node, backward):
+    leaves, structure = torch.utils._pytree.tree_flatten((node.args, node.kwargs))
+    given = [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
+
+    def call(*values):
+        left = iter(values)
+        args, kwargs = torch.utils._pytree.tree_unflatten(
+            [next(left) if isinstance(leaf, torch.fx.Node) else leaf for leaf in leaves], structure)
+        return node.target(*args, **kwargs)
+
+    traced = _private.trace_decomposed(call, [argument.meta["val"] for argument in given], node.target)
+    copies = dict(zip(traced.graph.find_nodes(op="placeholder"), given))
+    for inner in traced.graph.nodes:
+        if inner.op == "call_function":
+            with graph.inserting_before(node):
+                copies[inner] = new = graph.node_copy(inner, copies.get)
+            new.meta = {**{k: v for k, v in node.meta.items() if k != "tensor_meta"}, "val": inner.meta["val"]}
+    results = [copies.get(leaf) for leaf in _private.outputs(traced.graph)]
+    for part in list(node.users):
+        part.replace_all_uses_with(results[part.args[1]])
+        graph.erase_node(part)
+    graph.erase_node(node)

@@ -1,0 +1,158 @@
+"""Groups operations of a joint graph whose results a fused kernel can keep in registers.
+
+Each group runs at a *time*, a position in the traced order. A merge must keep two invariants, from which it follows
+that the groups can run in the order of their times: whatever a group reads from outside is computed before its time,
+and whoever reads its results runs after its time.
+"""
+
+import bisect
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .._graph.operators import is_view
+from .operators import base, elements, producer, size_of
+
+_MOST_OPERATIONS = 64  # in one kernel; larger ones take long to compile and spill registers
+_LARGE = 8  # a result is large if it has at least 1/8 of the bytes of the kernel's largest result
+_NEGLIGIBLE = 16  # results may be made early if they have at most 1/16 of the bytes of those that are made there anyway
+
+
+class Group:
+    def __init__(self, node, position, backward):
+        self.members = [node]
+        self.results = []  # values that others read
+        self.time = position
+        self.elements = elements(node)
+        self.backward = backward
+        self.device = next(leaf.device for leaf in pytree.tree_leaves(node.meta["val"]) if leaf is not None)
+
+    def __contains__(self, node):
+        return node in self.members
+
+
+def _makes_tensors(node):
+    return any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(node.meta.get("val")))
+
+
+def groups_of(graph, kinds, is_backward):
+    """Returns the groups of an FX graph. Each operation that a kernel can compute is in one group. O(E + sum of group sizes squared) for E edges."""
+    return _Grouping(graph, kinds, is_backward).run()
+
+
+class _Grouping:
+    def __init__(self, graph, kinds, is_backward):
+        self.kinds, self.is_backward = kinds, is_backward
+        self.nodes = list(graph.nodes)
+        self.position = {node: i for i, node in enumerate(self.nodes)}
+        # Positions of operations that no kernel of ours computes. Between two of them, nothing large is allocated.
+        self.others = [i for i, node in enumerate(self.nodes)
+                       if node.op == "call_function" and kinds.of(node) is None and not is_view(node) and _makes_tensors(node)]
+        self.group_of = {}
+        self._readers = {}
+
+    def run(self):
+        for node in self.nodes:
+            if not self.kinds.computes(node):
+                continue
+            self.group_of[node] = Group(node, self.position[node], self.is_backward(node))
+            read = {producer(base(a, self.kinds)): size_of(base(a, self.kinds)) for a in node.all_input_nodes}
+            for made_by in sorted(read, key=lambda made_by: -read[made_by]):
+                before, group = self.group_of.get(made_by), self.group_of[node]
+                if before is not None and before is not group:
+                    self._merge(before, group)
+        found = list(dict.fromkeys(self.group_of.values()))
+        for group in found:
+            group.members.sort(key=self.position.get)
+            group.results = [v for v in self._results(group) if any(reader not in group for reader in self.readers(v))]
+        return found
+
+    def _merge(self, before, group):
+        """Merges a group into one from which it reads, if that helps."""
+        if (before.backward, before.device) != (group.backward, group.device):
+            return
+        if len(before.members) + len(group.members) > _MOST_OPERATIONS:
+            return
+        alone = all(reader in group for value in self._results(before) for reader in self.readers(value))
+        if group.elements > before.elements and not alone:
+            return
+        if not before.backward and not self._keeps_results_apart(before, group):
+            return
+        if self._may_run_early(before, group):
+            time = before.time
+        elif alone and self._may_run_late(before, group):
+            time = group.time
+        else:
+            return
+        before.members += group.members
+        before.time = time
+        before.elements = max(before.elements, group.elements)
+        for node in group.members:
+            self.group_of[node] = before
+
+    def _may_run_early(self, before, group):
+        """Returns whether ``group`` can run at the time of ``before``, without holding much more memory until its own
+        time."""
+        if any(self._made_at(a) > before.time for n in group.members for a in n.all_input_nodes
+               if producer(base(a, self.kinds)) not in before and producer(base(a, self.kinds)) not in group):
+            return False
+        if not self._others_between(before.time, group.time):
+            return True
+        merged = {*before.members, *group.members}
+        inside = sum(size_of(v) for v in self._results(before) if all(r in merged for r in self.readers(v)))
+        made = sum(size_of(v) for v in self._results(group) if any(r not in merged for r in self.readers(v)))
+        return made <= inside + sum(map(size_of, self._results(before))) // _NEGLIGIBLE
+
+    def _may_run_late(self, before, group):
+        """Returns whether ``before``, whose results only ``group`` reads, can run at the time of ``group``, without
+        holding its arguments much longer."""
+        if not self._others_between(before.time, group.time):
+            return True
+        dying = 0
+        for value in {base(a, self.kinds) for n in before.members for a in n.all_input_nodes}:
+            if value.op == "call_function" and producer(value) not in before:
+                last = max((self._runs_at(reader) for reader in self.readers(value)), default=0)
+                dying += size_of(value) if last < group.time else 0
+        return dying <= sum(map(size_of, self._results(before)))
+
+    def _keeps_results_apart(self, before, group):
+        """Returns whether the merged kernel has at most one large result, or no more than before. If it had several, one
+        could not be computed again without the others."""
+        merged = before.members + group.members
+        return self._large_results(merged) <= max(
+            1, self._large_results(before.members), self._large_results(group.members))
+
+    def _large_results(self, members):
+        """Counts large results that are surely read from outside: by another pass, or by no fused kernel."""
+        inside = set(members)
+        sizes = [size_of(v) for n in members for v in self.values(n)
+                 if any(r not in inside and (not self.kinds.computes(r) or self.is_backward(r) != self.is_backward(n))
+                        for r in self.readers(v))]
+        return sum(size * _LARGE > max(sizes) for size in sizes)
+
+    # --- Values and their readers
+
+    def values(self, node):
+        return [u for u in node.users if self.kinds.of(u) == "part"] if isinstance(node.meta["val"], (tuple, list)) else [node]
+
+    def _results(self, group):
+        return [value for node in group.members for value in self.values(node)]
+
+    def readers(self, value):
+        """Returns the nodes that read a value, or views of it."""
+        if value not in self._readers:
+            self._readers[value] = found = {}
+            for user in value.users:
+                found.update(dict.fromkeys(self.readers(user) if self.kinds.of(user) == "view" else [user]))
+        return self._readers[value]
+
+    def _made_at(self, argument):
+        """Returns the time at which an argument is made; -1 for inputs, and for makers, which are copied into kernels."""
+        node = producer(base(argument, self.kinds))
+        return -1 if node.op != "call_function" or self.kinds.of(node) == "maker" else self._runs_at(node)
+
+    def _runs_at(self, node):
+        return self.group_of[node].time if node in self.group_of else self.position[node]
+
+    def _others_between(self, begin, end):
+        return bisect.bisect_left(self.others, end) > bisect.bisect_right(self.others, begin)

@@ -1,0 +1,156 @@
+"""Writes a group of operations as an FX graph of its own, and has Inductor compile it to a kernel."""
+
+import hashlib
+import operator
+import re
+import weakref
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .. import _private
+from .._costs.calls import made_like
+from .._graph.operators import may_alias
+from .._rewrite.dropout import masked_scale
+from .operators import base, producer
+
+_MOST_NAMES = 3  # of operations in the name of a kernel
+
+
+class Source:
+    """The graph of one kernel. ``arguments``: nodes of the traced graph that the kernel reads. ``results``: nodes that it
+    computes."""
+
+    def __init__(self, members, results, kinds):
+        self.kinds, self.results = kinds, results
+        self.members = set(members)
+        self.graph = torch.fx.Graph()
+        self.copies = {}  # node of the traced graph -> node of the kernel's graph
+        self.calls = {}  # text of a call -> its node, so that equal calls become one
+        self.arguments = []
+        for node in members:
+            self._copy(node)
+        self.operations = len(self.calls)
+        self.graph.output(tuple(self._value(node) for node in results))
+
+    def _value(self, node):
+        if node not in self.copies:
+            root = base(node, self.kinds)
+            if producer(root) in self.members or self.kinds.of(root) == "maker":
+                self._copy(node)
+            else:
+                self.copies[node] = new = self.graph.placeholder(f"arg{len(self.arguments)}")
+                new.meta = {"val": node.meta["val"]}
+                self.arguments.append(node)
+        return self.copies[node]
+
+    def _copy(self, node):
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self._value)
+        text = f"{node.target}{args}{kwargs}"
+        if text not in self.calls:
+            if node.target is masked_scale:
+                x, mask, scale = args
+                value = node.meta["val"]
+                if value.device.type == "cpu":  # see masked_scale
+                    scale = torch.tensor(scale, dtype=value.dtype, device="cpu").item()
+                new = self.graph.call_function(torch.ops.aten.mul.Tensor, (
+                    self.graph.call_function(torch.ops.aten.mul.Tensor, (x, mask)), scale))
+            else:
+                new = self.graph.call_function(node.target, args, kwargs)
+            self.calls[text] = new
+        self.copies[node] = self.calls[text]
+
+    def values(self):
+        """Returns the traced values of the arguments."""
+        return [node.meta["val"] for node in self.arguments]
+
+    def text(self):
+        """Returns a text that is equal for equal kernels."""
+        values = [*self.values(), *(node.meta["val"] for node in self.results)]
+        shapes = [_described(v) for v in values]
+        return f"{shapes} {[(n.op, str(n.target), n.args, n.kwargs) for n in self.graph.nodes]}"
+
+    def name(self, settings):
+        """Returns a name that says what the kernel computes, and is equal only for equal kernels and settings."""
+        names = dict.fromkeys(_short_name(n.target) for n in self.graph.nodes
+                              if n.op == "call_function" and n.target is not operator.getitem and not may_alias(n.target))
+        digest = hashlib.sha256(f"{self.text()} {settings}".encode()).hexdigest()[:10]
+        return "_".join(["fused", *list(names)[:_MOST_NAMES], digest])
+
+
+def _described(value):
+    """Returns a text with shape, strides, dtype and device of a tensor. Symbolic sizes are followed by their hints."""
+    if not isinstance(value, torch.Tensor):
+        return f"{value}={_private.hint(value)}"
+    sizes = [f"{size}={_private.hint(size)}" if _private.is_sym(size) else str(size) for size in (*value.shape, *value.stride())]
+    return f"{value.dtype}{sizes}{value.device}"
+
+
+def _short_name(target):
+    name = target._schema.name.split("::")[-1] if isinstance(target, torch._ops.OpOverload) else target.__name__
+    return re.sub(r"\W", "_", name).strip("_")
+
+
+# Name -> the kernel's function, or the reason why there is none. Kernels for symbolic sizes belong to the ShapeEnv whose
+# guards say for which sizes they are.
+_kernels = {}
+_symbolic_kernels = weakref.WeakKeyDictionary()
+
+
+def kernel_of(source, config):
+    """Returns a function of the kernel's arguments that returns its results, or a text that says why there is none.
+    ``config``: settings of Inductor."""
+    name = source.name(sorted(config.items()))
+    environment = _private.shape_env_of(source.values())
+    kernels = _kernels if environment is None else _symbolic_kernels.setdefault(environment, {})
+    if name not in kernels:
+        try:
+            kernels[name] = _compiled(source, name, config)
+        except _private.RESTARTS:
+            raise
+        except Exception as error:  # a compiler can fail in any way; the operations then run one by one
+            text = " ".join(str(error).split("\n", 1)[0].split())
+            kernels[name] = f"{name}: {type(error).__name__}: {text}"
+    return kernels[name]
+
+
+def _compiled(source, name, config):
+    module = torch.fx.GraphModule({}, source.graph)
+    run = _private.compile_kernel(module, source.values(), {**config, "size_asserts": True})
+    single = len(source.results) == 1
+
+    def results_of(args):
+        try:
+            return run([*args])
+        except AssertionError:  # the real layout of an argument is not the traced one (see Layouts)
+            return module.forward(*args)
+
+    def kernel(*args):
+        if _private.profiler_runs():
+            with torch.profiler.record_function(name):
+                results = results_of(args)
+        else:
+            results = results_of(args)
+        return results[0] if single else tuple(results)
+
+    kernel.__name__ = kernel.__qualname__ = name
+    kernel.runs_again = kernel.is_fused = True  # a pure function of its arguments
+    wrong = _wrong(kernel, source)
+    return f"{name}: {wrong}" if wrong else kernel
+
+
+def _wrong(kernel, source):
+    """Runs a kernel once. Returns a text if its results are not laid out as traced, or share memory."""
+    with _private.no_modes():
+        arguments = [made_like(value) for value in source.values()]
+        results = pytree.tree_leaves(kernel(*arguments))
+    for result, node in zip(results, source.results):
+        traced = node.meta["val"]
+        sizes = [[_private.hint(size) for size in part] for part in (traced.shape, traced.stride())]
+        if (result.dtype, list(result.shape), list(result.stride())) != (traced.dtype, *sizes):
+            return f"another layout of {node}"
+        if result.untyped_storage().nbytes() != _private.hint(traced.untyped_storage().nbytes()):
+            return f"another size of {node}"
+    given = {a.untyped_storage().data_ptr() for a in arguments if isinstance(a, torch.Tensor)}
+    made = [tensor.untyped_storage().data_ptr() for tensor in results]
+    return "results that share memory" if given.intersection(made) or len(set(made)) < len(made) else None

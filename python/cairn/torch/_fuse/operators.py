@@ -1,0 +1,110 @@
+"""Says which operations can be part of a fused kernel, and in which way."""
+
+import operator
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .. import _private
+from .._graph import policies
+from .._graph.nondeterministic import repeats_bitwise
+from .._graph.operators import acts, is_described, is_random, is_view, schema_name, viewed
+from .._rewrite.dropout import masked_scale
+
+# Operations that compute each element of the result from few elements of the arguments, but do not carry torch's tag
+# "pointwise". Inductor inlines them into the kernels of their readers.
+_POINTWISE = frozenset(f"aten::{name}" for name in (
+    "_to_copy", "where", "constant_pad_nd", "slice_backward", "select_backward", "tril", "triu", "flip", "repeat",
+    "hardswish_backward", "hardsigmoid_backward", "leaky_relu_backward", "elu_backward", "softplus_backward",
+    "log_sigmoid_backward", "hardtanh_backward", "mish_backward", "glu", "glu_backward"))
+# Operations that make tensors of numbers, without tensors as arguments, or with one of which only the shape counts.
+_MAKERS = frozenset(f"aten::{name}" for name in (
+    "full", "zeros", "ones", "arange", "scalar_tensor", "full_like", "zeros_like", "ones_like", "new_zeros", "new_ones",
+    "new_full"))
+# Operations that reduce dimensions, or compute with the reductions of their arguments.
+_REDUCTIONS = frozenset(f"aten::{name}" for name in (
+    "sum", "mean", "amax", "amin", "var", "var_mean", "prod", "any", "all",
+    "_softmax", "_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data",
+    "native_layer_norm", "native_layer_norm_backward", "native_group_norm", "native_group_norm_backward",
+    "native_batch_norm_backward", "mse_loss", "mse_loss_backward", "smooth_l1_loss", "smooth_l1_loss_backward"))
+_VIEWS = frozenset(f"aten::{name}" for name in (
+    "view", "_unsafe_view", "_reshape_alias", "permute", "transpose", "t", "expand", "unsqueeze", "squeeze", "slice",
+    "select", "alias", "detach", "unfold"))
+_DTYPES = frozenset((torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.bool, torch.uint8, torch.int8,
+                     torch.int16, torch.int32, torch.int64))
+
+
+class Kinds:
+    """Sorts the nodes of a graph by what a fused kernel can do with them. Nodes that read memory which may be written
+    after the forward pass are left out, because operations with such a node run only once."""
+
+    def __init__(self, graph, changing=()):
+        self.changing = {*changing, *_private.mutated_inputs(graph)}
+        self._kinds = {node: self._kind(node) for node in graph.nodes if node.op == "call_function"}
+
+    def of(self, node):
+        """Returns "pointwise", "reduction", "maker", "view", "part" (a getitem of a reduction's results), or None."""
+        return self._kinds.get(node)
+
+    def like(self, new, node):
+        """Adds a copy of a node."""
+        self._kinds[new] = self._kinds[node]
+
+    def computes(self, node):
+        """Returns whether a node can be computed within a fused kernel. Makers and views are only copied into one."""
+        return self.of(node) in ("pointwise", "reduction")
+
+    def _kind(self, node):
+        if node.target is operator.getitem:
+            parent = node.args[0]
+            return "part" if parent.op == "call_function" and self._kind(parent) == "reduction" else None
+        name = "masked_scale" if node.target is masked_scale else schema_name(node.target)
+        if name is None or not is_described(node.target) or not _is_simple(node):
+            return None
+        if is_view(node):
+            return "view" if name in _VIEWS else None
+        if acts(node) or is_random(node) or not repeats_bitwise(node) or self.changing.intersection(node.all_input_nodes):
+            return None
+        if policies.must_save(node) or policies.run_of(node) is not None:
+            return None
+        if name in _MAKERS:
+            return "maker"
+        if name in _REDUCTIONS:
+            return "reduction"
+        is_pointwise = node.target is masked_scale or torch.Tag.pointwise in node.target.tags or name in _POINTWISE
+        return "pointwise" if is_pointwise else None
+
+
+def _is_simple(node):
+    """Returns whether all values are sizes, or dense tensors of numbers on one device."""
+    leaves = pytree.tree_leaves([node.meta.get("val"), *(n.meta.get("val") for n in node.all_input_nodes)])
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    if not all(isinstance(leaf, (torch.Tensor, torch.SymInt, int, type(None))) for leaf in leaves):
+        return False
+    return len({t.device for t in tensors}) == 1 and all(
+        t.layout is torch.strided and t.dtype in _DTYPES and not t.is_conj() and not t.is_neg() and type(t) is type(tensors[0])
+        and not any(_private.is_sized_by_data(size) for size in t.shape) for t in tensors)
+
+
+def base(node, kinds):
+    """Returns the node whose memory a node views: itself, if it is no view."""
+    while kinds.of(node) == "view":
+        node = viewed(node) or node.args[0]
+    return node
+
+
+def producer(node):
+    """Returns the operation that computes a value: the parent, if the value is one of several results."""
+    return node.args[0] if node.target is operator.getitem else node
+
+
+def size_of(node):
+    """Returns the bytes of a node's single tensor; 0 if it has none."""
+    value = node.meta.get("val")
+    return _private.hint(value.numel()) * value.element_size() if isinstance(value, torch.Tensor) else 0
+
+
+def elements(node):
+    """Returns the number of elements over which a node's kernel runs: those of its largest argument or result."""
+    leaves = pytree.tree_leaves([node.meta.get("val"), *(n.meta.get("val") for n in node.all_input_nodes)])
+    return max((_private.hint(leaf.numel()) for leaf in leaves if isinstance(leaf, torch.Tensor)), default=0)
