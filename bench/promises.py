@@ -13,9 +13,9 @@ least budget that `info` knows. For this budget, three more things are checked: 
 `plan` accepts the schedule that `info` writes; `solve` finds a schedule within the budget in at most half a second more
 than `info` took.
 
-least: Prints one row for each graph. The row shows the least budget, in bytes and in percent of the baseline's peak,
-that each of `solve -b min`, `solve -b min --peak-only` and `info` plans in the same time, and whether `solve -b` meets
-the lowest of the three. A row is good if `solve -b` does, and if `solve -b min` and `info` name at most 1.02 times the
+least: Prints one row for each graph. `solve -b min`, `solve -b min --peak-only` and `info` run with the same time limit.
+The row shows the least budget that each of them found, in bytes and in percent of the baseline's peak, and whether
+`solve -b` meets the lowest of the three. A row is good if `solve -b` does, and if `solve -b min` and `info` name at most 1.02 times the
 lowest. The commands do not know each other's answers.
 
 limits: Prints one row for each command and limit on random layered graphs. The row shows by how many seconds of wall

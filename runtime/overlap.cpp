@@ -119,7 +119,8 @@ class Dependences {
   std::vector<Step> needed_;
 };
 
-/// Chooses the streams of instructions, and their waits, in the order of the program.
+/// Goes through the instructions in the order of the program. For each one, chooses the stream on which it runs and the
+/// instructions of other streams for which it waits.
 class Assignment {
  public:
   explicit Assignment(int streams)

@@ -26,7 +26,7 @@ import traceback
 import warnings
 
 import models
-from rows import AS_CHECKPOINT, REFERENCES, markdown, one_line, write
+from rows import AS_CHECKPOINT, FUSED, REFERENCES, markdown, one_line, write
 
 SHARES = ("90", "70", "50", "40", "min")
 KNOB = ("1", "0.5", "0.2", "0")
@@ -39,12 +39,13 @@ eager: no compiler. checkpoint: eager, torch.utils.checkpoint (not reentrant) ar
 with eager kernels, nothing recomputed. knob b: torch._functorch.config.activation_memory_budget = b below the backend
 aot_eager. Cairn: cairn.torch.backend, calibrated, with eager kernels; 70 is 70% of the peak of the graph without a budget,
 at checkpoint's peak the bytes that the row checkpoint was measured to need.
-With --inductor the same over Inductor, whose random numbers are its own.
+With --inductor the same over Inductor, whose random numbers are its own, but for Cairn: its rows are of fused kernels
+(backend(compiler="inductor")), with torch's random numbers. 100% is that graph without a budget.
 Peak: the most bytes alive during the step beyond those before it, by the profiler's memory events (kernels' scratch counts),
 less the gradients of parameters. Promised: what Cairn predicts.
 Step: by turns in one process, all rows once a round; the median over the rounds of the time over eager's in that round.
-Right: loss, gradients and buffers against AOT's bit for bit; eager and checkpoint against eager; over Inductor against
-Inductor without a budget, where a process may draw other random numbers than the one before: such rows say so.
+Right: loss, gradients and buffers against AOT's bit for bit; eager and checkpoint against eager; Cairn's fused kernels
+against those at 100%; the others over Inductor against Inductor without a budget, where a process may draw other random numbers than the one before: such rows say so.
 Where bits differ: the largest error of a gradient over that gradient's largest element (or over 1/1000 of the largest
 element of all gradients, where that is more), or of the loss or a buffer. Above 0.1% it is called wrong.
 """
@@ -53,7 +54,8 @@ element of all gradients, where that is more), or of the loss or a buffer. Above
 def modes(given):
     rows = ["eager", "checkpoint", "aot", *(f"knob-{b}" for b in KNOB), *(f"cairn-{s}" for s in SHARES), AS_CHECKPOINT]
     if given.inductor:
-        rows += ["inductor", *(f"inductor-knob-{b}" for b in KNOB[1:]), *(f"inductor-cairn-{s}" for s in SHARES)]
+        rows += ["inductor", "inductor-checkpoint", *(f"inductor-knob-{b}" for b in KNOB[1:]), FUSED,
+                 *(f"inductor-cairn-{s}" for s in SHARES)]
     return [row for row in rows if given.modes is None or row in given.modes or row in REFERENCES]
 
 
@@ -70,7 +72,7 @@ class Way:
         self.state = copy.deepcopy(self.model.state_dict())
         self.settings = contextlib.nullcontext()
         self.backend = None
-        if mode == "checkpoint":
+        if mode.endswith("checkpoint"):
             checkpoint_blocks(self.model, case.blocks)
         self.call = self.compiled(time_limit, budget)
 
@@ -82,7 +84,7 @@ class Way:
         over_inductor = self.mode.startswith("inductor")
         if kind == "aot":
             self.backend = unscheduled
-        elif kind == "inductor":
+        elif kind in ("inductor", "checkpoint"):
             self.backend = "inductor"
         elif kind == "knob":
             self.settings = torch._functorch.config.patch(activation_memory_budget=float(rest[0]))

@@ -50,7 +50,8 @@ class CopyStreams {
   const runtime::Program& program_;
   std::vector<Lane> lanes_;
   std::vector<Event> over_;  ///< for each copy, an event behind it
-  /// An event behind the latest step after which copies start. A wait for it is a wait for its latest record before.
+  /// Event that is recorded after each step for which copies have to wait. One event is enough, because a wait refers
+  /// to the event's latest record at the time when the wait is issued.
   Event step_ended_;
 };
 

@@ -77,8 +77,8 @@ class OperationWriter {
   std::string name_;
   core::Roofline roofline_;
   std::vector<core::Node> nodes_;
-  /// For each node, the number of bytes that an operation reads if it reads the node. For the descriptor of a resident,
-  /// these are bytes of the resident tensor.
+  /// For each node, the number of bytes that an operation reads if it reads the node. In the graph, a small node stands
+  /// for each resident tensor, such as a weight. The entry of such a node is the size of the tensor.
   std::vector<std::int64_t> bytes_behind_;
   std::string layer_;
   Range forward_;

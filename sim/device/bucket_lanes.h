@@ -263,7 +263,8 @@ class BucketLanes {
     return freed;
   }
 
-  /// Returns the memory during the step of node v, and its place, from the steps of its lane that are listed.
+  /// Returns the memory during the step of node v, and the place of this step. Computes both from those steps of v's
+  /// lane that are listed in v's bucket and come before v.
   CAIRN_HD Peak<Sum> exact(std::int32_t v, std::int32_t lane) const {
     const std::int32_t b = bucket(v, lane), count = arrays_.count[lane];
     Sum during = arrays_.freed[b * lanes_ + lane] + amounts_.values[v].taken;

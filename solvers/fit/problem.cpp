@@ -10,9 +10,9 @@
 namespace cairn::fit {
 namespace {
 
-/// Computes Problem::plan_slack. For each node, computes by how many bytes the peak counts more than a plan while this
-/// node runs. Only one node runs at a time, so the amounts of different nodes do not add up, and the result is the
-/// largest of them.
+/// Computes Problem::plan_slack: by how many bytes the peak of a schedule can exceed the size of its memory plan. While
+/// a node runs, the peak counts some bytes twice that a plan shares: an output, and the input whose place it takes.
+/// Only one node runs at a time, so the result is the largest such difference of a node, not their sum.
 std::int64_t slack_of_plans(const core::Graph& graph) {
   std::int64_t most = 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {

@@ -19,8 +19,8 @@ namespace cairn::solvers {
 struct BlockSchedules {
   struct Block {
     std::vector<core::NodeId> forward;  ///< nodes of the forward run that saves nothing for the backward part
-    /// nodes that must run in addition to those of a way when the block runs forward for the first time, such as pinned
-    /// ones
+    /// Nodes that must also run when the block runs forward for the first time, whichever of the alternatives in `ways`
+    /// is used: for example, pinned nodes.
     std::vector<core::NodeId> once;
     /// Nodes that each of ChainStage::ways runs.
     std::vector<LayerOption> ways;
