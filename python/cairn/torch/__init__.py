@@ -9,13 +9,15 @@ from . import _private
 from ._backend.backend import backend, last_report
 from ._backend.named import named
 from ._errors import CairnWarning, InfeasibleError, WrittenError
+from ._graph.fit import Fit, will_it_fit
 from ._graph.of_model import graph
 from ._memory.events import MemoryTrace, measure_peak
+from ._memory.snapshot import Snapshot, read_snapshot
 from ._report import GraphReport, Report
 from ._step.step import Step, step
 from ._trainers import trainer_callback
 
 _private.register_backend("cairn", named)
 
-__all__ = ["CairnWarning", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "Step", "WrittenError",
-           "backend", "graph", "last_report", "measure_peak", "step", "trainer_callback"]
+__all__ = ["CairnWarning", "Fit", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "Snapshot", "Step", "WrittenError",
+           "backend", "graph", "last_report", "measure_peak", "read_snapshot", "step", "trainer_callback", "will_it_fit"]

@@ -335,9 +335,9 @@ def live_at_peak(trace, steps, transfers=None):
     """Finds what is in memory at the peak of a schedule. Returns (step of the peak, its bytes, [(storage, bytes)] in
     descending order of bytes, bytes in memory at the end of the forward pass, peak of the forward pass, peak of the
     backward pass)."""
-    lives = _lives(trace, steps, transfers)
+    alive_during = lives(trace, steps, transfers)
     begins, ends = {}, {}
-    for key, (first, last) in lives.items():
+    for key, (first, last) in alive_during.items():
         begins.setdefault(first, []).append(key)
         ends.setdefault(last, []).append(key)
     alive = {}
@@ -360,7 +360,7 @@ def live_at_peak(trace, steps, transfers=None):
     return t, peak, items, at_border, parts
 
 
-def _lives(trace, steps, transfers):
+def lives(trace, steps, transfers=None):
     """Returns (an occurrence's number, its storage) -> its first and last moment in memory. Moment 2i is step i, and
     moment 2i + 1 lies behind it."""
     evicts, fetches = transfers or ((), ())
@@ -368,7 +368,7 @@ def _lives(trace, steps, transfers):
     arriving = {}  # step -> indices of the fetches that are over before it
     for i, (_, _, finish) in enumerate(fetches):
         arriving.setdefault(finish, []).append(i)
-    lives, newest = {}, {}
+    found, newest = {}, {}
 
     def arrive(step):
         for i in arriving.get(step, ()):
@@ -376,19 +376,19 @@ def _lives(trace, steps, transfers):
             op = trace.operations[steps[made]]
             storage = op.outputs[evicts[fetches[i][0]][0] - trace.value_begin[op.index]]
             newest[storage] = key = (("fetch", i), storage)
-            lives[key] = [2 * fetches[i][1] + 1, 2 * fetches[i][1] + 1]
+            found[key] = [2 * fetches[i][1] + 1, 2 * fetches[i][1] + 1]
 
     for t, v in enumerate(steps):
         arrive(t)
         op = trace.operations[v]
         for storage in op.reads:
-            lives[newest[storage]][1] = max(2 * t, lives[newest[storage]][1])
+            found[newest[storage]][1] = max(2 * t, found[newest[storage]][1])
         for output, storage in enumerate(op.outputs):
             newest[storage] = key = (t, storage)
             finish = leaving.get((trace.value_begin[op.index] + output, t)) if leaving else None
-            lives[key] = [2 * t, 2 * t if finish is None else 2 * finish - 1]
+            found[key] = [2 * t, 2 * t if finish is None else 2 * finish - 1]
     arrive(len(steps))
     for storage, key in newest.items():
         if storage.keep:
-            lives[key][1] = 2 * len(steps)
-    return lives
+            found[key][1] = 2 * len(steps)
+    return found

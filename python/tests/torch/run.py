@@ -44,6 +44,13 @@ LEFT_OUT_OF_FEW = """
     compile_test.Terminal.test_nothing_of_our_own_measuring
     draws_test.WhatDrawsOrActs.test_custom_operations_that_log
     draws_test.WhatDrawsOrActs.test_dropout_inside_of_cond
+    inductor_test.Compiler.test_kernels_are_compiled_once
+    inductor_test.Compiler.test_kernels_that_return_what_was_not_traced
+    inductor_test.Inductor.test_bits_and_promises_of_other_models
+    inductor_test.Inductor.test_other_options
+    inductor_test.Inductor.test_random_models
+    inductor_test.Inductor.test_several_graphs
+    inductor_test.Inductor.test_symbolic_sizes
     inputs_test.InputsThatAreWritten.test_a_result_that_is_written_is_an_error
     inputs_test.InputsThatAreWritten.test_an_input_that_is_written_after_the_forward_pass_is_an_error
     inputs_test.InputsThatAreWritten.test_inputs_that_are_said_to_change

@@ -55,7 +55,7 @@ class Measurements:
             return entry
         if not self._tries:
             self._stack.enter_context(_private.no_modes())
-            self._stack.enter_context(_private.not_compiling())
+            self._stack.enter_context(_private.compiling_flag(False))
             if self.can_record:
                 self._trace = self._stack.enter_context(MemoryTrace(self.device))
         self._tries += 1

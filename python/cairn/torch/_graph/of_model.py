@@ -36,6 +36,11 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
     peak_only=True)`` shows what a budget costs. ``cairn.least_budget(graph)`` finds the least budget. If the model
     reads a tensor's values, for instance by ``.item()``, this function raises InputError.
     """
+    return traced_step(model, inputs, device=device, backward=backward, name=name)[1]
+
+
+def traced_step(model, inputs, *, device=None, backward=True, name=None):
+    """Returns (the Trace of a training step, its cairn.Graph); see graph()."""
     if not isinstance(model, torch.nn.Module):
         raise cairn.InputError(f"graph: the model is a {type(model).__name__}; it must be a torch.nn.Module")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
@@ -69,15 +74,15 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
     if not backward:
         fakes = [f.detach() for f in fakes]
     try:
-        with mode, torch.set_grad_enabled(backward):
+        with mode, torch.set_grad_enabled(backward), _private.compiling_flag(True):
             _private.trace_functional(function, fakes, on_joint=joint, on_module=alone)(*fakes)
     except _Traced as traced:
         primals = [n for n in traced.joint.graph.nodes if n.op == "placeholder" and _private.is_primal(n)]
         parameters = primals[:split]
         expect_missing(traced.joint.graph)
-        _, built, _ = prepare(traced.joint.graph, Options(None, calibrate=False), name=name or type(model).__name__,
+        trace, built, _ = prepare(traced.joint.graph, Options(None, calibrate=False), name=name or type(model).__name__,
                               forward_outputs=traced.forward_outputs, parameters=parameters, device=device.split(":")[0])
-        return built
+        return trace, built
     except Exception as error:  # raised by fake tensors, or by the model itself
         if _in_package(error, torch.nested):
             why = "a nested (jagged) tensor has sizes that depend on values"

@@ -91,6 +91,11 @@ class Trace:
         """Returns the storages of a node's value; none for a node without a value."""
         return [leaf for leaf in pytree.tree_leaves(self.structure.get(node)) if isinstance(leaf, Storage)]
 
+    def residents(self):
+        """Returns the storages that are in memory before the step begins: parameters, buffers and inputs."""
+        found = (storage for node in self.structure if node.op in ("placeholder", "get_attr") for storage in self.storages(node))
+        return [storage for storage in dict.fromkeys(found) if storage.producer is None]
+
     def read_again(self, steps):
         """Finds what operations of the forward pass read when they run again after the border, and what the caller may
         have written by then. Returns (names of the inputs that they read, whether they read results of the forward

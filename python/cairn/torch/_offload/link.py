@@ -62,7 +62,7 @@ def measured_link(device):
     known = _cache.load(name)
     if isinstance(known, str):
         return known
-    with _private.no_modes(), _private.not_compiling():
+    with _private.no_modes(), _private.compiling_flag(False):
         link = link_text(_measured(device), _shared(device))
     _cache.store(name, link)
     return link

@@ -20,8 +20,8 @@ from .joint import (check_version, checkpoint_policy, extract, is_backward, is_p
 from .measuring import (AllocatorHistory, allocations, history_can_be_recorded, is_out_of_memory, kernel_settings,
                         make_workspaces, memory_profiler, profiler_runs, quiet_allocator, quiet_profiler)
 from .optimizers import after_any_step, before_any_step, without_hooks
-from .running import (as_plain_tensors, autocasts, boxed, called_boxed, generator_states, left_alone, modes_of_user,
-                      no_autocast, no_modes, not_compiling, set_generator_states)
+from .running import (as_plain_tensors, autocasts, boxed, called_boxed, compiling_flag, generator_states, left_alone, modes_of_user,
+                      no_autocast, no_modes, set_generator_states)
 from .sizes import (DATA_SIZE, bound_sizes, hint, is_sized_by_data, is_sym, may_exceed_plan, pin_sizes, shape_env_of,
                     sized_by_data)
 from .tensors import (alignment_of, copy_of_input, empty_aligned, holders, is_batched, is_plain, is_there,

@@ -74,11 +74,11 @@ def no_modes():
 
 
 @contextlib.contextmanager
-def not_compiling():
-    """Within this context, torch.compiler.is_compiling() is False, because optimizers compute differently otherwise.
-    Only code that a compilation calls may use the context: all threads share the flag, and only one compilation runs at
-    a time."""
-    before, torch.compiler._is_compiling_flag = torch.compiler._is_compiling_flag, False
+def compiling_flag(value):
+    """Within this context, torch.compiler.is_compiling() returns ``value``. Optimizers compute differently if it is True,
+    and models avoid what cannot be traced, such as decisions that depend on data. Only code that a compilation calls,
+    or that traces, may use the context: all threads share the flag, and only one compilation runs at a time."""
+    before, torch.compiler._is_compiling_flag = torch.compiler._is_compiling_flag, value
     try:
         yield
     finally:

@@ -37,11 +37,14 @@ class Running(unittest.TestCase):
         self.assertNotIsInstance(real, torch._subclasses.FakeTensor)
         self.assertTrue(torch.equal(state, torch.random.get_rng_state()))
 
-    def test_not_compiling(self):
+    def test_compiling_flag(self):
         with unittest.mock.patch("torch.compiler._is_compiling_flag", True):
-            with _private.not_compiling():
+            with _private.compiling_flag(False):
                 self.assertFalse(torch.compiler.is_compiling())
             self.assertTrue(torch.compiler.is_compiling())
+        with _private.compiling_flag(True):
+            self.assertTrue(torch.compiler.is_compiling())
+        self.assertFalse(torch.compiler.is_compiling())
 
     def test_as_plain_tensors(self):
         class Loud(torch.Tensor):

@@ -1,0 +1,183 @@
+"""Says whether a model's training step fits into a GPU's memory, with what PyTorch's allocator reserves."""
+
+import dataclasses
+from typing import Optional
+
+import cairn
+
+from .. import _report
+from .._memory.caching import MIN_LARGE_ALLOC, CachingAllocator, OutOfMemory
+from .._plan import solve
+from .of_model import traced_step
+
+# Bytes of a process on a GPU that PyTorch's allocator does not count: CUDA's context and the kernels of torch, cuBLAS
+# and cuDNN. They depend on the driver and the GPU; 450 to 650 MiB were seen on an H100.
+_CONTEXT = 600 << 20
+# cuBLAS allocates a workspace for each thread that uses it: the caller's, and autograd's. 32 MiB is the size on H100.
+_WORKSPACES = 2 * (32 << 20)
+# Name of an optimizer -> (bytes of its state, bytes that all parameters' updates at once need in addition), both for
+# each byte of a parameter, with torch's default for GPUs (foreach=True).
+_OPTIMIZERS = {None: (0, 0), "sgd": (0, 0), "momentum": (1, 0), "adam": (2, 1), "adamw": (2, 1)}
+_STEPS = 3  # after two steps, the allocator has reserved what later steps need
+_TRIES = 8  # of lower budgets, if what is reserved exceeds the device
+
+
+@dataclasses.dataclass
+class Need:
+    """What a training needs, in bytes: with what the allocator reserves, or only what is in use."""
+
+    reserved: int
+    in_use: int
+    at: str  # the operation at which most is reserved
+
+
+@dataclasses.dataclass
+class Fit:
+    """The answer of will_it_fit(). Sizes are in bytes."""
+
+    fits: bool
+    device: int
+    resident: dict  # kind -> bytes
+    without: Need  # what the training needs without a budget
+    needs: Need  # what it needs with the best schedule found or, if none fits, with the schedule of the least peak found
+    budget: Optional[int]  # that schedule's, for cairn.torch.backend(budget=); None: the training fits without a budget
+    cost_increase: float  # of that schedule: fraction of more time, by estimated costs
+
+    def __str__(self):
+        text = _report.size_text
+        lines = [f"device      {text(self.device)}",
+                 f"resident    {', '.join(f'{kind} {text(size)}' for kind, size in self.resident.items() if size)}",
+                 f"unscheduled {text(self.without.reserved)} reserved, {text(self.without.in_use)} in use, at {self.without.at}"]
+        if self.budget is not None:
+            lines.append(f"scheduled   {text(self.needs.reserved)} reserved, {text(self.needs.in_use)} in use, at {self.needs.at}")
+            lines.append(f"budget      {text(self.budget)} ({self.budget} bytes), {self.cost_increase:.1%} more time as estimated")
+        lines.append("fits" if self.fits else
+                     f"does not fit: a device needs {text(self.needs.reserved + self.resident['others'])} under the least budget found")
+        return "\n".join(lines)
+
+
+def will_it_fit(model, inputs, device="24GiB", *, optimizer="adamw", expandable_segments=False, others=_CONTEXT + _WORKSPACES,
+                time_limit=10.0, work_limit=None, seed=0):
+    """Says whether the training of ``model(*inputs)`` fits into a GPU with ``device`` bytes and, if it does only under a
+    budget, which one. Returns a Fit.
+
+    Nothing is computed or allocated, as in cairn.torch.graph(): the model and its inputs may be on the "meta" device.
+    Three training steps are replayed in a model of PyTorch's caching allocator, because it reserves more than is in use.
+    Parameters, gradients, the optimizer's state and inputs count. Scratch of kernels does not, because nothing runs.
+
+    optimizer: "adamw", "adam", "momentum", "sgd", or None. Its state and temporary tensors are those of torch's default
+        implementation on a GPU.
+    expandable_segments: whether PYTORCH_ALLOC_CONF=expandable_segments:True is set.
+    others: bytes that the allocator does not hand out, such as CUDA's context, and workspaces of cuBLAS.
+    time_limit, work_limit, seed: options of the search for schedules, as in cairn.solve.
+    """
+    if optimizer not in _OPTIMIZERS:
+        raise cairn.InputError(f"optimizer: {', '.join(repr(o) for o in _OPTIMIZERS)}, not {optimizer!r}")
+    total, beside = (solve.budget_bytes(size, 1) for size in (device, others))
+    if total is None or solve.is_share(device):
+        raise cairn.InputError(f"device: bytes, such as '24GiB', not {device!r}")
+    trace, graph = traced_step(model, inputs, device="cuda")
+    replay = _Replay(trace, model, optimizer, expandable_segments)
+    capacity = total - beside
+    without = replay.need(trace.order(), None)
+    resident = {**{f"{kind}s": size for kind, size in trace.resident.items()},
+                "optimizer": replay.state_bytes, "others": beside}
+    found = Fit(without.reserved <= capacity, total, resident, without, without, None, 0.0)
+    if found.fits or replay.fits(trace.order(), capacity):
+        found.fits = True
+        return found
+    limits = solve.Limits(time_limit, work_limit, seed, "auto")
+    return _within_budget(found, graph, replay, capacity, limits)
+
+
+def _within_budget(found, graph, replay, capacity, limits):
+    """Looks for the largest budget under which the training fits: begins with what is left beside what is resident, and
+    lowers the budget by what is reserved in excess. If none is found, says what the least budget needs."""
+    baseline = cairn.evaluate(graph, range(graph.node_count))
+    budget = min(capacity - replay.resident_bytes, baseline.peak)
+    options = {"work_limit": limits.work_limit, "seed": limits.seed, "peak_only": True,
+               "time_limit": None if limits.work_limit is not None else limits.time_limit / _TRIES}
+    for _ in range(_TRIES):
+        try:
+            solved = cairn.solve(graph, max(budget, 1), **options)
+        except cairn.InfeasibleError:
+            break
+        if _take(found, solved, replay, capacity, baseline):
+            return found
+        budget = min(budget, solved.peak) - max(found.needs.reserved - capacity, MIN_LARGE_ALLOC)
+    _take(found, cairn.solve(graph, "min", **options), replay, capacity, baseline)
+    return found
+
+
+def _take(found, solved, replay, capacity, baseline):
+    """Stores what a schedule needs, and returns whether it fits."""
+    steps = list(solved.schedule)
+    found.needs, found.budget = replay.need(steps, None), solved.peak
+    found.cost_increase = solved.cost / baseline.cost - 1
+    found.fits = found.needs.reserved <= capacity or replay.fits(steps, capacity)
+    return found.fits
+
+
+class _Replay:
+    """Replays training steps in a model of PyTorch's allocator."""
+
+    def __init__(self, trace, model, optimizer, expandable_segments):
+        self.trace, self.expandable = trace, expandable_segments
+        self.states, self.temporary = _OPTIMIZERS[optimizer]
+        self.resident = [storage.allocated for storage in trace.residents()]
+        self.parameters = [p.numel() * p.element_size() for p in model.parameters() if p.requires_grad]
+        self.state_bytes = self.states * sum(self.parameters)
+        self.resident_bytes = sum(self.resident) + self.state_bytes + trace.resident.get("gradient", 0)
+
+    def fits(self, steps, capacity):
+        """Returns whether the training fits if the allocator gives back free segments when it runs out of memory."""
+        try:
+            self.need(steps, capacity)
+        except OutOfMemory:
+            return False
+        return True
+
+    def need(self, steps, capacity):
+        allocator = CachingAllocator(capacity, self.expandable)
+        self.most, self.at = 0, "the parameters"
+        for size in self.resident:
+            allocator.allocate(size)
+        gradients, states = [], []
+        for _ in range(_STEPS):
+            for block in gradients:
+                allocator.free(block)
+            gradients = self._step(allocator, steps)
+            if not states:
+                states = [allocator.allocate(size) for _ in range(self.states) for size in self.parameters]
+            temporary = [allocator.allocate(size) for _ in range(self.temporary) for size in self.parameters]
+            self._note(allocator, "the optimizer")
+            for block in temporary:
+                allocator.free(block)
+        return Need(allocator.peak_reserved, allocator.peak_in_use, self.at)
+
+    def _note(self, allocator, name):
+        if allocator.reserved > self.most:
+            self.most, self.at = allocator.reserved, name
+
+    def _step(self, allocator, steps):
+        """Replays one forward and backward pass. Returns the blocks of the gradients that the caller keeps."""
+        lives = _report.lives(self.trace, steps)
+        ends = {}
+        for key, (_, last) in lives.items():
+            ends.setdefault(last // 2, []).append(key)
+        blocks, gradients = {}, []
+        for t, step in enumerate(steps):
+            op = self.trace.operations[step]
+            for storage in op.outputs:
+                blocks[t, storage] = allocator.allocate(storage.allocated)
+            scratch = allocator.allocate(op.scratch)
+            self._note(allocator, op.name)
+            allocator.free(scratch)
+            for key in ends.get(t, ()):
+                allocator.free(blocks.pop(key))
+        for (_, storage), block in blocks.items():
+            if storage in self.trace.gradients:
+                gradients.append(block)
+            else:  # results, which the caller lets go
+                allocator.free(block)
+        return gradients

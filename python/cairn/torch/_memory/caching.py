@@ -1,0 +1,244 @@
+"""A model of the allocator that PyTorch uses on GPUs, which says how many bytes it reserves for a sequence of allocations.
+
+The allocator takes *segments* from the driver, hands out *blocks* of them, and keeps freed blocks for later. What it
+reserves is more than what is in use, because free blocks may be too small or too scattered. The model follows
+c10/cuda/CUDACachingAllocator.cpp (torch 2.3 to 2.15) for one stream, with its default settings or with
+expandable_segments:True.
+"""
+
+import bisect
+
+import cairn
+
+# All in bytes, with the names of the original.
+MIN_BLOCK_SIZE = 512  # sizes are multiples of this
+SMALL_SIZE = 1 << 20  # blocks up to this size are in segments of their own
+SMALL_BUFFER = 2 << 20  # segments of small blocks
+LARGE_BUFFER = 20 << 20  # segments of blocks below MIN_LARGE_ALLOC
+MIN_LARGE_ALLOC = 10 << 20
+ROUND_LARGE = 2 << 20  # larger segments are multiples of this
+_ADDRESS_SPACE = LARGE_BUFFER << 26  # of an expandable segment: a multiple of all chunks, larger than all devices
+
+
+class OutOfMemory(cairn.Error):
+    """Raised if an allocation does not fit, even after all free segments have been given back to the driver."""
+
+
+class _Block:
+    """A range of addresses of a segment, between its neighbours in this segment."""
+
+    __slots__ = ("address", "size", "pool", "before", "behind", "used", "mapped")
+
+    def __init__(self, address, size, pool, mapped=True):
+        self.address, self.size, self.pool, self.mapped = address, size, pool, mapped
+        self.before = self.behind = None
+        self.used = False
+
+    def key(self):
+        return self.size, self.address
+
+
+class _Pool:
+    """The blocks of one kind: small or large."""
+
+    def __init__(self, is_small):
+        self.is_small = is_small
+        self.free = []  # (size, address) of free blocks, sorted
+        self.blocks = {}  # address -> free block
+        self.unmapped = []  # expandable segments: blocks without memory, sorted by address
+        self.chunk = SMALL_BUFFER if is_small else LARGE_BUFFER  # unit in which expandable segments grow
+
+    def add(self, block):
+        bisect.insort(self.free, block.key())
+        self.blocks[block.address] = block
+
+    def remove(self, block):
+        del self.free[bisect.bisect_left(self.free, block.key())]
+        del self.blocks[block.address]
+
+    def best_fit(self, size):
+        """Returns the smallest free block of at least this size, and of those the one with the lowest address; None if
+        there is none. O(log n)"""
+        i = bisect.bisect_left(self.free, (size, 0))
+        return self.blocks[self.free[i][1]] if i < len(self.free) else None
+
+
+class CachingAllocator:
+    """``allocate(size)`` returns a handle for ``free(handle)``. ``capacity``: bytes of the device; None: unlimited.
+
+    ``reserved`` and ``in_use`` are the bytes at present, ``peak_reserved`` and ``peak_in_use`` the largest so far.
+    """
+
+    def __init__(self, capacity=None, expandable_segments=False):
+        self.capacity, self.expandable = capacity, expandable_segments
+        self.pools = _Pool(True), _Pool(False)
+        self.reserved = self.in_use = self.peak_reserved = self.peak_in_use = 0
+        self._next_address = 0
+
+    def allocate(self, size):
+        """Allocates. Raises OutOfMemory. Returns None for 0 bytes, which take no block."""
+        if size <= 0:
+            return None
+        size = -(-size // MIN_BLOCK_SIZE) * MIN_BLOCK_SIZE
+        pool = self.pools[0] if size <= SMALL_SIZE else self.pools[1]
+        block = pool.best_fit(size)
+        if block is not None:
+            pool.remove(block)
+        else:
+            block = self._grow(pool, size) or self._retry(pool, size)
+        if self._is_split(block, size):
+            self._split(block, size, free=True)
+        block.used = True
+        self.in_use += block.size
+        self.peak_in_use = max(self.peak_in_use, self.in_use)
+        return block
+
+    def free(self, block):
+        if block is None:
+            return
+        block.used = False
+        self.in_use -= block.size
+        block.pool.add(self._merged(block))
+
+    def give_back(self):
+        """Gives all free memory back to the driver, as torch.cuda.empty_cache() does: whole segments or, of expandable
+        ones, whole chunks."""
+        for pool in self.pools:
+            for block in list(pool.blocks.values()):
+                if self.expandable:
+                    self._unmap(block)
+                elif block.before is None and block.behind is None:
+                    pool.remove(block)
+                    self.reserved -= block.size
+
+    # --- Segments
+
+    def _retry(self, pool, size):
+        self.give_back()
+        block = self._grow(pool, size)
+        if block is None:
+            raise OutOfMemory(f"{size} bytes cannot be allocated: {self.reserved} of {self.capacity} bytes are reserved, of which "
+                              f"{self.in_use} are in use")
+        return block
+
+    def _grow(self, pool, size):
+        """Returns a new block of at least this size that is in no list; None if the device has too little memory."""
+        if self.expandable:
+            return self._grow_expandable(pool, size)
+        wanted = (SMALL_BUFFER if size <= SMALL_SIZE else LARGE_BUFFER if size < MIN_LARGE_ALLOC else
+                  -(-size // ROUND_LARGE) * ROUND_LARGE)
+        if not self._reserve(wanted):
+            return None
+        block = _Block(self._next_address, wanted, pool)
+        self._next_address += wanted
+        return block
+
+    def _reserve(self, size):
+        if self.capacity is not None and self.reserved + size > self.capacity:
+            return False
+        self.reserved += size
+        self.peak_reserved = max(self.peak_reserved, self.reserved)
+        return True
+
+    # --- Expandable segments: one range of addresses for each pool, of which chunks are mapped to memory
+
+    def _grow_expandable(self, pool, size):
+        block = self._place_to_grow(pool, size)
+        if not block.mapped:
+            if not self._map(block, min(block.size, size)):
+                return None
+            block = self._merged(block)
+        else:
+            pool.remove(block)
+        while block.size < size:
+            behind = block.behind
+            if not self._map(behind, min(behind.size, size - block.size)):
+                pool.add(block)
+                return None
+            pool.add(behind)
+            block = self._merged(block)
+        return block
+
+    def _place_to_grow(self, pool, size):
+        """Returns the first free or unmapped block from which free and unmapped blocks have this size together."""
+        for block in pool.unmapped:
+            if block.before is not None and not block.before.used:
+                block = block.before
+            total, last = 0, block
+            while last is not None and not last.used and total < size:
+                total, last = total + last.size, last.behind
+            if total >= size:
+                return block
+        block = _Block(self._next_address, _ADDRESS_SPACE, pool, mapped=False)
+        self._next_address += block.size
+        pool.unmapped.append(block)
+        return block
+
+    def _map(self, block, size):
+        """Gives memory to the first ``size`` bytes of an unmapped block, in whole chunks."""
+        chunk = block.pool.chunk
+        size = min(-(-size // chunk) * chunk, block.size)
+        if not self._reserve(size):
+            return False
+        block.pool.unmapped.remove(block)
+        block.mapped = True
+        if size < block.size:
+            self._split(block, size, free=False)
+        return True
+
+    def _unmap(self, block):
+        """Takes the memory of the whole chunks in a free block."""
+        pool, chunk = block.pool, block.pool.chunk
+        begin = -(-block.address // chunk) * chunk
+        end = (block.address + block.size) // chunk * chunk
+        if begin >= end:
+            return
+        pool.remove(block)
+        if begin > block.address:
+            rest = self._split(block, begin - block.address, free=False, mapped=True)
+            pool.add(block)
+            block = rest
+        if end < block.address + block.size:
+            pool.add(self._split(block, end - block.address, free=False, mapped=True))
+        block.mapped = False
+        self.reserved -= block.size
+        bisect.insort(pool.unmapped, self._merged(block), key=lambda b: b.address)
+
+    # --- Blocks
+
+    def _is_split(self, block, size):
+        left = block.size - size
+        return left >= MIN_BLOCK_SIZE if block.pool.is_small or self.expandable else left > SMALL_SIZE
+
+    def _split(self, block, size, free, mapped=None):
+        """Cuts a block behind ``size`` bytes. Returns the rest, which becomes free or, without ``mapped``, unmapped."""
+        rest = _Block(block.address + size, block.size - size, block.pool, mapped=free if mapped is None else mapped)
+        rest.before, rest.behind = block, block.behind
+        if block.behind is not None:
+            block.behind.before = rest
+        block.behind, block.size = rest, size
+        if free:
+            block.pool.add(rest)
+        elif not rest.mapped:
+            bisect.insort(block.pool.unmapped, rest, key=lambda b: b.address)
+        return rest
+
+    def _merged(self, block):
+        """Merges a free or unmapped block, which is in no list, with neighbours of its kind. Returns it."""
+        for other in (block.before, block.behind):
+            if other is None or other.used or other.mapped != block.mapped:
+                continue
+            if other.mapped:
+                block.pool.remove(other)
+            else:
+                block.pool.unmapped.remove(other)
+            if other is block.before:
+                block.address, block.before = other.address, other.before
+                if block.before is not None:
+                    block.before.behind = block
+            else:
+                block.behind = other.behind
+                if block.behind is not None:
+                    block.behind.before = block
+            block.size += other.size
+        return block

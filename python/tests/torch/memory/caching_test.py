@@ -1,0 +1,251 @@
+"""Tests of the model of PyTorch's allocator, of snapshots of the real one, and of will_it_fit()."""
+
+import os
+import pathlib
+import pickle
+import random
+import tempfile
+import unittest
+
+import cairn
+import cairn.torch
+import harness
+import torch
+from cairn.torch._memory.caching import CachingAllocator, OutOfMemory
+
+MIB = 1 << 20
+
+
+class Rules(unittest.TestCase):
+    """What the comments in c10/cuda/CUDACachingAllocator.cpp say."""
+
+    def reserved(self, *sizes, **options):
+        allocator = CachingAllocator(**options)
+        for size in sizes:
+            allocator.allocate(size)
+        return allocator.reserved
+
+    def test_segments(self):
+        for sizes, reserved in (((1,), 2 * MIB), ((MIB,), 2 * MIB), ((MIB + 1,), 20 * MIB), ((10 * MIB - 512,), 20 * MIB),
+                                ((10 * MIB,), 10 * MIB), ((11 * MIB,), 12 * MIB), ((0,), 0),
+                                # Small blocks share a segment, and so do large ones.
+                                ((512,) * 4096, 2 * MIB), ((512,) * 4097, 4 * MIB), ((5 * MIB,) * 4, 20 * MIB),
+                                ((512, 2 * MIB), 22 * MIB)):
+            self.assertEqual(self.reserved(*sizes), reserved, sizes)
+
+    def test_ends_of_blocks(self):
+        """A large block is cut only if more than 1 MiB is left, a small one if 512 bytes are left."""
+        allocator = CachingAllocator()
+        allocator.allocate(19 * MIB)
+        self.assertEqual((allocator.reserved, allocator.in_use), (20 * MIB, 20 * MIB))
+        allocator = CachingAllocator()
+        for size, in_use in ((9 * MIB, 9 * MIB), (10 * MIB + MIB // 4, 20 * MIB)):
+            allocator.allocate(size)
+            self.assertEqual((allocator.reserved, allocator.in_use), (20 * MIB, in_use))
+        allocator.allocate(100)
+        self.assertEqual(allocator.in_use, 20 * MIB + 512)
+
+    def test_the_best_fit_and_merged_neighbours(self):
+        allocator = CachingAllocator()
+        blocks = [allocator.allocate(size * MIB) for size in (4, 2, 6, 2, 3)]
+        for i in (0, 2):
+            allocator.free(blocks[i])
+        self.assertEqual(allocator.allocate(4 * MIB).address, 0)
+        allocator.free(blocks[1])  # merges with the free block behind it
+        self.assertEqual(allocator.allocate(8 * MIB).address, 4 * MIB)
+        self.assertEqual(allocator.reserved, 20 * MIB)
+
+    def test_memory_that_is_given_back(self):
+        allocator = CachingAllocator(capacity=40 * MIB)
+        allocator.free(allocator.allocate(30 * MIB))
+        allocator.allocate(36 * MIB)  # the segment of 30 MiB is given back for it
+        self.assertEqual((allocator.reserved, allocator.peak_reserved), (36 * MIB, 36 * MIB))
+        with self.assertRaisesRegex(OutOfMemory, r"^\d+ bytes cannot be allocated: 37748736 of 41943040 bytes are reserved"):
+            allocator.allocate(5 * MIB)
+
+    def test_scattered_blocks(self):
+        """Only expandable segments use free memory that is in several segments."""
+        for expandable, reserved in ((False, 250 * MIB), (True, 160 * MIB)):
+            allocator = CachingAllocator(expandable_segments=expandable)
+            blocks = [allocator.allocate(10 * MIB) for _ in range(15)]
+            for block in blocks:
+                allocator.free(block)
+            allocator.allocate(100 * MIB)
+            self.assertEqual(allocator.reserved, reserved)
+
+    def test_random_sequences(self):
+        for seed in range(60):
+            draw = random.Random(seed)
+            capacity = draw.choice([None, 300 * MIB, 120 * MIB])
+            allocator = CachingAllocator(capacity, bool(seed % 2))
+            live = []
+            for _ in range(300):
+                if live and draw.random() < 0.48:
+                    allocator.free(live.pop(draw.randrange(len(live))))
+                    continue
+                try:
+                    live.append(allocator.allocate(int(2 ** draw.uniform(3, 25.5))))
+                except OutOfMemory:
+                    self.assertIsNotNone(capacity)
+                places = sorted((b.address, b.address + b.size) for b in live)
+                self.assertTrue(all(end <= begin for (_, end), (begin, _) in zip(places, places[1:])))
+                self.assertEqual(allocator.in_use, sum(b.size for b in live))
+                self.assertLessEqual(allocator.in_use, allocator.reserved)
+                self.assertLessEqual(allocator.reserved, capacity or allocator.reserved)
+            for block in live:
+                allocator.free(block)
+            allocator.give_back()
+            self.assertEqual((allocator.reserved, allocator.in_use), (0, 0))
+
+
+def recorded(seed, before=5, events=200):
+    """Makes a snapshot as torch's, of random allocations by the model. Returns (it, the allocator, most bytes in use)."""
+    draw = random.Random(seed)
+    allocator, live, trace, most = CachingAllocator(), [], [], 0
+
+    def change():
+        if live and draw.random() < 0.48:
+            size, block = live.pop(draw.randrange(len(live)))
+            address = block.address
+            allocator.free(block)
+            return "free_completed", size, address
+        size = int(2 ** draw.uniform(9, 24))
+        reserved = allocator.reserved
+        block = allocator.allocate(size)
+        live.append((size, block))
+        if allocator.reserved > reserved:
+            trace.append({"action": "segment_alloc", "addr": block.address, "size": allocator.reserved - reserved})
+        return "alloc", size, block.address
+
+    for _ in range(before):
+        change()
+    trace.clear()
+    most = sum(size for size, _ in live)
+    for _ in range(events):
+        action, size, address = change()
+        if action != "alloc":
+            trace.append({"action": "free_requested", "addr": address, "size": size})
+        trace.append({"action": action, "addr": address, "size": size})
+        most = max(most, sum(size for size, _ in live))
+    blocks = [{"size": block.size, "requested_size": size, "state": "active_allocated"} for size, block in live]
+    segment = {"device": 0, "total_size": allocator.reserved, "blocks": blocks}
+    return {"segments": [segment], "device_traces": [trace]}, allocator, most
+
+
+class Snapshots(unittest.TestCase):
+    def test_what_was_recorded(self):
+        for seed in range(30):
+            source, allocator, most = recorded(seed)
+            found = cairn.torch.read_snapshot(source)
+            self.assertEqual(found.in_use, most)
+            self.assertEqual(found.reserved, allocator.peak_reserved)
+            self.assertGreaterEqual(found.static_plan(), most)
+            self.assertLess(found.static_plan(), found.reserved)
+
+    def test_the_model_reserves_what_the_allocator_did(self):
+        for seed in range(30):
+            source, allocator, _ = recorded(seed, before=0)
+            self.assertEqual(cairn.torch.read_snapshot(source).modelled(), allocator.peak_reserved)
+
+    def test_files(self):
+        source, _, _ = recorded(3)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "snapshot.pickle"
+            path.write_bytes(pickle.dumps(source))
+            found = cairn.torch.read_snapshot(path)
+            self.assertRegex(str(found), r"^\d+ allocations: .* reserved, .* in use, .*; a static plan needs \d")
+            table = pathlib.Path(folder) / "buffers.csv"
+            found.write_buffers(table)
+            rows = [list(map(int, row.split(","))) for row in table.read_text().splitlines()[1:]]
+            self.assertEqual([row[1:] for row in rows], found.buffers.tolist())
+
+    def test_bad_files(self):
+        source, _, _ = recorded(3)
+        broken = [{}, {"device_traces": [], "segments": []}, {"device_traces": [3], "segments": []},
+                  {"device_traces": [[{"action": "alloc", "addr": 1, "size": -1}]], "segments": []},
+                  {"device_traces": [[{"action": "alloc", "addr": 1, "size": "2"}]], "segments": []},
+                  {"device_traces": [[]], "segments": [{"device": 0}]}]
+        for bad in broken:
+            with self.subTest(bad), self.assertRaisesRegex(cairn.InputError, "^snapshot: [^\n]*$"):
+                cairn.torch.read_snapshot(bad)
+        with self.assertRaisesRegex(cairn.InputError, "is of 1 devices"):
+            cairn.torch.read_snapshot(source, device=1)
+        with self.assertRaisesRegex(cairn.InputError, "No such file"):
+            cairn.torch.read_snapshot("/no/such/file")
+
+    def test_damaged_and_malicious_pickles(self):
+        class Malicious:
+            def __reduce__(self):
+                return os.putenv, ("CAIRN_SNAPSHOT_RAN", "1")
+
+        whole = pickle.dumps(recorded(3, events=30)[0])
+        draw = random.Random(0)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "snapshot.pickle"
+            path.write_bytes(pickle.dumps({"device_traces": [[]], "segments": Malicious()}))
+            with self.assertRaisesRegex(cairn.InputError, "putenv"):
+                cairn.torch.read_snapshot(path)
+            refused = 0
+            for _ in range(1000):
+                data = bytearray(whole)
+                for _ in range(draw.randint(1, 4)):
+                    data[draw.randrange(len(data))] = draw.randrange(256)
+                path.write_bytes(data[:draw.choice([len(data), draw.randrange(len(data))])])
+                try:
+                    cairn.torch.read_snapshot(path)
+                except cairn.InputError:
+                    refused += 1
+            self.assertGreater(refused, 500)
+
+
+class Fits(harness.Fresh):
+    def setUp(self):
+        super().setUp()
+        self.model, self.inputs = harness.gpt(layers=3, batch=64, length=128, dropout=0.0)
+
+    def fit(self, device, **options):
+        return cairn.torch.will_it_fit(self.model, self.inputs, device, others=1, work_limit=20_000, **options)
+
+    def test_devices_around_what_is_needed(self):
+        needed = self.fit("80GiB").without
+        self.assertGreaterEqual(needed.reserved, needed.in_use)
+        graph = cairn.torch.graph(self.model, self.inputs)
+        resident = graph.resident_bytes
+        self.assertGreaterEqual(needed.in_use, graph.baseline.peak + resident)
+        for device, unscheduled in ((needed.reserved + 1, True), (needed.in_use - 40 * MIB, False)):
+            found = self.fit(device)
+            self.assertEqual((found.fits, found.budget is None), (True, unscheduled))
+            self.assertLessEqual(found.needs.in_use, device)
+            self.assertIn("fits", str(found))
+
+    def test_the_budget_is_met(self):
+        needed = self.fit("80GiB", optimizer=None).without
+        found = self.fit(needed.in_use - 40 * MIB, optimizer=None)
+        harness.train(self.model, self.inputs, cairn.torch.backend(found.budget, calibrate=False, fallback=False))
+        self.assertLessEqual(cairn.torch.last_report().promised, found.budget)
+
+    def test_too_small_a_device(self):
+        found = self.fit("1MiB")
+        self.assertFalse(found.fits)
+        self.assertRegex(str(found), "does not fit: a device needs .* under the least budget found")
+        again = self.fit(found.needs.reserved + 1)
+        self.assertTrue(again.fits)
+
+    def test_optimizers(self):
+        reserved = [self.fit("80GiB", optimizer=name).without.in_use for name in (None, "sgd", "momentum", "adamw")]
+        self.assertEqual(reserved[0], reserved[1])
+        self.assertTrue(reserved[1] < reserved[2] < reserved[3])
+        expandable = self.fit("80GiB", expandable_segments=True)
+        self.assertEqual(expandable.without.in_use, self.fit("80GiB").without.in_use)
+
+    def test_meta_tensors(self):
+        with torch.device("meta"):
+            model, inputs = harness.gpt(layers=3, batch=64, length=128, dropout=0.0)
+        self.assertEqual(str(cairn.torch.will_it_fit(model, inputs, "1GiB")),
+                         str(cairn.torch.will_it_fit(self.model, self.inputs, "1GiB")))
+
+    def test_wrong_words(self):
+        for options, text in (({"device": "60%"}, "^device: "), ({"device": "min"}, "^device: "),
+                              ({"device": "1GiB", "optimizer": "lion"}, "^optimizer: .*'adamw'")):
+            with self.assertRaisesRegex(cairn.InputError, text):
+                self.fit(**options)
