@@ -7,6 +7,7 @@ together exceeds the budget, the graphs are planned together, and are compiled o
 """
 
 import collections
+import itertools
 import threading
 import weakref
 
@@ -16,6 +17,7 @@ from .._plan.solve import budget_bytes, is_share
 from .choose import Window, peak
 from .plan import Planner
 
+_FEW_PASSES = 64
 _MOST_PASSES = 20_000  # a longer round is not planned
 _CLOSE_TO_LEAST = 1 / 100  # for "min": a step that takes more than planned by at most this part is not planned anew
 _MOST_PLANS = 4  # how often the same functions are planned together; each time, all of them are compiled again
@@ -33,7 +35,9 @@ class Watch:
         self._compiled = {}  # key -> weak reference to the Alive of the latest graph with this key
         self._codes = {}  # key -> code of the functions whose compilation made the graphs with this key
         self._reports = {}  # code -> GraphReports of all graphs that its compilation made
-        self._passes = []  # of the present round: (Window, id of the Run)
+        self._passes = []  # of the present round: (Window, number of the run)
+        self._numbers = itertools.count()  # of runs
+        self._most_passes = _FEW_PASSES  # with more, those that do not count are dropped
         self._began = weakref.WeakKeyDictionary()  # Run that began in the present round -> its number
         self._first_done = None  # the lowest number of a run of the round whose backward pass has come
         self._spoiled = False  # whether the present round cannot be planned
@@ -131,7 +135,7 @@ class Watch:
             self._end_round()
         with self._lock:
             if not backward and run is not None:
-                self._began[run] = len(self._passes)
+                self._began[run] = next(self._numbers)
             elif run not in self._began:  # its round has ended, or is unknown
                 return
             elif self._first_done is None or self._began[run] < self._first_done:
@@ -147,7 +151,8 @@ class Watch:
                 # Results that nobody holds any more may be held again under another plan, but most of them are not.
                 let_go = sum(other.let_go for other in ([*mine, run] if backward else mine))
                 window = Window(alive.part.key, backward, tuple(sorted(counts.items())), max(-let_go, held - predicted))
-                self._passes.append((window, id(run)))
+                self._passes.append((window, self._began[run]))
+                self._drop_unfinished()
         if backward and not mine:
             self._end_round()
 
@@ -192,6 +197,15 @@ class Watch:
             return
         for code in codes:
             _private.compile_again(code)
+
+    def _drop_unfinished(self):
+        """Forgets the passes of runs that were freed without a backward pass, such as those of an evaluation with
+        gradients enabled: the round of such runs may never end. O(1) on average for each pass."""
+        if len(self._passes) <= self._most_passes:
+            return
+        kept = {number for window, number in self._passes if window.backward}.union(self._began.values())
+        self._passes = [(window, number) for window, number in self._passes if number in kept]
+        self._most_passes = 2 * len(self._passes) + _FEW_PASSES
 
     def _drop_freed(self):
         """Forgets the windows of graphs that are freed, such as those of a model that exists no more."""

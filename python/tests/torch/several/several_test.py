@@ -1,6 +1,7 @@
 """Tests of steps that are several graphs, whose graphs are planned together within one budget."""
 
 import copy
+import gc
 import os
 import tempfile
 import unittest
@@ -10,6 +11,8 @@ import harness
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
+from cairn.torch._memory import together
+from cairn.torch._several import choose
 from random_models import RandomModel, loss_of
 from together_test import Halves, Layer, Loss, Quarters, measured
 
@@ -206,6 +209,20 @@ class StepsOfSeveralGraphs(harness.Fresh):
         run(self.x).sum().backward()
         other = copy.deepcopy(run)
         self.assertTrue(torch.equal(other(self.x), run(self.x)))
+
+    def test_forward_passes_without_a_backward_pass(self):
+        """Nothing of them stays in memory, although gradients are enabled."""
+        chosen = backend("100%")
+        run = torch.compile(Halves(broken=False), backend=chosen)
+        counts = []
+        for _ in range(2):
+            for _ in range(400):
+                run(self.x)
+            gc.collect()
+            counts.append(sum(isinstance(o, (choose.Window, together.Run)) for o in gc.get_objects()))
+        self.assertLess(counts[1], 150)
+        run(self.x).sum().backward()
+        self.assertIs(chosen.report.kept, True)
 
     def test_several_runs_before_the_backward_passes(self):
         model = Halves(broken=False)
