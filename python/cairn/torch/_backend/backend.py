@@ -7,6 +7,7 @@ import cairn
 
 from .. import _private, _report
 from .._errors import CairnWarning, handed_on
+from .._inputs.lengths import Lengths
 from .._offload.link import offload_of
 from .._plan import solve
 from .._plan.partition import Options
@@ -125,6 +126,7 @@ class Backend:
         self.differentiated_only = False  # whether graphs without a backward pass run without a plan
         self.names = 0  # number of graphs that have a name
         self.frames = set()  # numbers of the compiled functions
+        self.lengths = Lengths()  # sizes of the inputs of these functions
         self.watch = self._new_watch()
         self.__name__ = "cairn"
         _private.tell_of_limits(self)
@@ -132,6 +134,7 @@ class Backend:
     def reset(self):
         """Forgets the compiled functions. torch._dynamo.reset() calls this."""
         self.frames.clear()
+        self.lengths = Lengths()
         self.watch.enabled = False
         self.watch = self._new_watch()
 
@@ -171,8 +174,13 @@ class Backend:
             known = len(self.report.graphs)
             if self.differentiated_only and not self.is_differentiated(module):
                 return module.forward
-            unbounded = _private.bound_sizes(module)
-            run, compiling = self.compile(module, example_inputs)
+            unbounded = self._bound_sizes(module)
+            try:
+                run, compiling = self.compile(module, example_inputs)
+            except (cairn.InfeasibleError, _private.OnlyPresentSizes):
+                if not self._plans_exactly(module):
+                    raise
+                run, compiling = self.compile(module, example_inputs)
             self.watch.made(self.report.graphs[known:])
             run = self.watched(run, unbounded) if unbounded else run
             if not self.fallback:
@@ -193,6 +201,22 @@ class Backend:
                 raise
             reason = error
         return self.without_budget(module, reason, known)
+
+    def _bound_sizes(self, module):
+        """Chooses the sizes for which the module is planned. Returns the sizes that may exceed them."""
+        frame = _private.compiled_frame()
+        for name, dimension, size in _private.input_sizes(module):
+            if isinstance(size, int):
+                self.lengths.saw((frame, name, dimension), size)
+        return _private.bound_sizes(module, lambda name, dimension, size: self.lengths.planned((frame, name, dimension), size))
+
+    def _plans_exactly(self, module):
+        """Plans the module for its present sizes, because larger ones cannot meet the budget. Returns False if they are
+        those for which it was planned."""
+        frame, found = _private.compiled_frame(), _private.plan_exactly(module)
+        for name, dimension, size in _private.input_sizes(module):
+            self.lengths.forget((frame, name, dimension), _private.hint(size))
+        return found
 
     def take(self, mode=None, options=None, name=None, **others):
         """Receives torch.compile's other arguments. ``name`` is only for torch's logs."""

@@ -66,6 +66,9 @@ class Share:
         if self.unmet is None:
             return
         budget = solve.budget_bytes(self.owner.options.budget, self.owner.report.training_baseline)
+        if budget is None:  # "min": there is no budget to meet
+            self.unmet = None
+            return
         if self.report.promised > budget:
             raise again(self.unmet)
         self.report.budget, self.unmet = budget, None

@@ -14,11 +14,31 @@ _LEAST_SYMBOLIC = 2  # sizes 0 and 1 are never symbolic
 _planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the size that plans are made for}
 
 
-def bound_sizes(module):
+class OnlyPresentSizes(Exception):
+    """Raised if a graph cannot be planned for larger sizes than the present ones, because a plan for larger sizes would
+    not be valid for the present ones."""
+
+
+def input_sizes(module):
+    """Yields (name of the input, dimension, size) for the sizes of a captured module's tensors that are no parameters.
+    Names are the same for all variants of a function."""
+    for node in module.graph.find_nodes(op="placeholder"):
+        value = node.meta.get("example_value")
+        if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+            yield from ((node.name, dimension, size) for dimension, size in enumerate(value.shape))
+
+
+def bound_sizes(module, planned=None):
     """Guards the symbolic sizes of a captured module's inputs, so that torch compiles again for larger ones. A size
     that was marked by torch._dynamo.mark_dynamic must not be guarded. The plan is then made for its max= (``hint``).
     Without max=, the size can grow beyond the plan. Returns the sizes that can do so, as (position of the input,
-    dimension or None for a number, present size)."""
+    dimension or None for a number, present size).
+
+    ``planned(name of the input, dimension, size)`` returns the size for which to plan; None: the present one."""
+    for name, dimension, size in input_sizes(module) if planned is not None else ():
+        if isinstance(size, torch.SymInt) and size.node.expr.is_symbol and not symbolic_shapes.is_nested_int(size) and (
+                not _from_data(size) and size.node.expr not in _marked_ranges(size.node.shape_env)):
+            _plan_for(size, min(max(planned(name, dimension, _present(size)), hint(size)), _upper(size)))
     unbounded = []
     for position, node in enumerate(module.graph.find_nodes(op="placeholder")):
         value = node.meta.get("example_value")
@@ -40,6 +60,34 @@ def bound_sizes(module):
                 _plan_for(size, _LEAST_SYMBOLIC + 1)
             bool(size <= hint(size))
     return unbounded
+
+
+def plan_exactly(module):
+    """Makes plans for the present sizes of a captured module's inputs, instead of larger ones. Returns whether there were
+    larger ones."""
+    larger = False
+    for _, _, size in input_sizes(module):
+        if _is_planned(size):
+            larger |= hint(size) > _present(size)
+            _plan_for(size, _present(size))
+            bool(size <= _present(size))
+    return larger
+
+
+def _is_planned(size):
+    return isinstance(size, torch.SymInt) and size.node.expr in _planned.get(size.node.shape_env, ()) and (
+        not size.node.expr.free_symbols & _marked_ranges(size.node.shape_env).keys())
+
+
+def _present(size):
+    """Returns the value of a size during tracing."""
+    return _hint_of(size.node.shape_env, size.node.expr)
+
+
+def _upper(size):
+    """Returns the largest value that the guards so far permit."""
+    upper = size.node.shape_env.bound_sympy(size.node.expr).upper
+    return int(upper) if upper.is_Integer else _UNBOUNDED
 
 
 def _plan_for(size, largest):
@@ -94,6 +142,8 @@ def pin_sizes(sizes, graph):
             if any(expression.subs({**now, symbol: less}) > planned for less in _smaller(expression, _LEAST_SYMBOLIC, size)):
                 if symbol in _marked_ranges(known[symbol].node.shape_env):
                     raise NotImplementedError("a size that was marked dynamic makes something larger when it is smaller")
+                if size != _present(known[symbol]):
+                    raise OnlyPresentSizes()
                 bool(known[symbol] == size)
 
 

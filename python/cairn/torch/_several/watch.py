@@ -23,6 +23,17 @@ _CLOSE_TO_LEAST = 1 / 100  # for "min": a step that takes more than planned by a
 _MOST_PLANS = 4  # how often the same functions are planned together; each time, all of them are compiled again
 
 
+_threads = set()  # idents of the threads that have run forward passes of any backend
+
+
+def _run_in_several_threads():
+    """Returns whether several threads, of those that exist now, have run forward passes. While one of them runs compiled
+    code, torch.compile must not be told to compile it again, because it frees what it replaces. Two models may share their
+    code, even if their backends differ."""
+    _threads.intersection_update(thread.ident for thread in threading.enumerate())
+    return len(_threads) > 1
+
+
 class Watch:
     """The rounds of one backend. The parts of windows are keys of Parts here."""
 
@@ -131,8 +142,10 @@ class Watch:
         other backends whose backward pass may still come."""
         if not self.enabled:
             return
-        if not backward and self._is_over(open_runs, run):
-            self._end_round()
+        if not backward:
+            _threads.add(threading.get_ident())
+            if self._is_over(open_runs, run):
+                self._end_round()
         with self._lock:
             if not backward and run is not None:
                 self._began[run] = next(self._numbers)
@@ -177,7 +190,7 @@ class Watch:
             # Runs without a backward pass, such as those of an evaluation, do not count.
             with_backward = {run for window, run in passes if window.backward}
             passes = [(window, run) for window, run in passes if run in with_backward]
-            if spoiled or not any(window.others for window, _ in passes):
+            if spoiled or not any(window.others for window, _ in passes) or _run_in_several_threads():
                 return
             for part, times in collections.Counter(window.part for window, _ in passes if window.backward).items():
                 self._times[part] = max(self._times[part], times)

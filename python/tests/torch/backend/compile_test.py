@@ -2,6 +2,7 @@
 
 import contextlib
 import operator
+import random
 import os
 import subprocess
 import sys
@@ -376,6 +377,58 @@ class Options(harness.Fresh):
         with unittest.mock.patch.object(_private, "compile_kernel", compile_kernel):
             torch.compile(two_layers(), backend=backend(compiler="inductor"), options={"max_fusion_size": 4})(torch.randn(80, 64))
         self.assertTrue(all(settings["max_fusion_size"] == 4 for settings in seen) and seen)
+
+
+class Lengths(harness.Fresh):
+    """Tests of inputs whose lengths vary from call to call."""
+
+    def setUp(self):
+        super().setUp()
+        self.model = two_layers(16)
+
+    def train(self, compiled, length):
+        self.model.zero_grad()
+        compiled(torch.randn(length, 16)).square().sum().backward()
+
+    def test_few_plans_for_many_lengths(self):
+        """Torch gives up a function after eight variants."""
+        draw = random.Random(0)
+        lengths = sorted(int(2 ** draw.uniform(5, 11)) for _ in range(150))
+        for dynamic, order in ((None, lengths), (True, lengths), (None, draw.sample(lengths, len(lengths)))):
+            torch._dynamo.reset()
+            chosen = backend("min", fallback=False)
+            compiled = torch.compile(lambda x: self.model(x), backend=chosen, dynamic=dynamic)
+            with harness.cairn_warnings("error"):
+                for length in order:
+                    self.train(compiled, length)
+            self.assertLessEqual(len(chosen.report.graphs), 8)
+            self.assertEqual(chosen.report.unplanned, [])
+            self.assertIs(chosen.report.kept, True)
+
+    def test_a_shorter_input_is_planned_for_the_longest_so_far(self):
+        chosen = backend("min", fallback=False)
+        compiled = torch.compile(lambda x: self.model(x), backend=chosen)
+        for length, graphs in ((100, 1), (60, 2), (99, 2), (100, 2), (101, 3), (124, 3), (125, 3), (126, 4), (187, 4)):
+            self.train(compiled, length)
+            self.assertEqual(len(chosen.report.graphs), graphs, length)
+        self.assertEqual(chosen.report.graphs[0].promised, chosen.report.graphs[1].promised)
+
+    def test_a_budget_that_only_the_present_length_meets(self):
+        """The plan is then for this length."""
+        chosen = backend("min", fallback=False)
+        compiled = torch.compile(lambda x: self.model(x), backend=chosen, dynamic=True)
+        self.train(compiled, 101)
+        budget = chosen.report.promised + 200
+        torch._dynamo.reset()
+        chosen = backend(budget, fallback=False)
+        compiled = torch.compile(lambda x: self.model(x), backend=chosen, dynamic=True)
+        for length in (100, 101, 90):
+            self.train(compiled, length)
+        self.assertEqual([graph.promised <= budget for graph in chosen.report.graphs], [True, True])
+        self.assertIs(chosen.report.kept, True)
+        with self.assertRaises(cairn.InfeasibleError):
+            self.train(compiled, 110)
+        self.train(compiled, 101)
 
 
 class Sizes(harness.Fresh):

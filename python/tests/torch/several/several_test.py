@@ -4,13 +4,16 @@ import copy
 import gc
 import os
 import tempfile
+import threading
 import unittest
+import unittest.mock
 
 import cairn.torch
 import harness
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
+from cairn.torch import _private
 from cairn.torch._memory import together
 from cairn.torch._several import choose
 from random_models import RandomModel, loss_of
@@ -209,6 +212,39 @@ class StepsOfSeveralGraphs(harness.Fresh):
         run(self.x).sum().backward()
         other = copy.deepcopy(run)
         self.assertTrue(torch.equal(other(self.x), run(self.x)))
+
+    def test_models_that_are_trained_in_two_threads(self):
+        """Their graphs are not planned together, because torch.compile must not drop code that another thread runs."""
+        chosen = backend("min")
+        models = [Halves(broken=False) for _ in range(2)]
+        runs = [torch.compile(lambda x, model=model: model(x), backend=chosen) for model in models]
+        expected = []
+        for model, run in zip(models, runs):
+            run(self.x).sum().backward()
+            expected.append([p.grad.clone() for p in model.parameters()])
+        barrier, errors = threading.Barrier(2), []
+
+        def train(model, run):
+            try:
+                for _ in range(20):
+                    barrier.wait(60)  # so that each thread has a run that is held while the other one's pass begins
+                    model.zero_grad()
+                    result = run(self.x)
+                    barrier.wait(60)
+                    result.sum().backward()
+            except Exception as error:
+                errors.append(error)
+
+        with harness.cairn_warnings("ignore"), unittest.mock.patch.object(
+                _private, "compile_again", side_effect=AssertionError("dropped")):
+            threads = [threading.Thread(target=train, args=pair) for pair in zip(models, runs)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(errors, [])
+        for model, gradients in zip(models, expected):
+            self.assertTrue(all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), gradients)))
 
     def test_forward_passes_without_a_backward_pass(self):
         """Nothing of them stays in memory, although gradients are enabled."""
