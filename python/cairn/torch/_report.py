@@ -58,6 +58,7 @@ class GraphReport:
     source: str  # source of the schedule: solved, cache, another rank
     seconds: dict
     fused: int = 0  # number of operations that are kernels compiled by Inductor
+    unnamed: list = dataclasses.field(default_factory=list)  # patterns of never_recompute= that name nothing in the graph
     not_fused: list = dataclasses.field(default_factory=list)  # texts about kernels that Inductor could not compile
     of_step: bool = False  # whether its schedule is part of the plan of a step of several graphs (Report.step)
     branching: list = dataclasses.field(default_factory=list)  # names of operations that run other code for other data

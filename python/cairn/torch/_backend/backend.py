@@ -29,7 +29,7 @@ def remember(report):
 
 
 def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", differentiated="loss", accumulate=False,
-            offload=None, host_budget=None, together=True, calibrate=True, measure=True, fallback=True, time_limit=10.0,
+            never_recompute=(), offload=None, host_budget=None, together=True, calibrate=True, measure=True, fallback=True, time_limit=10.0,
             work_limit=None, seed=0, solver="auto"):
     """Makes a backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
@@ -56,6 +56,8 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
         "all": the promise includes such gradients, and zeros take the place of missing ones.
     accumulate: whether gradients are added to those of earlier steps. Torch then makes the new gradients in addition to
         the old ones, so the new gradients are part of the budget.
+    never_recompute: names of operations that run once, as a list or one text: operators ("mm", "aten.mm.default"), modules
+        by their path ("blocks.3", "blocks.*.attention") with what is inside of them, or by their class ("LayerNorm").
     offload: the link to the host's memory, if values may move there and come back: "pcie3", "pcie4", "pcie5", "c2c", a
         bandwidth as "25GB/s" or "25GB/s,10us,half", bytes per second, or "measure". None: nothing moves. The search
         mixes transfers with recomputation. Results of operations that run only once stay on the device. On the CPU, the
@@ -90,9 +92,17 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
     size = solve.budget_bytes(budget, 1)  # raises an error if the text is no budget
     budget = budget if isinstance(budget, str) else size
     limits = solve.Limits(time_limit, work_limit, seed, solver)
-    options = Options(budget, calibrate, measure, limits, inductor={} if compiler == "inductor" else None, accumulate=accumulate, replay=random == "replay", inputs=inputs,
+    options = Options(budget, calibrate, measure, limits, inductor={} if compiler == "inductor" else None,
+                      accumulate=accumulate, replay=random == "replay", inputs=inputs, never_recompute=_names(never_recompute),
                       all_differentiated=differentiated == "all", offload=moving, together=together)
     return Backend(options, fallback)
+
+
+def _names(given):
+    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, (list, tuple, set)) else None
+    if names is None or not all(isinstance(name, str) and name for name in names):
+        raise cairn.InputError(f"never_recompute: names of operators or modules, not {given!r}")
+    return names
 
 
 def _settings(mode, options):

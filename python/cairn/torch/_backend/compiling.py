@@ -51,7 +51,7 @@ class Compiling:
         trace = prepared.trace
         self.share.planned(self.report, solved.unmet, among)
         self._tell_of_data()
-        self._tell_of_compiler()
+        self._tell_of_names_and_kernels()
         results = _private.outputs(joint.graph)[:num_fwd_outputs]
         self.written = _private.written_inputs(joint.graph, num_fwd_outputs)
         self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, results),
@@ -132,8 +132,10 @@ class Compiling:
                 f"plan is for {_private.DATA_SIZE}, or it grows as another size falls. A step then takes more than promised; "
                 "torch._check(size <= most) gives a bound")
 
-    def _tell_of_compiler(self):
-        """Warns if Inductor could not compile some kernels."""
+    def _tell_of_names_and_kernels(self):
+        """Warns if names of never_recompute= name nothing, or if Inductor could not compile some kernels."""
+        if self.report.unnamed:
+            self.owner.tell(f"{self.report.name}: never_recompute={self.report.unnamed[0]!r} names no operator and no module of it")
         failed = self.report.not_fused
         if failed:
             self.owner.tell(
@@ -203,7 +205,7 @@ class Compiling:
         self.owner.report.graphs.append(report)
         self.report = report
         self._tell_of_data()
-        self._tell_of_compiler()
+        self._tell_of_names_and_kernels()
         run = _private.boxed(rewrite_module(module, trace, solved.steps, solved.transfers))
         if options.measure:
             self.measured = Measured(trace, solved, report, None, module)

@@ -5,6 +5,8 @@ the second for the backward pass, which runs after the border (the end of the fo
 PREFER_SAVE, PREFER_RECOMPUTE and plain checkpoints.
 """
 
+import fnmatch
+
 import torch
 
 from .. import _private
@@ -13,10 +15,31 @@ from .nondeterministic import repeats_bitwise
 
 EARLY, LATE = "before the border", "behind the border"  # the two runs of a split operation
 _KEY = "cairn_run"  # key in a node's meta
+_ONCE = "cairn_once"  # key in a node's meta: whether never_recompute= names the node
 
 
 def must_save(node):
-    return _private.checkpoint_policy(node) == "MUST_SAVE"
+    """Returns whether a node runs once because a policy or the option never_recompute= says so."""
+    return _private.checkpoint_policy(node) == "MUST_SAVE" or node.meta.get(_ONCE, False)
+
+
+def never_recompute(graph, patterns):
+    """Marks the nodes that are named as nodes that run once. A pattern, which may have wildcards as in fnmatch, names an
+    operator ("mm", "aten.mm", "aten.mm.default"), a module by its path ("blocks.3", "blocks.*.attention") with all modules
+    inside of it, or all modules of a class ("LayerNorm"). Returns the patterns that name nothing."""
+    found = set()
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        name = operators.operator_name(node)
+        modules = [] if _private.is_backward(node) else _private.modules_of(node)
+        names = {name, name.rsplit(".", 1)[0], name.split(".")[1] if name.count(".") else name,
+                 *(text for module in modules for text in module if text)}
+        hits = [pattern for pattern in patterns if any(fnmatch.fnmatchcase(text, pattern) for text in names)]
+        if hits:
+            node.meta[_ONCE] = True
+            found.update(hits)
+    return [pattern for pattern in patterns if pattern not in found]
 
 
 def run_of(node):
@@ -73,6 +96,6 @@ def _needed_for(node, again, copies):
 
 
 def _may_be_split(node):
-    return (_private.checkpoint_policy(node) == "MUST_RECOMPUTE" and not operators.has_a_place(node)
+    return (_private.checkpoint_policy(node) == "MUST_RECOMPUTE" and not must_save(node) and not operators.has_a_place(node)
             and not operators.is_batch_norm(node) and repeats_bitwise(node))
 

@@ -38,6 +38,7 @@ class Options:
     accumulate: bool = False  # whether new gradients of parameters are part of the budget
     replay: bool = False  # whether random operations may run again
     inputs: str = "checked"  # inputs= of backend()
+    never_recompute: tuple = ()  # patterns of operations that run once
     all_differentiated: bool = False  # whether gradients of results beside a loss are part of the budget
     updates: Optional[Updates] = None  # the updates by optimizers in the plan
     offload: Optional[Offload] = None  # what may move to the host; None: nothing
@@ -221,6 +222,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
         shared += [n for n, value in zip(primals, given) if n in of_module and sharing.is_buffer_of_others(value)]
     else:
         shared = others if options.inputs == "changing" else []
+    unnamed = policies.never_recompute(joint.graph, options.never_recompute)
     policies.split_recomputed(joint.graph, num_fwd_outputs, shared)
     prepared = prepare_within(
         joint.graph, options, name=name, forward_outputs=num_fwd_outputs, parameters=parameters, largest=largest, updates=updates,
@@ -237,7 +239,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
                                                update_function=options.updates.function() if trace.updated else None,
                                                transfers=solved.transfers)
     prepared.seconds["rewrite"] = time.monotonic() - begin
-    report.shared_inputs = [n.name for n in shared]
+    report.shared_inputs, report.unnamed = [n.name for n in shared], unnamed
     if options.inputs != "stable":
         read_again, report.results_read_again = trace.read_again(solved.steps)
         report.read_again = [n.name for n in others if n.name in read_again and n not in of_module]

@@ -15,7 +15,7 @@ from .distributed import collective_store, gradients_are_copied, splits_for_ddp
 from .front_end import (RESTARTS, asked_by_tracer, compile_again, compiled_code, compiled_frame, evaluates,
                         left_to_python, register_backend, shows_frames, sizes_differentiated, suppresses_errors,
                         tell_of_limits)
-from .joint import (check_version, checkpoint_policy, extract, is_backward, is_primal, is_tangent, outputs,
+from .joint import (check_version, checkpoint_policy, extract, is_backward, is_primal, is_tangent, modules_of, outputs,
                     saved_by_compiled_hooks, set_side, tell_sides)
 from .measuring import (AllocatorHistory, allocations, history_can_be_recorded, is_out_of_memory, kernel_settings,
                         make_workspaces, memory_profiler, profiler_runs, quiet_allocator, quiet_profiler)

@@ -59,6 +59,17 @@ def checkpoint_policy(node):
     return getattr(node.meta.get("recompute"), "name", None)
 
 
+def modules_of(node):
+    """Returns (path, name of the class) of the modules whose forward pass a node belongs to, the outermost first. A path
+    is as in named_modules()."""
+    found = []
+    for path, kind in (node.meta.get("nn_module_stack") or {}).values():
+        path = re.sub(r"\._modules\['([^']*)'\]", r".\1", path)
+        name = kind if isinstance(kind, str) else kind.__name__
+        found.append((re.sub(r"^L\[[^\]]*\]\.?", "", path), name.rsplit(".", 1)[-1]))
+    return found
+
+
 def outputs(graph):
     return torch.utils._pytree.arg_tree_leaves(*next(iter(reversed(graph.nodes))).args)
 

@@ -12,6 +12,7 @@ import torch
 from .. import _private
 from .._graph.layouts import is_dense
 from .._graph.operators import argument, of_gradients
+from .._graph.policies import must_save
 
 
 def masked_scale(x, mask, scale):
@@ -40,7 +41,7 @@ def present(graph):
 
 
 def _is_drawn(node):
-    return argument(node, "train") is True and isinstance(argument(node, "p"), float)
+    return argument(node, "train") is True and isinstance(argument(node, "p"), float) and not must_save(node)
 
 
 def split(graph, layouts):

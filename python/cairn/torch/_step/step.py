@@ -16,7 +16,7 @@ from .updates import OptimizersThatStep, Updates
 
 
 def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="keep", inputs="checked", differentiated="loss",
-         accumulate=False, offload=None, host_budget=None, calibrate=True, measure=True, fallback=True, time_limit=10.0,
+         accumulate=False, never_recompute=(), offload=None, host_budget=None, calibrate=True, measure=True, fallback=True, time_limit=10.0,
          work_limit=None, seed=0, solver="auto"):
     """Plans ``train_step``. Forward pass, loss and backward pass become one graph, even if the loss is computed outside
     of the model.
@@ -49,7 +49,7 @@ def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="
     if not callable(train_step):
         raise cairn.InputError(f"step: a function that does a training step, not {train_step!r}")
     made = backend(budget, compiler=compiler, random=random, inputs=inputs, differentiated=differentiated, accumulate=accumulate,
-                   offload=offload, host_budget=host_budget, calibrate=calibrate, measure=measure, fallback=fallback,
+                   never_recompute=never_recompute, offload=offload, host_budget=host_budget, calibrate=calibrate, measure=measure, fallback=fallback,
                    time_limit=time_limit, work_limit=work_limit, seed=seed, solver=solver)
     made.differentiated_only = True
     if optimizer is not None:

@@ -4,6 +4,7 @@ MUST_RECOMPUTE operations are not kept."""
 import functools
 import unittest
 
+import cairn
 import cairn.torch
 import harness
 import torch
@@ -129,3 +130,49 @@ class Policies(unittest.TestCase):
         reference = self.reference()
         step, _, _ = self.train(Blocks(True), "100%", {aten.cos.default: CheckpointPolicy.MUST_RECOMPUTE})
         self.assertEqual(harness.same(reference, step), "")
+
+
+class Names(harness.Fresh):
+    """Tests of never_recompute=, which names operations that run once."""
+
+    def recomputed(self, names, **options):
+        """Trains under the least budget. Returns the recomputed operations as texts "operator of node"."""
+        torch._dynamo.reset()
+        backend = cairn.torch.backend("min", never_recompute=names, fallback=False, work_limit=20_000, **options)
+        self.step = harness.train(self.model, self.inputs, backend)
+        self.assertIs(backend.report.kept, True)
+        return [f"{item.operation} of {item.name}" for item in backend.report.graphs[0].recomputed]
+
+    def setUp(self):
+        super().setUp()
+        self.model, self.inputs = harness.gpt(layers=3, dropout=0.1)
+        self.reference = harness.train(self.model, self.inputs, harness.unscheduled())
+
+    def test_operators(self):
+        self.assertTrue(any("gelu" in text for text in self.recomputed(())))
+        for name in ("gelu", "aten.gelu", "aten.gelu.default", "*gel?*", ["mm", "gelu"]):
+            with self.subTest(name), harness.cairn_warnings("error"):
+                found = self.recomputed(name)
+                self.assertFalse(any("gelu" in text for text in found), found)
+                self.assertTrue(any("native_layer_norm" in text for text in found), found)
+                self.assertEqual(harness.same(self.reference, self.step), "")
+
+    def test_modules(self):
+        """Of the blocks that are named, nothing runs again."""
+        with harness.cairn_warnings("error"):
+            found = self.recomputed("blocks.*")
+        self.assertFalse(any("gelu" in text or "addmm" in text for text in found), found)
+        with harness.cairn_warnings("error"):
+            some = self.recomputed(["blocks.0", "blocks.2"])
+        self.assertTrue(any("gelu" in text for text in some), some)
+        self.assertFalse(any("layer_norm" in text for text in self.recomputed("LayerNorm")))
+
+    def test_together_with_policies_and_fused_kernels(self):
+        self.assertFalse(any("gelu" in text for text in self.recomputed("gelu", compiler="inductor")))
+
+    def test_names_of_nothing(self):
+        _, told = harness.told_by(lambda: self.recomputed(["gelu", "blocks.9"]))
+        self.assertEqual(told, ["graph 0: never_recompute='blocks.9' names no operator and no module of it"])
+        for bad in (3, [3], [""], None):
+            with self.subTest(bad), self.assertRaisesRegex(cairn.InputError, "^never_recompute: names "):
+                cairn.torch.backend(never_recompute=bad)
