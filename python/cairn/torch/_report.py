@@ -208,15 +208,17 @@ class StepReport:
 
 @dataclasses.dataclass
 class Report:
-    """All graphs that the backend has compiled. ``promised``, ``measured`` and ``kept`` also count the memory that other
-    graphs, even of other backends, held while a graph ran. If several graphs of a step are planned together, ``step`` is
-    about all of them, and ``first_step`` is about the step before, in which they were planned one by one."""
+    """All graphs that the backend has compiled, without those that a new plan has replaced. ``promised``, ``measured`` and
+    ``kept`` also count the memory that other graphs, even of other backends, held while a graph ran. If several graphs of
+    a step are planned together, ``step`` is about all of them, and ``first_step`` is about the step before, in which they
+    were planned one by one."""
 
     graphs: list = dataclasses.field(default_factory=list)
     unplanned: list = dataclasses.field(default_factory=list)  # why graphs run without a budget
     joined: Optional[Together] = None  # None: no two graphs were alive at the same time
     step: Optional[StepReport] = None  # None: graphs were not planned together
     first_step: Optional[Together] = None
+    broken_before: int = 0  # number of graphs whose promises were broken before a new plan replaced them
     overlapping: bool = False  # whether graphs ran in several threads at the same time, which no promise counts
     optimizer_state: Optional[int] = None  # only for cairn.torch.step: bytes of the optimizers' state
     whole_step: Optional[int] = None  # only for cairn.torch.step: peak of a later step, with gradients
@@ -281,6 +283,8 @@ class Report:
                              "host_budget for itself")
         if self.first_step:
             lines.append(f"the first step, whose graphs were planned one by one: {size_text(self.first_step.promised)}")
+        if self.broken_before:
+            lines.append(f"before the present plan, {self.broken_before} promises were broken")
         if self.optimizer_state is not None:
             lines.append(f"optimizers keep {size_text(self.optimizer_state)} beside all that")
         if self.whole_step is not None:

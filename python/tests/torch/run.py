@@ -44,6 +44,7 @@ LEFT_OUT_OF_FEW = """
     compile_test.Terminal.test_nothing_of_our_own_measuring
     draws_test.WhatDrawsOrActs.test_custom_operations_that_log
     draws_test.WhatDrawsOrActs.test_dropout_inside_of_cond
+    inductor_test.Compiler.test_cache_artifacts
     inductor_test.Compiler.test_kernels_are_compiled_once
     inductor_test.Compiler.test_kernels_that_return_what_was_not_traced
     inductor_test.Inductor.test_bits_and_promises_of_other_models

@@ -4,6 +4,7 @@ import contextlib
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .running import boxed
@@ -36,10 +37,10 @@ def replaced_tensors(module, tensors):
         yield
 
 
-def fake_like(tensors, device=None):
+def fake_like(tensors, device=None, shape_env=None):
     """Returns (a fake mode, fake tensors like ``tensors``), which have shapes but no memory, on ``device`` or, if that
-    is None, on the devices of ``tensors``."""
-    mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+    is None, on the devices of ``tensors``. With a ``shape_env``, the mode can have symbolic sizes."""
+    mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True, shape_env=shape_env)
     made = {}
 
     def fake(tensor):
@@ -85,8 +86,10 @@ def compile_kernel(module, values, config):
     from torch._inductor.decomposition import select_decomp_table
 
     with _disable_current_modes(), torch.no_grad():
-        mode, fakes = fake_like(values) if shape_env_of(values) is None else (fake_mode_of(values), values)
-        if shape_env_of(values) is not None:
+        if shape_env_of(values) is None:
+            mode, fakes = fake_like(values, shape_env=ShapeEnv())  # without one, Inductor does not use its cache
+        else:
+            mode, fakes = fake_mode_of(values), values
             # A cached graph has guards of the whole model, which do not hold for the arguments of a kernel. Compiled code
             # is found in a cache all the same, by its text.
             config = {**config, "fx_graph_cache": False}

@@ -109,6 +109,7 @@ class Watch:
         """Removes graphs that are compiled again from the report."""
         report = self.owner.report
         replaced = {id(graph) for code in codes for graph in self._reports.pop(code, ())}
+        report.broken_before += sum(graph.kept is False for graph in report.graphs if id(graph) in replaced)
         report.graphs[:] = [graph for graph in report.graphs if id(graph) not in replaced]
         report.first_step = report.first_step or report.together
         report.joined, report.step = None, self.plan.report

@@ -256,3 +256,10 @@ class Compiler(harness.Fresh):
         self.assertLess(compiled.call_count, cairn.torch.last_report().graphs[0].fused)
         self.assertEqual(compiled.call_count, len(kernels._kernels))
 
+    def test_cache_artifacts(self):
+        """torch.compiler.save_cache_artifacts() saves the kernels."""
+        model, inputs = primitives()
+        torch.compiler._cache.CacheArtifactManager.clear()
+        harness.train(model, inputs, backend("60%"))
+        _, info = torch.compiler.save_cache_artifacts()
+        self.assertEqual(len(info.inductor_artifacts), len(kernels._kernels))

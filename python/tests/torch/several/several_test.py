@@ -133,9 +133,29 @@ class StepsOfSeveralGraphs(harness.Fresh):
         chosen = backend(share.report.step.budget)
         _, peak, told = steps(model, chosen, self.x)
         self.assertLessEqual(peak, share.report.step.budget)
+        self.assertEqual(chosen.report.broken_before, 0)
         self.assertGreater(chosen.report.first_step.promised, share.report.step.budget)
         self.assertEqual(len(told), 2)
         self.assertRegex(told[1], "above the budget of .* in this first step: when it has ended, they are planned together")
+
+    def test_promises_that_were_broken_before_a_plan(self):
+        """The report counts them, although it is about the new graphs alone."""
+        chosen = backend("60%", calibrate=False)  # scratch counts as nothing
+
+        class Convolved(Layer):
+            def forward(self, x):
+                return super().forward(torch.nn.functional.conv1d(x[None], self.weights, padding=1)[0])
+
+        def layer():
+            made = Convolved(dropout=0.1)
+            made.weights = torch.nn.Parameter(torch.ones(64, 64, 3))
+            return made
+
+        model = Halves(layer=layer)
+        with harness.cairn_warnings("ignore"):
+            steps(model, chosen, self.x)
+        self.assertGreater(chosen.report.broken_before, 0)
+        self.assertIn(f"before the present plan, {chosen.report.broken_before} promises were broken", str(chosen.report))
 
     def test_a_budget_that_cannot_be_met(self):
         model, least = Blocks(), backend("min")
