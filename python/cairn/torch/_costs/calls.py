@@ -100,7 +100,12 @@ def wrapped_numbers(node):
     is_complex = any(isinstance(leaf, torch.Tensor) and leaf.is_complex() for leaf in pytree.tree_leaves(node.meta.get("val")))
     kinds = (torch.TensorType, torch.NumberType) if is_complex else torch.TensorType
     return sum(16 if is_complex else 8 for value, given in zip(node.args, node.target._schema.arguments)
-               if isinstance(value, (int, float, complex)) and isinstance(given.type, kinds))
+               if _is_number(value) and isinstance(given.type, kinds))
+
+
+def _is_number(value):
+    return isinstance(value, (int, float, complex)) or (
+        isinstance(value, torch.fx.Node) and _private.is_sym(value.meta.get("val")))
 
 
 def description(trace):

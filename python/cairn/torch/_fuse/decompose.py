@@ -4,13 +4,14 @@ import torch
 
 from .. import _private
 from .._graph.operators import is_batch_norm
+from .operators import has_other_statistics
 
 
 def decompose(graph, is_backward):
     """Replaces each batch norm in training mode by its reductions, its elementwise operations and the updates of its
     running statistics. The latter need not be in one kernel with the former. Changes the graph in place."""
     for node in list(graph.nodes):
-        if node.op == "call_function" and is_batch_norm(node):
+        if node.op == "call_function" and is_batch_norm(node) and not has_other_statistics(node):
             _inline(graph, node, is_backward(node))
 
 

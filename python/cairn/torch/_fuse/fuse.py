@@ -9,7 +9,7 @@ from .._graph.operators import is_view, of_gradients
 from .decompose import decompose
 from .groups import groups_of
 from .kernels import Source, kernel_of
-from .operators import Kinds, elements, size_of
+from .operators import Kinds, elements, replace_like
 from .recompute import recompute_in_readers
 
 _LEAST_ELEMENTS = 1024  # a kernel of fewer elements is not worth compiling
@@ -32,6 +32,7 @@ def fuse(graph, config, *, changing=(), not_again=()):
         return node in of_backward or _private.is_backward(node)
 
     decompose(graph, is_backward)
+    replace_like(graph)
     kinds = Kinds(graph, changing)
     if of_backward:
         recompute_in_readers(graph, kinds, is_backward, set(not_again))
@@ -85,13 +86,14 @@ def _sort(graph, times):
         if node in placed:
             return
         for argument in node.all_input_nodes:
-            if argument.op == "call_function":
+            if argument.op == "call_function" and argument not in placed:
+                assert is_view(argument), f"{argument} comes after {node}, which reads it"
                 place(argument)
         placed.add(node)
         if last is not None:
             last.append(node)
         last = node
-        for part in node.users:
+        for part in list(node.users):
             if part.target is operator.getitem:
                 place(part)
 

@@ -93,15 +93,14 @@ class _Grouping:
     def _may_run_early(self, before, group):
         """Returns whether ``group`` can run at the time of ``before``, without holding much more memory until its own
         time."""
-        if any(self._made_at(a) > before.time for n in group.members for a in n.all_input_nodes
-               if producer(base(a, self.kinds)) not in before and producer(base(a, self.kinds)) not in group):
+        inside = {*before.members, *group.members}
+        if any(self._made_at(a, inside) > before.time for n in group.members for a in n.all_input_nodes):
             return False
         if not self._others_between(before.time, group.time):
             return True
-        merged = {*before.members, *group.members}
-        inside = sum(size_of(v) for v in self._results(before) if all(r in merged for r in self.readers(v)))
-        made = sum(size_of(v) for v in self._results(group) if any(r not in merged for r in self.readers(v)))
-        return made <= inside + sum(map(size_of, self._results(before))) // _NEGLIGIBLE
+        kept = sum(size_of(v) for v in self._results(before) if all(r in inside for r in self.readers(v)))
+        made = sum(size_of(v) for v in self._results(group) if any(r not in inside for r in self.readers(v)))
+        return made <= kept + sum(map(size_of, self._results(before))) // _NEGLIGIBLE
 
     def _may_run_late(self, before, group):
         """Returns whether ``before``, whose results only ``group`` reads, can run at the time of ``group``, without
@@ -146,10 +145,15 @@ class _Grouping:
                 found.update(dict.fromkeys(self.readers(user) if self.kinds.of(user) == "view" else [user]))
         return self._readers[value]
 
-    def _made_at(self, argument):
-        """Returns the time at which an argument is made; -1 for inputs, and for makers, which are copied into kernels."""
-        node = producer(base(argument, self.kinds))
-        return -1 if node.op != "call_function" or self.kinds.of(node) == "maker" else self._runs_at(node)
+    def _made_at(self, argument, inside):
+        """Returns the time at which an argument is made, as far as it is not made by the nodes ``inside``; -1 for inputs.
+        Views and makers are copied into kernels, so only their arguments count, which may be sizes."""
+        if argument.op != "call_function":
+            return -1
+        if self.kinds.of(argument) in ("view", "maker"):
+            return max((self._made_at(a, inside) for a in argument.all_input_nodes), default=-1)
+        node = producer(argument)
+        return -1 if node in inside else self._runs_at(node)
 
     def _runs_at(self, node):
         return self.group_of[node].time if node in self.group_of else self.position[node]

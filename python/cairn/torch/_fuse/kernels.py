@@ -110,19 +110,32 @@ def kernel_of(source, config):
             raise
         except Exception as error:  # a compiler can fail in any way; the operations then run one by one
             text = " ".join(str(error).split("\n", 1)[0].split())
+            if _private.is_out_of_memory(error):  # with more free memory, a later attempt may succeed
+                return f"{name}: {type(error).__name__}: {text}"
             kernels[name] = f"{name}: {type(error).__name__}: {text}"
     return kernels[name]
 
 
+# Inductor's settings for all kernels: check the layouts of arguments, keep the traced layouts of results, and run as an
+# ordinary Python function.
+_SETTINGS = {"size_asserts": True, "comprehensive_padding": False, "triton.cudagraphs": False, "cpp_wrapper": False}
+
+
 def _compiled(source, name, config):
     module = torch.fx.GraphModule({}, source.graph)
-    run = _private.compile_kernel(module, source.values(), {**config, "size_asserts": True})
+    run = _private.compile_kernel(module, source.values(), {**config, **_SETTINGS})
     single = len(source.results) == 1
+    types = [getattr(value, "dtype", None) for value in source.values()]
+    for node in module.graph.nodes:
+        node.meta.clear()  # otherwise, the kernel would keep the traced graph's values in memory
 
     def results_of(args):
+        # The real types and layouts of arguments can differ from those that were traced (see Layouts).
+        if [getattr(value, "dtype", None) for value in args] != types:
+            return module.forward(*args)
         try:
             return run([*args])
-        except AssertionError:  # the real layout of an argument is not the traced one (see Layouts)
+        except AssertionError:
             return module.forward(*args)
 
     def kernel(*args):

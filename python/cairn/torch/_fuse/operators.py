@@ -8,7 +8,7 @@ from torch.utils import _pytree as pytree
 from .. import _private
 from .._graph import policies
 from .._graph.nondeterministic import repeats_bitwise
-from .._graph.operators import acts, is_described, is_random, is_view, schema_name, viewed
+from .._graph.operators import acts, argument, is_described, is_random, is_view, schema_name, viewed
 from .._rewrite.dropout import masked_scale
 
 # Operations that compute each element of the result from few elements of the arguments, but do not carry torch's tag
@@ -17,16 +17,23 @@ _POINTWISE = frozenset(f"aten::{name}" for name in (
     "_to_copy", "where", "constant_pad_nd", "slice_backward", "select_backward", "tril", "triu", "flip", "repeat",
     "hardswish_backward", "hardsigmoid_backward", "leaky_relu_backward", "elu_backward", "softplus_backward",
     "log_sigmoid_backward", "hardtanh_backward", "mish_backward", "glu", "glu_backward"))
-# Operations that make tensors of numbers, without tensors as arguments, or with one of which only the shape counts.
-_MAKERS = frozenset(f"aten::{name}" for name in (
-    "full", "zeros", "ones", "arange", "scalar_tensor", "full_like", "zeros_like", "ones_like", "new_zeros", "new_ones",
-    "new_full"))
+# Operations that make tensors of numbers, without tensors as arguments.
+_MAKERS = frozenset(f"aten::{name}" for name in ("full", "zeros", "ones", "arange", "scalar_tensor"))
+# Operations that make tensors of one number, with a tensor as an argument of which only the shape counts. The value is
+# the number, or the position of the argument that has it.
+_LIKE = {torch.ops.aten.zeros_like.default: 0, torch.ops.aten.ones_like.default: 1, torch.ops.aten.new_zeros.default: 0,
+         torch.ops.aten.new_ones.default: 1, torch.ops.aten.full_like.default: "fill_value",
+         torch.ops.aten.new_full.default: "fill_value"}
 # Operations that reduce dimensions, or compute with the reductions of their arguments.
 _REDUCTIONS = frozenset(f"aten::{name}" for name in (
     "sum", "mean", "amax", "amin", "var", "var_mean", "prod", "any", "all",
     "_softmax", "_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data",
     "native_layer_norm", "native_layer_norm_backward", "native_group_norm", "native_group_norm_backward",
     "native_batch_norm_backward", "mse_loss", "mse_loss_backward", "smooth_l1_loss", "smooth_l1_loss_backward"))
+# Norms whose saved statistics have, on a CPU, 32 bits where the tracer assumes the 16 bits of the input.
+_NORMS = frozenset(f"aten::{name}" for name in (
+    "native_layer_norm", "native_layer_norm_backward", "native_group_norm", "native_group_norm_backward",
+    "native_batch_norm_backward", "_native_batch_norm_legit_functional"))
 _VIEWS = frozenset(f"aten::{name}" for name in (
     "view", "_unsafe_view", "_reshape_alias", "permute", "transpose", "t", "expand", "unsqueeze", "squeeze", "slice",
     "select", "alias", "detach", "unfold"))
@@ -40,6 +47,12 @@ class Kinds:
 
     def __init__(self, graph, changing=()):
         self.changing = {*changing, *_private.mutated_inputs(graph)}
+        self._viewed = {}  # node -> inputs of which it is, or may be, a view
+        for node in graph.nodes:
+            if node.op == "placeholder":
+                self._viewed[node] = {node}
+            elif node.op == "call_function" and is_view(node):
+                self._viewed[node] = set().union(*(self._viewed.get(a, ()) for a in node.all_input_nodes))
         self._kinds = {node: self._kind(node) for node in graph.nodes if node.op == "call_function"}
 
     def of(self, node):
@@ -49,6 +62,11 @@ class Kinds:
     def like(self, new, node):
         """Adds a copy of a node."""
         self._kinds[new] = self._kinds[node]
+        self._viewed[new] = self._viewed.get(node, ())
+
+    def reads(self, node, inputs):
+        """Returns whether a node reads one of these inputs, or a view of one."""
+        return any(not inputs.isdisjoint(self._viewed.get(a, ())) for a in node.all_input_nodes)
 
     def computes(self, node):
         """Returns whether a node can be computed within a fused kernel. Makers and views are only copied into one."""
@@ -63,9 +81,11 @@ class Kinds:
             return None
         if is_view(node):
             return "view" if name in _VIEWS else None
-        if acts(node) or is_random(node) or not repeats_bitwise(node) or self.changing.intersection(node.all_input_nodes):
+        if acts(node) or is_random(node) or not repeats_bitwise(node) or self.reads(node, self.changing):
             return None
         if policies.must_save(node) or policies.run_of(node) is not None:
+            return None
+        if has_other_statistics(node):
             return None
         if name in _MAKERS:
             return "maker"
@@ -73,6 +93,34 @@ class Kinds:
             return "reduction"
         is_pointwise = node.target is masked_scale or torch.Tag.pointwise in node.target.tags or name in _POINTWISE
         return "pointwise" if is_pointwise else None
+
+
+def has_other_statistics(node):
+    """Returns whether a node is a norm whose saved statistics really have another type than traced."""
+    if schema_name(node.target) not in _NORMS:
+        return False
+    tensors = [n.meta["val"] for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
+    return any(t.device.type == "cpu" and t.dtype.itemsize < 4 and t.is_floating_point() for t in tensors)
+
+
+def replace_like(graph):
+    """Replaces operations that make a tensor like another one by operations without that argument, which then need not
+    be there. Changes the graph in place."""
+    for node in list(graph.nodes):
+        value = node.meta.get("val")
+        if node.op != "call_function" or node.target not in _LIKE or not isinstance(value, torch.Tensor) or value.layout is not torch.strided or (
+                any(_private.is_sym(size) for size in value.shape) or not value.is_contiguous()):
+            continue
+        number = _LIKE[node.target]
+        number = argument(node, number) if isinstance(number, str) else number
+        if not isinstance(number, (int, float, bool)) or argument(node, "pin_memory"):
+            continue
+        with graph.inserting_before(node):
+            new = graph.call_function(torch.ops.aten.full.default, (list(value.shape), number), {
+                "dtype": value.dtype, "layout": torch.strided, "device": value.device, "pin_memory": False})
+        new.meta = dict(node.meta)
+        node.replace_all_uses_with(new)
+        graph.erase_node(node)
 
 
 def _is_simple(node):

@@ -17,11 +17,12 @@ _SOURCE, _SINK = "source", "sink"
 
 def recompute_in_readers(graph, kinds, is_backward, not_again):
     """Copies elementwise operations of the forward pass into the backward pass, in front of the operations of fused
-    kernels that need them. Operations that read placeholders in ``not_again`` are not copied. Returns the number of
-    copies."""
+    kernels that need them. Operations that read placeholders in ``not_again`` are not copied, and neither are those
+    with results of 16 bits. Returns the number of copies."""
 
     def is_copied(node):
-        return kinds.of(node) == "pointwise" and not is_backward(node) and not not_again.intersection(node.all_input_nodes)
+        return (kinds.of(node) == "pointwise" and not is_backward(node) and not kinds.reads(node, not_again) and
+                not _is_rounded(node))
 
     needed = {}  # value of the forward pass -> None, if an operation of a backward kernel reads it
     for node in graph.nodes:
@@ -35,6 +36,13 @@ def recompute_in_readers(graph, kinds, is_backward, not_again):
     for node in [n for n in graph.nodes if kinds.computes(n) and is_backward(n)]:
         copies += _Copier(graph, node, computed, kinds).copy()
     return copies
+
+
+def _is_rounded(node):
+    """Returns whether a result has 16 bits. A kernel that computes it again does not round it, so that it would differ
+    from the saved results of the forward pass, such as its maximum."""
+    value = node.meta["val"]
+    return value.is_floating_point() and value.dtype.itemsize < 4
 
 
 def _computed_again(needed, kinds, is_backward, is_copied):

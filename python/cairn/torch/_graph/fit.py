@@ -73,9 +73,7 @@ def will_it_fit(model, inputs, device="24GiB", *, optimizer="adamw", expandable_
     """
     if optimizer not in _OPTIMIZERS:
         raise cairn.InputError(f"optimizer: {', '.join(repr(o) for o in _OPTIMIZERS)}, not {optimizer!r}")
-    total, beside = (solve.budget_bytes(size, 1) for size in (device, others))
-    if total is None or solve.is_share(device):
-        raise cairn.InputError(f"device: bytes, such as '24GiB', not {device!r}")
+    total, beside = _bytes(device, "device"), 0 if others == 0 else _bytes(others, "others")
     trace, graph = traced_step(model, inputs, device="cuda")
     replay = _Replay(trace, model, optimizer, expandable_segments)
     capacity = total - beside
@@ -88,6 +86,16 @@ def will_it_fit(model, inputs, device="24GiB", *, optimizer="adamw", expandable_
         return found
     limits = solve.Limits(time_limit, work_limit, seed, "auto")
     return _within_budget(found, graph, replay, capacity, limits)
+
+
+def _bytes(size, name):
+    try:
+        found = None if solve.is_share(size) else solve.budget_bytes(size, 1)
+    except cairn.InputError:
+        found = None
+    if found is None:
+        raise cairn.InputError(f"{name}: bytes, such as '24GiB', not {size!r}")
+    return found
 
 
 def _within_budget(found, graph, replay, capacity, limits):

@@ -37,6 +37,9 @@ class _Block:
     def key(self):
         return self.size, self.address
 
+    def expandable_size(self):
+        return self.size + (self.behind.size if self.behind is not None and not self.behind.mapped else 0)
+
 
 class _Pool:
     """The blocks of one kind: small or large."""
@@ -56,11 +59,20 @@ class _Pool:
         del self.free[bisect.bisect_left(self.free, block.key())]
         del self.blocks[block.address]
 
-    def best_fit(self, size):
+    def best_fit(self, size, expandable):
         """Returns the smallest free block of at least this size, and of those the one with the lowest address; None if
-        there is none. O(log n)"""
+        there is none. A block in front of unmapped memory of an expandable segment counts as large as it can become."""
         i = bisect.bisect_left(self.free, (size, 0))
-        return self.blocks[self.free[i][1]] if i < len(self.free) else None
+        if i == len(self.free):
+            return None
+        block = self.blocks[self.free[i][1]]
+        while expandable and i + 1 < len(self.free):
+            i += 1
+            following = self.blocks[self.free[i][1]]
+            if following.expandable_size() >= block.expandable_size():
+                break
+            block = following
+        return block
 
 
 class CachingAllocator:
@@ -81,7 +93,7 @@ class CachingAllocator:
             return None
         size = -(-size // MIN_BLOCK_SIZE) * MIN_BLOCK_SIZE
         pool = self.pools[0] if size <= SMALL_SIZE else self.pools[1]
-        block = pool.best_fit(size)
+        block = pool.best_fit(size, self.expandable)
         if block is not None:
             pool.remove(block)
         else:
@@ -152,10 +164,11 @@ class CachingAllocator:
             pool.remove(block)
         while block.size < size:
             behind = block.behind
-            if not self._map(behind, min(behind.size, size - block.size)):
-                pool.add(block)
-                return None
-            pool.add(behind)
+            if not behind.mapped:
+                if not self._map(behind, min(behind.size, size - block.size)):
+                    pool.add(block)
+                    return None
+                pool.add(behind)
             block = self._merged(block)
         return block
 

@@ -23,6 +23,9 @@ class _Unpickler(pickle._Unpickler):
     """Reads only lists, dictionaries, texts and numbers. A pickle of anything else could run code. The base class is the
     one that is written in Python, because damaged files can crash the one that is written in C."""
 
+    dispatch = {code: load for code, load in pickle._Unpickler.dispatch.items()
+                if code != pickle.BYTEARRAY8[0]}  # it allocates what a damaged length says
+
     def find_class(self, module, name):
         raise cairn.InputError(f"snapshot: contains {module}.{name}, which no snapshot of an allocator contains")
 
@@ -47,6 +50,8 @@ def read_snapshot(source, device=0):
         if not 0 <= device < len(traces):
             raise cairn.InputError(f"snapshot: is of {len(traces)} devices, and not of device {device}")
         return _read(traces[device], [s for s in segments if s.get("device", 0) == device])
+    except cairn.InputError:
+        raise
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise cairn.InputError(f"snapshot: not as torch.cuda.memory._snapshot() returns it: {type(error).__name__} "
                                f"{str(error)[:80]}") from None
@@ -93,6 +98,8 @@ def _read(trace, segments):
         reserved += change
         peak = max(peak, reserved)
     # A buffer that ends at time t is in memory until the event at t, and one that begins at t comes after it.
+    if sum(sizes) >= _MOST_BYTES:
+        raise ValueError("more bytes than there can be")
     buffers = numpy.array([lower, upper, sizes], dtype=numpy.int64).T.reshape(-1, 3)
     return Snapshot(buffers, max(0, at_end - alive), peak)
 

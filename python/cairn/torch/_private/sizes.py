@@ -18,6 +18,9 @@ class OnlyPresentSizes(Exception):
     """Raised if a graph cannot be planned for larger sizes than the present ones, because a plan for larger sizes would
     not be valid for the present ones."""
 
+    def __init__(self):
+        super().__init__("smaller sizes than the planned ones need more memory")
+
 
 def input_sizes(module):
     """Yields (name of the input, dimension, size) for the sizes of a captured module's tensors that are no parameters.
@@ -139,12 +142,22 @@ def pin_sizes(sizes, graph):
         now = {symbol: hint(known[symbol]) for symbol in expression.free_symbols}
         planned = expression.subs(now)
         for symbol, size in now.items():
-            if any(expression.subs({**now, symbol: less}) > planned for less in _smaller(expression, _LEAST_SYMBOLIC, size)):
+            if any(_exceeds(expression, {**now, symbol: less}, planned)
+                   for less in _smaller(expression, _LEAST_SYMBOLIC, size)):
                 if symbol in _marked_ranges(known[symbol].node.shape_env):
                     raise NotImplementedError("a size that was marked dynamic makes something larger when it is smaller")
                 if size != _present(known[symbol]):
                     raise OnlyPresentSizes()
                 bool(known[symbol] == size)
+
+
+def _exceeds(expression, sizes, planned):
+    """Returns whether an expression is larger than planned for these sizes. For sizes that would divide by zero, the
+    model itself cannot run."""
+    try:
+        return bool(expression.subs(sizes) > planned)
+    except (TypeError, ZeroDivisionError):
+        return False
 
 
 def _smaller(expression, least, size):
@@ -173,7 +186,7 @@ def may_exceed_plan(size):
         bounds = environment.bound_sympy(symbol)
         least = int(bounds.lower) if bounds.lower.is_Integer else 0
         tried = {*_smaller(expression, max(0, least), int(bounds.upper)), int(bounds.upper)}
-        if any(expression.subs({**now, symbol: value}) > planned for value in tried):
+        if any(_exceeds(expression, {**now, symbol: value}, planned) for value in tried):
             return True
     return False
 

@@ -405,6 +405,14 @@ class Lengths(harness.Fresh):
             self.assertEqual(chosen.report.unplanned, [])
             self.assertIs(chosen.report.kept, True)
 
+    def test_sizes_for_which_the_model_would_divide_by_zero(self):
+        chosen = backend("min", fallback=False)
+        compiled = torch.compile(lambda x: self.model(x).view(x.shape[0] // 7, 7, 16) * x.shape[0], backend=chosen)
+        with harness.cairn_warnings("error"):
+            for length in (70, 77, 91):
+                self.train(compiled, length)
+        self.assertIs(chosen.report.kept, True)
+
     def test_a_shorter_input_is_planned_for_the_longest_so_far(self):
         chosen = backend("min", fallback=False)
         compiled = torch.compile(lambda x: self.model(x), backend=chosen)

@@ -73,6 +73,16 @@ class Rules(unittest.TestCase):
             allocator.allocate(100 * MIB)
             self.assertEqual(allocator.reserved, reserved)
 
+    def test_blocks_that_can_grow(self):
+        """In an expandable segment, the last free block counts as large as it can become."""
+        allocator = CachingAllocator(expandable_segments=True)
+        first, _, last = (allocator.allocate(size * MIB) for size in (40, 2, 30))
+        allocator.free(first)
+        allocator.free(last)
+        self.assertEqual(allocator.allocate(30 * MIB).address % (20 * MIB), 0)
+        allocator.allocate(45 * MIB)
+        self.assertEqual(allocator.reserved, 100 * MIB)
+
     def test_random_sequences(self):
         for seed in range(60):
             draw = random.Random(seed)
@@ -164,11 +174,12 @@ class Snapshots(unittest.TestCase):
         broken = [{}, {"device_traces": [], "segments": []}, {"device_traces": [3], "segments": []},
                   {"device_traces": [[{"action": "alloc", "addr": 1, "size": -1}]], "segments": []},
                   {"device_traces": [[{"action": "alloc", "addr": 1, "size": "2"}]], "segments": []},
+                  {"device_traces": [[{"action": "alloc", "addr": i, "size": (1 << 48) - 1} for i in range(9)]], "segments": []},
                   {"device_traces": [[]], "segments": [{"device": 0}]}]
         for bad in broken:
             with self.subTest(bad), self.assertRaisesRegex(cairn.InputError, "^snapshot: [^\n]*$"):
                 cairn.torch.read_snapshot(bad)
-        with self.assertRaisesRegex(cairn.InputError, "is of 1 devices"):
+        with self.assertRaisesRegex(cairn.InputError, "^snapshot: is of 1 devices"):
             cairn.torch.read_snapshot(source, device=1)
         with self.assertRaisesRegex(cairn.InputError, "No such file"):
             cairn.torch.read_snapshot("/no/such/file")
@@ -184,6 +195,9 @@ class Snapshots(unittest.TestCase):
             path = pathlib.Path(folder) / "snapshot.pickle"
             path.write_bytes(pickle.dumps({"device_traces": [[]], "segments": Malicious()}))
             with self.assertRaisesRegex(cairn.InputError, "putenv"):
+                cairn.torch.read_snapshot(path)
+            path.write_bytes(b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b".")  # a bytearray of 1 TiB
+            with self.assertRaisesRegex(cairn.InputError, "no pickle"):
                 cairn.torch.read_snapshot(path)
             refused = 0
             for _ in range(1000):
@@ -246,6 +260,9 @@ class Fits(harness.Fresh):
 
     def test_wrong_words(self):
         for options, text in (({"device": "60%"}, "^device: "), ({"device": "min"}, "^device: "),
+                              ({"device": "0"}, "^device: "), ({"device": "1GiB", "others": "min"}, "^others: "),
+                              ({"device": "1GiB", "others": "50%"}, "^others: "), ({"device": "1GiB", "others": -1}, "^others: "),
                               ({"device": "1GiB", "optimizer": "lion"}, "^optimizer: .*'adamw'")):
             with self.assertRaisesRegex(cairn.InputError, text):
-                self.fit(**options)
+                cairn.torch.will_it_fit(self.model, self.inputs, **options)
+        self.assertTrue(cairn.torch.will_it_fit(self.model, self.inputs, "80GiB", others=0).fits)

@@ -1,0 +1,155 @@
+"""Tests of models for which careless fusion would give wrong results without an error. Each was found by a review."""
+
+import unittest.mock
+
+import cairn.torch
+import harness
+import numpy
+import torch
+import torch.nn.functional as F
+from cairn.torch import _private
+from cairn.torch._fuse import fuse, kernels
+
+
+def backend(budget="100%", **options):
+    return cairn.torch.backend(budget, compiler="inductor", fallback=False, work_limit=5_000, **options)
+
+
+class Careful(harness.Fresh):
+    def setUp(self):
+        super().setUp()
+        patch = unittest.mock.patch.object(fuse, "_LEAST_ELEMENTS", 1)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def gradients(self, function, inputs, weights, chosen):
+        """Returns the loss and the gradients of the weights."""
+        torch._dynamo.reset()
+        torch.manual_seed(3)
+        for weight in weights:
+            weight.grad = None
+        loss = torch.compile(function, backend=chosen)(*inputs)
+        loss.backward()
+        return [loss.detach(), *(weight.grad for weight in weights)]
+
+    def check(self, function, inputs, weights, tolerance=1e-4, budgets=("100%", "min")):
+        expected = self.gradients(function, inputs, weights, "aot_eager")
+        for budget in budgets:
+            for value, other in zip(self.gradients(function, inputs, weights, backend(budget)), expected):
+                self.assertLess((value.double() - other.double()).abs().max(), tolerance * (1 + other.double().abs().max()))
+
+    def test_statistics_of_norms_of_16_bits(self):
+        """On a CPU, torch's kernels return statistics with 32 bits, although the tracer assumes 16."""
+        x = torch.randn(64, 64).bfloat16()
+        w = [torch.randn(64, 64).bfloat16().requires_grad_() for _ in range(2)]
+        scale, shift = torch.ones(64, requires_grad=True), torch.zeros(64, requires_grad=True)
+
+        def layer_norm(x):
+            return (F.layer_norm(torch.tanh(x @ w[0]), (64,), scale, shift) @ w[1]).float().square().mean()
+
+        def group_norm(x):
+            return (F.group_norm(torch.tanh(x @ w[0]), 4, scale, shift) @ w[1]).float().square().mean()
+
+        for function in (layer_norm, group_norm):
+            with self.subTest(function.__name__):
+                self.check(function, (x,), [*w, scale, shift], tolerance=3e-2)
+
+    def test_batch_norm_of_16_bits(self):
+        conv = [torch.nn.Conv2d(8, 8, 3).bfloat16() for _ in range(2)]
+        statistics = torch.zeros(8), torch.ones(8)
+        scale, shift = torch.ones(8, requires_grad=True), torch.zeros(8, requires_grad=True)
+
+        def model(x):
+            return conv[1](F.batch_norm(conv[0](x), *statistics, scale, shift, True)).float().square().mean()
+
+        self.check(model, (torch.randn(2, 8, 16, 16).bfloat16(),), [conv[0].weight, scale], tolerance=3e-2)
+
+    def test_views_of_inputs_that_others_write(self):
+        """What reads a view of such an input is not computed again, either."""
+        for view in (torch.t, lambda x: x[:, :32], lambda x: x.chunk(2, 1)[0], lambda x: x.t().unsqueeze(0).select(0, 0)):
+            for inputs in ("checked", "changing"):
+                found = []
+                for compiler in ("eager", "inductor"):
+                    torch._dynamo.reset()
+                    array = numpy.linspace(0, 1, 4096, dtype=numpy.float32).reshape(64, 64)
+                    x, w = torch.from_numpy(array), torch.ones(64, 64, requires_grad=True)
+
+                    def model(x):
+                        v = view(x)
+                        return (torch.sin(v) * w[:v.shape[0], :v.shape[1]]).square().sum()
+
+                    loss = torch.compile(model, backend=cairn.torch.backend("100%", compiler=compiler, inputs=inputs, fallback=False))(x)
+                    array[:] = 3
+                    loss.backward()
+                    found.append(w.grad)
+                self.assertTrue(torch.allclose(*found))
+
+    def test_a_view_of_a_buffer_that_the_model_writes(self):
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("state", torch.linspace(0, 1, 32))
+                self.weight = torch.nn.Parameter(torch.ones(64, 32))
+
+            def forward(self):
+                h = torch.sin(self.state.view(1, -1).expand(64, 32) * 1.5) * self.weight
+                self.state.mul_(0.3)
+                return h.square().sum()
+
+        expected = Model()
+        expected().backward()
+        for inputs in ("checked", "changing", "stable"):
+            torch._dynamo.reset()
+            model = Model()
+            torch.compile(model, backend=backend(inputs=inputs))().backward()
+            self.assertTrue(torch.allclose(model.weight.grad, expected.weight.grad))
+            self.assertTrue(torch.equal(model.state, expected.state))
+
+    def test_the_order_of_random_operations(self):
+        """ones_like() has an argument of which only the shape counts."""
+        weight = torch.randn(16, 16, requires_grad=True)
+
+        def model(x):
+            first, second = torch.rand_like(x), torch.rand_like(x)
+            return (((x * 2 + torch.ones_like(second)) @ weight) * first).sum() + (second @ weight).sum()
+
+        self.check(model, (torch.ones(16, 16),), [weight])
+
+    def test_a_shape_that_depends_on_the_group(self):
+        weights = [torch.randn(16, 16, requires_grad=True) for _ in range(2)]
+
+        def model(x):
+            q = x - x.mean(-1, True)
+            y = x.mean(-1, True) @ weights[0][:1]
+            return ((q + torch.ones_like(y)) @ weights[1]).square().mean() + y.mean()
+
+        self.check(model, (torch.randn(16, 16),), weights)
+
+    def test_the_maximum_of_values_of_16_bits(self):
+        """The backward pass compares the maximum with the values that it was taken of. It must not compute these again
+        without rounding them."""
+        p, q = torch.randn(64, 64).bfloat16().requires_grad_(), torch.randn(64, 64).bfloat16()
+
+        def model():
+            x = torch.sin(p @ q) * 1.7 + 0.3
+            most = x.amax(-1, True)
+            return (torch.exp(x - most).sum(-1).log() + most.squeeze(-1)).float().mean()
+
+        self.check(model, (), [p], tolerance=3e-2)
+
+    def test_what_kernels_leave_in_memory(self):
+        """A kernel does not hold the sizes and tensors with which it was traced. After a failure for lack of memory, it is
+        compiled again."""
+        model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Sigmoid()), torch.randn(64, 8)
+        for _ in range(2):
+            torch._dynamo.reset()
+            torch.compile(model, backend=backend(), dynamic=True)(x).sum().backward()
+        held = [node for kernel in kernels._kernels.values() if callable(kernel) for cell in kernel.__closure__
+                if callable(cell.cell_contents) for inner in cell.cell_contents.__closure__ or ()
+                if isinstance(inner.cell_contents, torch.fx.GraphModule) for node in inner.cell_contents.graph.nodes if node.meta]
+        self.assertEqual(held, [])
+        torch._dynamo.reset()
+        kernels._kernels.clear()
+        with unittest.mock.patch.object(_private, "compile_kernel", side_effect=MemoryError("full")), harness.cairn_warnings("ignore"):
+            torch.compile(model, backend=backend())(x).sum().backward()
+        self.assertEqual(kernels._kernels, {})
