@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).parent
 FOLDERS = [folder for folder in sorted(HERE.iterdir()) if any(folder.glob("*_test.py"))]
 # The files that take longest; they begin first.
 LONGEST = ["backend_test", "updates_test", "step_test", "inputs_test", "refused_test", "random_test"]
-FEW = ["backend_test", "compile_test", "fuse", "memory_test", "offload_test", "private", "random_test", "several", "share_test",
+FEW = ["backend_test", "caching_test", "compile_test", "fuse", "memory_test", "offload_test", "private", "random_test", "several", "share_test",
        "silent", "step_test", "trainers_test"]
 # The slowest tests of the files in FEW. Each takes 5 to 80 s, mostly because it compiles one model for many settings.
 # Together they take longer than all other tests of these files. Only a run without --few covers them.
@@ -40,6 +40,11 @@ LEFT_OUT_OF_FEW = """
     backend_test.Budgets.test_dynamic_shapes
     backend_test.Budgets.test_norms_of_16_bits
     backend_test.Reports.test_damaged_caches_cost_only_time
+    caching_test.Fits.test_meta_tensors
+    caching_test.Fits.test_optimizers
+    careful_test.Careful.test_a_shape_that_depends_on_the_group
+    careful_test.Careful.test_batch_norm_of_16_bits
+    careful_test.Careful.test_what_kernels_leave_in_memory
     compile_test.Terminal.test_errors_are_short
     compile_test.Terminal.test_nothing_of_our_own_measuring
     draws_test.WhatDrawsOrActs.test_custom_operations_that_log
