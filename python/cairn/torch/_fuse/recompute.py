@@ -6,7 +6,6 @@ make and what backward kernels need. The least cut, by the bytes that are saved,
 in torch's own partitioner (min_cut_rematerialization_partition).
 """
 
-import networkx
 import torch
 
 from .. import _private
@@ -47,6 +46,8 @@ def _is_rounded(node):
 
 def _computed_again(needed, kinds, is_backward, is_copied):
     """Returns the values that the backward pass computes again: those on the sink's side of the least cut."""
+    import networkx  # imported here, because it takes a tenth of a second and only this option needs it
+
     network = networkx.DiGraph()
     pending, seen = list(needed), set()
     while pending:
