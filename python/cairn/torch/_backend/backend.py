@@ -29,8 +29,8 @@ def remember(report):
 
 
 def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", differentiated="loss", accumulate=False,
-            never_recompute=(), offload=None, host_budget=None, together=True, calibrate=True, measure=True, fallback=True, time_limit=10.0,
-            work_limit=None, seed=0, solver="auto"):
+            never_recompute=(), offload=None, host_budget=None, together=True, calibrate=True, measure=True, fallback=True,
+            time_limit=10.0, work_limit=None, seed=0, solver="auto"):
     """Makes a backend for ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
     The budget limits the peak, in bytes, of everything that is not resident: activations, gradients of activations, and

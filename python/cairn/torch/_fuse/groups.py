@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .._graph.operators import is_view
-from .operators import base, elements, producer, size_of
+from .operators import base, elements, producer, readers, size_of
 
 _MOST_OPERATIONS = 64  # in one kernel; larger ones take long to compile and spill registers
 _LARGE = 8  # a result is large if it has at least 1/8 of the bytes of the kernel's largest result
@@ -140,9 +140,7 @@ class _Grouping:
     def readers(self, value):
         """Returns the nodes that read a value, or views of it."""
         if value not in self._readers:
-            self._readers[value] = found = {}
-            for user in value.users:
-                found.update(dict.fromkeys(self.readers(user) if self.kinds.of(user) == "view" else [user]))
+            self._readers[value] = dict.fromkeys(readers(value, self.kinds))
         return self._readers[value]
 
     def _made_at(self, argument, inside):

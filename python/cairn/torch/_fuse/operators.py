@@ -141,6 +141,12 @@ def base(node, kinds):
     return node
 
 
+def readers(value, kinds):
+    """Yields the nodes that read a value, or views of it."""
+    for user in value.users:
+        yield from readers(user, kinds) if kinds.of(user) == "view" else [user]
+
+
 def producer(node):
     """Returns the operation that computes a value: the parent, if the value is one of several results."""
     return node.args[0] if node.target is operator.getitem else node

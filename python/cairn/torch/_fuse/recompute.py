@@ -9,7 +9,7 @@ in torch's own partitioner (min_cut_rematerialization_partition).
 import torch
 
 from .. import _private
-from .operators import base, producer, size_of
+from .operators import base, producer, readers, size_of
 
 _SOURCE, _SINK = "source", "sink"
 
@@ -75,14 +75,9 @@ def _price(value, kinds, is_backward):
     """Returns the bytes of saving a value; 0 if it is in memory in the backward pass anyway."""
     if value.op != "call_function" or kinds.of(producer(value)) == "maker":
         return 0
-    reads = [user for user in _users(value, kinds) if user.op == "output" or is_backward(user)]
+    reads = [user for user in readers(value, kinds) if user.op == "output" or is_backward(user)]
     anyway = any(not kinds.computes(user) for user in reads)
     return 0 if anyway else size_of(value)
-
-
-def _users(value, kinds):
-    for user in value.users:
-        yield from _users(user, kinds) if kinds.of(user) == "view" else [user]
 
 
 class _Copier:

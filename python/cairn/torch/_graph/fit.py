@@ -80,12 +80,11 @@ def will_it_fit(model, inputs, device="24GiB", *, optimizer="adamw", expandable_
     without = replay.need(trace.order(), None)
     resident = {**{f"{kind}s": size for kind, size in trace.resident.items()},
                 "optimizer": replay.state_bytes, "others": beside}
-    found = Fit(without.reserved <= capacity, total, resident, without, without, None, 0.0)
-    if found.fits or replay.fits(trace.order(), capacity):
-        found.fits = True
+    found = Fit(replay.fits(trace.order(), without, capacity), total, resident, without, without, None, 0.0)
+    if found.fits:
         return found
-    limits = solve.Limits(time_limit, work_limit, seed, "auto")
-    return _within_budget(found, graph, replay, capacity, limits)
+    return _within_budget(found, graph, replay, capacity, {
+        "work_limit": work_limit, "seed": seed, "time_limit": None if work_limit is not None else time_limit / _TRIES})
 
 
 def _bytes(size, name):
@@ -98,22 +97,20 @@ def _bytes(size, name):
     return found
 
 
-def _within_budget(found, graph, replay, capacity, limits):
+def _within_budget(found, graph, replay, capacity, options):
     """Looks for the largest budget under which the training fits: begins with what is left beside what is resident, and
     lowers the budget by what is reserved in excess. If none is found, says what the least budget needs."""
     baseline = cairn.evaluate(graph, range(graph.node_count))
     budget = min(capacity - replay.resident_bytes, baseline.peak)
-    options = {"work_limit": limits.work_limit, "seed": limits.seed, "peak_only": True,
-               "time_limit": None if limits.work_limit is not None else limits.time_limit / _TRIES}
     for _ in range(_TRIES):
         try:
-            solved = cairn.solve(graph, max(budget, 1), **options)
+            solved = cairn.solve(graph, max(budget, 1), peak_only=True, **options)
         except cairn.InfeasibleError:
             break
         if _take(found, solved, replay, capacity, baseline):
             return found
         budget = min(budget, solved.peak) - max(found.needs.reserved - capacity, MIN_LARGE_ALLOC)
-    _take(found, cairn.solve(graph, "min", **options), replay, capacity, baseline)
+    _take(found, cairn.solve(graph, "min", peak_only=True, **options), replay, capacity, baseline)
     return found
 
 
@@ -122,7 +119,7 @@ def _take(found, solved, replay, capacity, baseline):
     steps = list(solved.schedule)
     found.needs, found.budget = replay.need(steps, None), solved.peak
     found.cost_increase = solved.cost / baseline.cost - 1
-    found.fits = found.needs.reserved <= capacity or replay.fits(steps, capacity)
+    found.fits = replay.fits(steps, found.needs, capacity)
     return found.fits
 
 
@@ -137,8 +134,11 @@ class _Replay:
         self.state_bytes = self.states * sum(self.parameters)
         self.resident_bytes = sum(self.resident) + self.state_bytes + trace.resident.get("gradient", 0)
 
-    def fits(self, steps, capacity):
-        """Returns whether the training fits if the allocator gives back free segments when it runs out of memory."""
+    def fits(self, steps, need, capacity):
+        """Returns whether the training fits. ``need``: what it needs in unlimited memory. If that is too much, it may still
+        fit, because the allocator gives back free segments when it runs out of memory."""
+        if need.reserved <= capacity:
+            return True
         try:
             self.need(steps, capacity)
         except OutOfMemory:
@@ -150,11 +150,14 @@ class _Replay:
         self.most, self.at = 0, "the parameters"
         for size in self.resident:
             allocator.allocate(size)
+        ends = {}
+        for key, (_, last) in _report.lives(self.trace, steps).items():
+            ends.setdefault(last // 2, []).append(key)
         gradients, states = [], []
         for _ in range(_STEPS):
             for block in gradients:
                 allocator.free(block)
-            gradients = self._step(allocator, steps)
+            gradients = self._step(allocator, steps, ends)
             if not states:
                 states = [allocator.allocate(size) for _ in range(self.states) for size in self.parameters]
             temporary = [allocator.allocate(size) for _ in range(self.temporary) for size in self.parameters]
@@ -167,12 +170,9 @@ class _Replay:
         if allocator.reserved > self.most:
             self.most, self.at = allocator.reserved, name
 
-    def _step(self, allocator, steps):
-        """Replays one forward and backward pass. Returns the blocks of the gradients that the caller keeps."""
-        lives = _report.lives(self.trace, steps)
-        ends = {}
-        for key, (_, last) in lives.items():
-            ends.setdefault(last // 2, []).append(key)
+    def _step(self, allocator, steps, ends):
+        """Replays one forward and backward pass. Returns the blocks of the gradients that the caller keeps. ``ends``: step ->
+        what is freed behind it, as keys of _report.lives()."""
         blocks, gradients = {}, []
         for t, step in enumerate(steps):
             op = self.trace.operations[step]

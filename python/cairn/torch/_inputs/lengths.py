@@ -16,8 +16,8 @@ class Lengths:
 
     def __init__(self):
         self._largest = {}  # key -> the largest size that was seen or planned for
-        self._plans = {}  # key -> number of plans that a larger size made necessary
-        self._symbolic = set()  # keys of sizes for which there is a plan for smaller ones, too
+        # Key -> number of plans that a larger size made necessary, for sizes that have a plan for smaller ones, too.
+        self._plans = {}
 
     def saw(self, key, size):
         """Receives a size that is the same number in every call of its graph."""
@@ -27,13 +27,12 @@ class Lengths:
         """Returns the size for which a graph is planned whose first input has this ``size``: at least the largest size
         that was seen before."""
         largest = self._largest.get(key, 0)
-        if key in self._symbolic and size > largest:
-            count = self._plans[key] = self._plans.get(key, 0) + 1
-            size = max(size, int(largest * _GROWTH[min(count, len(_GROWTH)) - 1]))
-        size = max(size, largest)
-        self._symbolic.add(key)
-        self._largest[key] = size
-        return size
+        if key in self._plans and size > largest:
+            self._plans[key] += 1
+            size = max(size, int(largest * _GROWTH[min(self._plans[key], len(_GROWTH)) - 1]))
+        self._plans.setdefault(key, 0)
+        self._largest[key] = max(size, largest)
+        return self._largest[key]
 
     def forget(self, key, size):
         """Receives that a plan for more than ``size`` was impossible."""

@@ -13,6 +13,7 @@ import numpy
 
 import cairn
 
+from .._report import size_text
 from .caching import CachingAllocator
 
 _GROWS, _SHRINKS = ("segment_alloc", "segment_map"), ("segment_free", "segment_unmap")
@@ -171,6 +172,5 @@ class Snapshot:
         pathlib.Path(path).write_text("\n".join(["id,lower,upper,size", *rows]) + "\n")
 
     def __str__(self):
-        from .._report import size_text
         return (f"{len(self.buffers)} allocations: {size_text(self.reserved)} reserved, {size_text(self.in_use)} in use, of which "
                 f"{size_text(self.held)} all the time; a static plan needs {size_text(self.static_plan())}")

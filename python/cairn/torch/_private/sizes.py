@@ -39,8 +39,7 @@ def bound_sizes(module, planned=None):
 
     ``planned(name of the input, dimension, size)`` returns the size for which to plan; None: the present one."""
     for name, dimension, size in input_sizes(module) if planned is not None else ():
-        if isinstance(size, torch.SymInt) and size.node.expr.is_symbol and not symbolic_shapes.is_nested_int(size) and (
-                not _from_data(size) and size.node.expr not in _marked_ranges(size.node.shape_env)):
+        if _is_given(size) and size.node.expr.is_symbol and size.node.expr not in _marked_ranges(size.node.shape_env):
             _plan_for(size, min(max(planned(name, dimension, _present(size)), hint(size)), _upper(size)))
     unbounded = []
     for position, node in enumerate(module.graph.find_nodes(op="placeholder")):
@@ -100,8 +99,12 @@ def _plan_for(size, largest):
 def _symbolic_sizes(value):
     """Returns (dimension, size) for each symbolic size of a captured value."""
     return [(dimension, size) for dimension, size in (
-        enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]) if isinstance(size, torch.SymInt)
-        and not symbolic_shapes.is_nested_int(size) and not _from_data(size)]
+        enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]) if _is_given(size)]
+
+
+def _is_given(size):
+    """Returns whether a size is symbolic, and known before the graph runs."""
+    return isinstance(size, torch.SymInt) and not is_sized_by_data(size)
 
 
 def _sizes_within(value):
