@@ -15,8 +15,8 @@ than `info` took.
 
 least: Prints one row for each graph. `solve -b min`, `solve -b min --peak-only` and `info` run with the same time limit.
 The row shows the least budget that each of them found, in bytes and in percent of the baseline's peak, and whether
-`solve -b` meets the lowest of the three. A row is good if `solve -b` does, and if `solve -b min` and `info` name at most 1.02 times the
-lowest. The commands do not know each other's answers.
+`solve -b` meets the lowest of the three. A row is good if `solve -b` does, and if `solve -b min` and `info` name at most
+1.02 times the lowest. The commands do not know each other's answers.
 
 limits: Prints one row for each command and limit on random layered graphs. The row shows by how many seconds of wall
 time the command exceeds the limit, and whether this is at most 5% of the limit plus 0.2 s. The time for reading the

@@ -45,7 +45,8 @@ Peak: the most bytes alive during the step beyond those before it, by the profil
 less the gradients of parameters. Promised: what Cairn predicts.
 Step: by turns in one process, all rows once a round; the median over the rounds of the time over eager's in that round.
 Right: loss, gradients and buffers against AOT's bit for bit; eager and checkpoint against eager; Cairn's fused kernels
-against those at 100%; the others over Inductor against Inductor without a budget, where a process may draw other random numbers than the one before: such rows say so.
+against those at 100%; the others over Inductor against Inductor without a budget, where a process may draw other random
+numbers than the one before: such rows say so.
 Where bits differ: the largest error of a gradient over that gradient's largest element (or over 1/1000 of the largest
 element of all gradients, where that is more), or of the loss or a buffer. Above 0.1% it is called wrong.
 """

@@ -36,7 +36,8 @@ def _makes_tensors(node):
 
 
 def groups_of(graph, kinds, is_backward):
-    """Returns the groups of an FX graph. Each operation that a kernel can compute is in one group. O(E + sum of group sizes squared) for E edges."""
+    """Returns the groups of an FX graph. Each operation that a kernel can compute is in one group. O(E + sum of group
+    sizes squared) for E edges."""
     return _Grouping(graph, kinds, is_backward).run()
 
 
