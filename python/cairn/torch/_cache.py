@@ -1,11 +1,13 @@
 """Stores measured operations and schedules in files, so that later processes need not measure and search. The files can
-be deleted at any time."""
+be deleted at any time. Without a folder for files, what is stored lasts as long as the process."""
 
 import contextlib
 import json
 import os
 import pathlib
 import tempfile
+
+_of_process = {}  # name -> JSON text of what was stored without a folder
 
 
 def folder():
@@ -23,7 +25,7 @@ def folder():
 def load(name):
     """Returns the stored object; None if it cannot be read."""
     if folder() is None:
-        return None
+        return json.loads(_of_process[name]) if name in _of_process else None
     try:
         return json.loads((folder() / name).read_text())
     except (OSError, ValueError, RecursionError):
@@ -32,8 +34,10 @@ def load(name):
 
 def store(name, value):
     """Stores an object. A renamed temporary file ensures that no reader sees half a file. Does nothing if the folder
-    cannot be written."""
+    cannot be written. Without a folder, the object is stored in this process, because operations cannot be measured
+    again in a step that is profiled."""
     if folder() is None:
+        _of_process[name] = json.dumps(value)
         return
     path = None
     try:

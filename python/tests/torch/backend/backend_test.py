@@ -1,6 +1,7 @@
 """Tests that a step of torch.compile under a budget has the same results bit for bit and stays within the promised
 bytes, and that errors and warnings say what went wrong."""
 
+import contextlib
 import copy
 import functools
 import json
@@ -328,12 +329,21 @@ class Reports(harness.Fresh):
             cairn.torch._cache.store("taken", {})  # cannot be stored, because there is a folder with this name
             self.assertEqual([path.name for path in cairn.torch._cache.folder().iterdir()], ["taken"])
 
-    def test_without_a_home_nothing_is_kept(self):
+    def test_without_a_home_what_is_stored_lasts_as_long_as_the_process(self):
+        """Operations are not measured twice, because that is impossible in a step that is profiled."""
         with unittest.mock.patch.dict(os.environ, CAIRN_CACHE="", XDG_CACHE_HOME="relative"):
             with unittest.mock.patch("os.path.expanduser", side_effect=lambda path: path):
                 self.assertIsNone(cairn.torch._cache.folder())
-                cairn.torch._cache.store("name", {})
                 self.assertIsNone(cairn.torch._cache.load("name"))
+                cairn.torch._cache.store("name", {"a": 1})
+                self.assertEqual(cairn.torch._cache.load("name"), {"a": 1})
+                self.assertFalse(os.path.exists("name"))
+                model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh())
+                for profiled in (False, True):
+                    torch._dynamo.reset()
+                    with torch.profiler.profile() if profiled else contextlib.nullcontext():
+                        torch.compile(model, backend=backend("min"))(torch.ones(5, 8)).sum().backward()
+                    self.assertEqual(cairn.torch.last_report().graphs[0].estimated, [])
         with unittest.mock.patch.dict(os.environ, CAIRN_CACHE="relative"):
             self.assertIsNone(cairn.torch._cache.folder())
 
