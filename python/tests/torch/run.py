@@ -29,6 +29,7 @@ FEW = ["backend_test", "caching_test", "compile_test", "fuse", "memory_test", "o
 LEFT_OUT_OF_FEW = """
     around_test.WhatIsAround.test_an_input_at_an_odd_address
     around_test.WhatIsAround.test_noise_like_what_hooks_give_back_laid_out_in_another_way
+    around_test.WhatIsAround.test_switches_of_kernels_that_are_turned_after_the_forward_pass_are_told
     backend_test.BadInput.test_a_budget_that_cannot_be_met_says_which_can
     backend_test.BadInput.test_numbers_of_numpy_and_torch_are_numbers
     backend_test.Budgets.test_a_plan_for_any_size_holds_up_to_its_own
@@ -47,11 +48,14 @@ LEFT_OUT_OF_FEW = """
     careful_test.Careful.test_what_kernels_leave_in_memory
     compile_test.Terminal.test_errors_are_short
     compile_test.Terminal.test_nothing_of_our_own_measuring
+    draws_test.WhatDrawsOrActs.test_custom_operations_that_draw_beside_dropout
     draws_test.WhatDrawsOrActs.test_custom_operations_that_log
     draws_test.WhatDrawsOrActs.test_dropout_inside_of_cond
+    fuse_test.Order.test_groups_keep_their_times
     inductor_test.Compiler.test_cache_artifacts
     inductor_test.Compiler.test_kernels_are_compiled_once
     inductor_test.Compiler.test_kernels_that_return_what_was_not_traced
+    inductor_test.Inductor.test_a_step_with_its_optimizer
     inductor_test.Inductor.test_bits_and_promises_of_other_models
     inductor_test.Inductor.test_other_options
     inductor_test.Inductor.test_random_models
@@ -63,20 +67,28 @@ LEFT_OUT_OF_FEW = """
     kernels_test.KernelsAsTheyWereChosen.test_batch_norm_of_16_bits_with_statistics_of_32
     kernels_test.KernelsAsTheyWereChosen.test_batch_norm_of_what_the_forward_pass_writes_then
     kernels_test.LayoutsOfKernels.test_layouts_that_are_not_measured
+    kernels_test.LayoutsOfKernels.test_masks_of_dropout_after_a_channel_shuffle
     kernels_test.LayoutsOfKernels.test_masks_of_dropout_after_copysign
     kernels_test.LayoutsOfKernels.test_noise_like_what_is_laid_out_otherwise
     measuring_test.Measuring.test_quiet_allocator
     measuring_test.Measuring.test_quiet_profiler
+    offload_test.Steps.test_copies_as_late_as_allowed_and_poison
+    offload_test.Steps.test_transformer
+    several_test.StepsOfSeveralGraphs.test_a_budget_that_cannot_be_met
     several_test.StepsOfSeveralGraphs.test_a_graph_that_is_kept
     several_test.StepsOfSeveralGraphs.test_a_larger_step_that_cannot_meet_bytes
+    several_test.StepsOfSeveralGraphs.test_a_plan_of_another_process
     several_test.StepsOfSeveralGraphs.test_another_length_and_an_evaluation
     several_test.StepsOfSeveralGraphs.test_bits_budgets_and_promises
     several_test.StepsOfSeveralGraphs.test_bytes_that_the_first_step_exceeds
     several_test.StepsOfSeveralGraphs.test_copies_of_a_compiled_model
+    several_test.StepsOfSeveralGraphs.test_forward_passes_without_a_backward_pass
     several_test.StepsOfSeveralGraphs.test_one_graph_costs_no_less
     several_test.StepsOfSeveralGraphs.test_passes_in_the_order_of_a_pipeline
     several_test.StepsOfSeveralGraphs.test_random_models
+    several_test.StepsOfSeveralGraphs.test_runs_whose_backward_pass_never_comes
     several_test.StepsOfSeveralGraphs.test_several_runs_before_the_backward_passes
+    share_test.Evaluations.test_a_small_part_before_the_large_ones
     share_test.LeastPeaks.test_budgets_below_the_least_are_not_met
     share_test.LeastPeaks.test_damaged_files_of_what_is_known
     step_test.Steps.test_a_larger_batch_is_planned_anew
