@@ -22,3 +22,13 @@ from ._executor import Executor
 from ._networkx import from_networkx, to_networkx
 from ._types import DatasetInfo, Evict, Fetch, Node, Output, Resident, Tensor, Transfers
 from . import models
+
+__all__ = ["__version__", "Answer", "Curve", "CurvePoint", "Dataset", "DatasetInfo", "DefectError", "DeviceError",
+           "DeviceShare", "Error", "Evaluation", "Evict", "Executed", "Executor", "Fetch", "FoundPlan", "Graph",
+           "GraphBuilder", "InfeasibleError", "Info", "InputError", "Interrupted", "LargestBatch", "LeastBudget",
+           "NoScheduleError", "Node", "NotFoundError", "Output", "Plan", "Resident", "RunResult", "Schedule",
+           "StepReport", "Sweep", "Symbol", "Tensor", "TestResult", "TrainResult", "Transfers", "baseline_schedule",
+           "check_plan", "datasets", "evaluate", "format_bytes", "from_networkx", "info", "largest_batch",
+           "least_budget", "lifetimes", "load_dataset", "models", "pareto", "parse_graph", "parse_plan",
+           "parse_schedule", "plan", "profile", "read_graph", "read_plan", "read_schedule", "run", "set_thread_count",
+           "simulate", "solve", "solvers", "thread_count", "to_networkx", "train", "write_plan", "write_schedule"]

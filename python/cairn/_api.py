@@ -10,13 +10,15 @@ import warnings
 import re
 from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Union
 
+import numpy
+
 from . import _cairn
 from ._cairn import (Answer, Curve, CurvePoint, FoundPlan, Graph, Info, LargestBatch, LeastBudget, Plan, RunResult,
                      Schedule, Sweep, TrainResult)
 from ._errors import InputError
 from ._types import DatasetInfo
 
-Steps = Union[Schedule, Sequence[int]]
+Steps = Union[Schedule, Sequence[int], numpy.ndarray]
 # What is accepted as a schedule. From an Answer, LeastBudget or CurvePoint, its schedule and its plan are taken.
 Planned = Union[Steps, Answer, LeastBudget, CurvePoint]
 Bytes = Union[int, str]

@@ -51,15 +51,18 @@ def as_array(array: Any, what: str, of_host: bool = False) -> Array:
         if not on_device:
             # Most libraries give numpy their memory through __array__ or the buffer protocol, all others by DLPack.
             return numpy.asarray(array) if kind is None or hasattr(array, "__array__") else numpy.from_dlpack(array)
-        return _from_dlpack(array) if kind in _CUDA else _from_interface(interface)
+        return _from_interface(interface) if interface is not None and kind not in _CUDA else _from_dlpack(array)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise InputError(f"{what}: not an array: {(str(error) or repr(error)).splitlines()[0]}") from None
 
 
 def require_room(array: Array, what: str) -> None:
     """Raises InputError unless values can be written to `array` in one piece."""
-    on_device = isinstance(array, DeviceArray)
-    if not (array.contiguous and array.writeable if on_device else array.flags.c_contiguous and array.flags.writeable):
+    if isinstance(array, DeviceArray):
+        has_room = array.contiguous and array.writeable
+    else:
+        has_room = array.flags.c_contiguous and array.flags.writeable
+    if not has_room:
         raise InputError(f"{what} must be contiguous and writeable")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional, Union
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy
 
@@ -28,7 +28,7 @@ def _handle(stream: Any) -> int:
     return handle
 
 
-def _other_shape(name: str, wanted, given) -> str:
+def _other_shape(name: str, wanted: Sequence[int], given: Sequence[int]) -> str:
     return f"'{name}' has the shape {list(wanted)}, but the array has {list(given)}"
 
 
@@ -127,7 +127,7 @@ class Executor(_cairn.Loaded):
             self._give(name, numpy.empty(0, numpy.float32), False)  # raises InputError, which suggests a name
         return self._tensors[name]
 
-    def _give_all(self, name, values, staged: bool) -> None:
+    def _give_all(self, name: Any, values: Any, staged: bool) -> None:
         if not isinstance(name, Mapping):
             self._give(name, self._converted(name, values), staged)
             return
@@ -165,11 +165,11 @@ class Executor(_cairn.Loaded):
         with numpy.errstate(over="ignore"):
             return numpy.ascontiguousarray(array, wanted)
 
-    def _room(self, what: str, shape, dtype: numpy.dtype, out: Any):
+    def _room(self, what: str, shape: Tuple[int, ...], dtype: numpy.dtype, out: Any) -> Tuple[Array, Any]:
         """Returns the array into which elements are copied, and what the caller is given: `out`, or a new array."""
         if out is None:
-            array = numpy.empty(shape, dtype)
-            return array, array
+            new = numpy.empty(shape, dtype)
+            return new, new
         array = self._array(out, what)
         if array.shape != shape or str(array.dtype) != dtype.name:
             raise InputError(f"{what} is an array of {dtype} with shape {list(shape)}, but out= is one of "

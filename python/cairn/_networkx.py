@@ -27,7 +27,7 @@ def from_networkx(graph: Any, *, size: str = "size", cost: str = "cost", scratch
     builder = GraphBuilder(graph.graph.get("name", "") if name is None else name)
     ids = {node: index for index, node in enumerate(graph)}
     for node, data in graph.nodes(data=True):
-        reads = []
+        reads: list[tuple[int, tuple[int, int]]] = []
         for source, _, edge in graph.in_edges(node, data=True):
             for place, output in edge.get("reads", ((len(reads), 0),)):
                 reads.append((place, (ids[source], output)))

@@ -294,8 +294,8 @@ class GraphData {
     for (const RecomputedNode& item : summary.nodes) {
       if (rows.size() == kMostRecomputed) break;
       const auto outputs = graph_.outputs(item.node);
-      const core::ValueId largest_output = *std::max_element(
-          outputs.begin(), outputs.end(), [&](auto a, auto b) { return graph_.value_size(a) < graph_.value_size(b); });
+      const core::ValueId largest_output = *std::ranges::max_element(
+          outputs, {}, [&](core::ValueId output) { return graph_.value_size(output); });
       rows.push_back({{"node", nodes_.of(item.node)},
                       {"tensor", tensors_.of(largest_output)},
                       {"times", item.times},

@@ -18,7 +18,11 @@
 
 #include "cairn/sim/device/random_order.h"
 #define CAIRN_VECTOR_BYTES 32
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
 #pragma GCC target("avx2")
+#endif
 #include "cairn/sim/host/lockstep_lanes.h"
 
 namespace cairn::sim {
@@ -26,3 +30,7 @@ namespace cairn::sim {
 ProcessorFamily avx2() { return family_of<32>(); }
 
 }  // namespace cairn::sim
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif

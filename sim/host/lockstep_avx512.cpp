@@ -18,7 +18,11 @@
 
 #include "cairn/sim/device/random_order.h"
 #define CAIRN_VECTOR_BYTES 64
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))), apply_to = function)
+#else
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")
+#endif
 #include "cairn/sim/host/lockstep_lanes.h"
 
 namespace cairn::sim {
@@ -26,3 +30,7 @@ namespace cairn::sim {
 ProcessorFamily avx512() { return family_of<64>(); }
 
 }  // namespace cairn::sim
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif

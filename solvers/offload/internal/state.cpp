@@ -19,7 +19,7 @@ std::int64_t above(std::int64_t bytes, std::int64_t budget) { return std::max<st
 }  // namespace
 
 State::State(const core::Graph& graph, std::vector<NodeId> steps, const Limits& limits)
-    : graph_(graph), steps_(std::move(steps)), limits_(limits) {
+    : steps_(std::move(steps)), limits_(limits) {
   const std::vector<std::int64_t> profile = core::Evaluator(graph).profile(std::span<const NodeId>(steps_));
   profile_.assign(profile.begin() + 1, profile.end());
   host_.assign(steps_.size(), 0);

@@ -107,7 +107,6 @@ class State {
   void adapt(Occurrence& occurrence);
   void sort_copies();
 
-  const core::Graph& graph_;
   std::vector<core::NodeId> steps_;
   Limits limits_;
   std::vector<std::int64_t> costs_;

@@ -140,12 +140,11 @@ class PricedRemat {
       const auto readers = graph_.readers(x);
       const std::size_t stride = (readers.size() + kReaders - 1) / kReaders;
       all.clear();
-      double total = 0, seen = 0;
+      double total = 0;
       for (std::size_t i = 0; i < readers.size(); i += stride) {
         const NodeId w = readers[i];
         for (std::int32_t k = nodes.begin[w]; k < nodes.begin[w + 1]; ++k) all.push_back(nodes.items[k]);
         total += static_cast<double>(graph_.successors(w).size()) * static_cast<double>(stride);
-        ++seen;
       }
       if (all.empty()) continue;
       std::sort(all.begin(), all.end());

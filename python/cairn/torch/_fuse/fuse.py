@@ -53,7 +53,7 @@ def fuse(graph, config, *, changing=(), not_again=()):
     for node in reversed(graph.nodes):
         if kinds.of(node) is not None and not node.users:
             graph.erase_node(node)
-    _sort(graph, times)
+    _sort(graph, times, kinds)
     return failed
 
 
@@ -75,9 +75,9 @@ def _insert(graph, kernel, source, members, backward):
     return new
 
 
-def _sort(graph, times):
+def _sort(graph, times, kinds):
     """Orders the nodes by their times. Views and parts come right before their first reader or right after what they
-    are parts of."""
+    are parts of. A maker comes before a reader whose group runs earlier than it, but is not compiled."""
     placed = set()
     last = None
 
@@ -87,7 +87,7 @@ def _sort(graph, times):
             return
         for argument in node.all_input_nodes:
             if argument.op == "call_function" and argument not in placed:
-                assert is_view(argument), f"{argument} comes after {node}, which reads it"
+                assert is_view(argument) or kinds.of(argument) == "maker", f"{argument} comes after {node}, which reads it"
                 place(argument)
         placed.add(node)
         if last is not None:

@@ -54,7 +54,7 @@ class Measured:
         self.kept_positions = kept_results(trace, leaves[:split])
         # The next three attributes are about all forward passes since the last measurement, because several can run
         # before a backward pass.
-        self.inputs = set()  # addresses of inputs
+        self.inputs = {}  # storages of inputs: address of the object -> weak reference
         self.outputs_held = 0  # largest number of bytes of results that the backward pass does not get
         self.outputs = set()  # addresses of results, which count even if the caller has freed them
 
@@ -63,7 +63,7 @@ class Measured:
         self.passed_over = max(self.passed_over, passing_over)
         self.sizes = set()
         self.done, self.forward_peak, self.report.measured, self.report.measured_before = False, None, None, False
-        self.inputs, self.outputs_held, self.outputs = set(), 0, set()
+        self.inputs, self.outputs_held, self.outputs = {}, 0, set()
 
     def forward(self, run):
         return self._boxed(run, self._forward)
@@ -100,7 +100,7 @@ class Measured:
             while self.runs >= self.next_again:
                 self.next_again *= _AGAIN
             self.done, self.forward_peak = False, None
-            self.inputs, self.outputs_held, self.outputs = set(), 0, set()
+            self.inputs, self.outputs_held, self.outputs = {}, 0, set()
 
     def _note_sizes(self, args):
         """Measures this run if its symbolic sizes are new."""
@@ -111,14 +111,14 @@ class Measured:
             return
         if self.done:
             self.done, self.forward_peak = False, None
-            self.inputs, self.outputs_held, self.outputs = set(), 0, set()
+            self.inputs, self.outputs_held, self.outputs = {}, 0, set()
         self.present_sizes = sizes
 
     def _forward(self, run, args):
         if self.passed_over:
             self.passed_over -= 1
             return run(args)
-        inputs = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, args)}
+        inputs = [t.untyped_storage() for t in filter(_private.is_plain, args)]
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
         peak, operation = trace.at_peak()
@@ -126,7 +126,8 @@ class Measured:
             self.forward_peak, self.forward_operation = peak, operation
         # If this run has allocated memory at an address, the value that an earlier run had there has been freed.
         allocated = {address for address, size in zip(trace.addresses, trace.sizes) if size > 0}
-        self.inputs = self.inputs - allocated | inputs
+        self.inputs = {key: storage for key, storage in self.inputs.items() if not storage.expired()}
+        self.inputs.update((storage._cdata, _private.weak_storage(storage)) for storage in inputs)
         self.outputs -= allocated
         self.report.measured_forward = self.forward_peak
         results, saved = list(result)[:self.split], list(result)[self.split:]
@@ -164,8 +165,12 @@ class Measured:
         return result
 
     def _is_copied(self, value):
-        """Returns whether saved-tensor hooks have moved an input to another address."""
-        return _private.is_plain(value) and value.untyped_storage().data_ptr() not in self.inputs
+        """Returns whether saved-tensor hooks have replaced an input by a copy. FSDP frees the memory of a parameter's
+        storage and allocates it again elsewhere, but the storage stays the same object."""
+        if not _private.is_plain(value):
+            return False
+        storage = self.inputs.get(value.untyped_storage()._cdata)
+        return storage is None or storage.expired()
 
     def _compare(self, peak, operation):
         self.done = True

@@ -12,6 +12,7 @@ import torch
 from .running import SharedContext, no_modes
 
 _TINY = sys.float_info.min
+_OF_GLOO = "gloo:"  # begins the names of the events in which Gloo's threads run collectives
 _KERNEL_ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
     "DISABLE_ADDMM_CUDA_LT", *(f"{prefix}_{name}" for prefix in ("ONEDNN", "DNNL") for name in (  # new and old prefix
@@ -157,12 +158,15 @@ def allocations(profiler):
     """Returns the events of a finished profiler in the order of time, as (ns, bytes, address, device, name).
 
     ``bytes`` is positive if memory was allocated and negative if it was freed. An event with ``bytes`` 0 is the
-    beginning of an outermost operation, or of a record_function block named "cairn:...".
+    beginning of an outermost operation, or of a record_function block named "cairn:...". What Gloo allocates on its own
+    threads is left out: its collectives run whenever other ranks let them, beside any operation.
     """
     found = []
     pending = [(event, True) for event in profiler.profiler.kineto_results.experimental_event_tree()]
     while pending:
         event, outermost = pending.pop()
+        if event.name.startswith(_OF_GLOO):
+            continue
         pending.extend((child, False) for child in event.children)
         fields = event.extra_fields
         size = getattr(fields, "alloc_size", None)
