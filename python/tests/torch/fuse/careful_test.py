@@ -137,6 +137,21 @@ class Careful(harness.Fresh):
 
         self.check(model, (), [p], tolerance=3e-2)
 
+    def test_makers_that_are_read_by_groups_that_are_not_compiled(self):
+        """Such a group runs when its last operation was to run, which can be before the constants that it reads."""
+        layer, x = torch.nn.Linear(16, 48), torch.randn(2, 16, 16)
+
+        def attention(x):
+            q, k, v = (part.unflatten(-1, (4, 4)).transpose(1, 2) for part in layer(x).chunk(3, -1))
+            return F.scaled_dot_product_attention(q, k, v, dropout_p=.1, is_causal=True).square().mean()
+
+        def similarity(x):
+            return F.cosine_embedding_loss(layer(x).flatten(0, 1), layer(x * 2).flatten(0, 1), torch.ones(32))
+
+        for function in (attention, similarity):
+            with self.subTest(function.__name__), unittest.mock.patch.object(fuse, "_LEAST_ELEMENTS", 1 << 30):
+                self.check(function, (x,), [*layer.parameters()], budgets=("100%",))
+
     def test_what_kernels_leave_in_memory(self):
         """A kernel does not hold the sizes and tensors with which it was traced. After a failure for lack of memory, it is
         compiled again."""
