@@ -2,3 +2,4 @@
 cairn._cairn.__prefix__:
     import os
     from collections.abc import Iterable, Iterator, Sequence
+    __version__: str

@@ -67,6 +67,7 @@ for python in "$@"; do
   begin=$(date +%s)
   rm -rf "$work/env" "$work/wheels"
   "$python" -m venv "$work/env"
+  "$work/env/bin/pip" install --quiet --disable-pip-version-check "pip>=23.1"  # knows the option -C
   "$work/env/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$work/wheels" . \
     -C "build-dir=build/manylinux/{wheel_tag}" \
     -C "cmake.define.CMAKE_PROJECT_TOP_LEVEL_INCLUDES=$PWD/cmake/manylinux.cmake" \

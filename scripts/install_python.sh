@@ -1,11 +1,11 @@
 #!/bin/sh
 # Makes the virtual environment in which the Python package is built and tested. It contains pinned releases of
-# nanobind, numpy, networkx and scikit-build-core, and, if there is an nvcc, nvdisasm, which scripts/check_kernels.py
+# nanobind, numpy, networkx, scikit-build-core and mypy, and, if there is an nvcc, nvdisasm, which scripts/check_kernels.py
 # needs. The environment takes 120 MB and a few seconds. Nothing is installed outside of the folder.
 #   scripts/install_python.sh [FOLDER]    default: build/python-env
 set -eu
 cd "$(dirname "$0")/.."
-packages='nanobind==3.1.0 scikit-build-core==1.1.2 numpy==2.2.6 networkx==3.4.2'
+packages='nanobind==3.1.0 scikit-build-core==1.1.2 numpy==2.2.6 networkx==3.4.2 mypy==2.4.1'
 if command -v nvcc >/dev/null; then packages="$packages nvidia-cuda-nvdisasm==13.5.37"; fi
 
 case ${1:-} in

@@ -21,7 +21,9 @@ from ._errors import (DefectError, DeviceError, Error, InfeasibleError, InputErr
 from ._executor import Executor
 from ._networkx import from_networkx, to_networkx
 from ._types import DatasetInfo, Evict, Fetch, Node, Output, Resident, Tensor, Transfers
-from . import models
+from . import _blas, models
+
+_blas.offer()
 
 __all__ = ["__version__", "Answer", "Curve", "CurvePoint", "Dataset", "DatasetInfo", "DefectError", "DeviceError",
            "DeviceShare", "Error", "Evaluation", "Evict", "Executed", "Executor", "Fetch", "FoundPlan", "Graph",

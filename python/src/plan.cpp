@@ -105,7 +105,7 @@ void bind_plan(nb::module_& module) {
           "to_json", [](const FoundPlan& p) { return p.json; }, "The object that `cairn plan --json` prints, as text.");
   module.def(
       "plan", &plan, "graph"_a, "schedule"_a, "alignment"_a, "seconds"_a, "work"_a, "capacity"_a,
-      nb::sig("def plan(graph: Graph, schedule: Schedule | Sequence[int], alignment: int, seconds: float | None, "
+      nb::sig("def plan(graph: Graph, schedule: Schedule | Sequence[int] | NDArray, alignment: int, seconds: float | None, "
               "work: int | None, capacity: int | None) -> FoundPlan"));
   module.def(
       "check_plan",
@@ -113,7 +113,7 @@ void bind_plan(nb::module_& module) {
         return core::check_plan(graph, schedule_of(schedule), plan);
       },
       "graph"_a, "schedule"_a, "plan"_a,
-      nb::sig("def check_plan(graph: Graph, schedule: Schedule | Sequence[int], plan: Plan) -> str"),
+      nb::sig("def check_plan(graph: Graph, schedule: Schedule | Sequence[int] | NDArray, plan: Plan) -> str"),
       "Returns what is wrong with a plan; an empty text if nothing is.");
   module.def(
       "read_plan", [](const std::string& path, const core::Graph& graph) { return core::load_plan(path, graph); },

@@ -91,7 +91,7 @@ void bind_classes(nb::module_& module) {
           },
           "steps"_a, "transfers"_a = nb::none(),
           nb::sig(
-              "def __init__(self, steps: Schedule | Sequence[int], transfers: cairn._types.Transfers | None = None) "
+              "def __init__(self, steps: Schedule | Sequence[int] | NDArray, transfers: cairn._types.Transfers | None = None) "
               "-> None"))
       .def_prop_ro("transfers", &transfers_of, nb::sig("def transfers(self) -> cairn._types.Transfers"),
                    "The copies between device and host. docs/graph_format.md says what their numbers mean.")
@@ -156,7 +156,7 @@ void bind_schedule(nb::module_& module) {
       [](const core::Graph& graph, nb::handle schedule) {
         return evaluation_of(graph, core::evaluate(graph, schedule_of(schedule)));
       },
-      "graph"_a, "schedule"_a, nb::sig("def evaluate(graph: Graph, schedule: Schedule | Sequence[int]) -> Evaluation"),
+      "graph"_a, "schedule"_a, nb::sig("def evaluate(graph: Graph, schedule: Schedule | Sequence[int] | NDArray) -> Evaluation"),
       "Computes the peak and the cost of a schedule, or says what is wrong with it. O(steps + inputs of these steps).");
   module.def(
       "profile",
@@ -166,11 +166,11 @@ void bind_schedule(nb::module_& module) {
         for (std::size_t i = 1; i < all.size(); i += 2) during.push_back(all[i]);
         return array_of(std::move(during));
       },
-      "graph"_a, "schedule"_a, nb::sig("def profile(graph: Graph, schedule: Schedule | Sequence[int]) -> NDArray"),
+      "graph"_a, "schedule"_a, nb::sig("def profile(graph: Graph, schedule: Schedule | Sequence[int] | NDArray) -> NDArray"),
       "Returns the bytes in memory during each step. Raises InputError for an invalid schedule.");
   module.def(
       "lifetimes", &lifetimes, "graph"_a, "schedule"_a,
-      nb::sig("def lifetimes(graph: Graph, schedule: Schedule | Sequence[int]) -> NDArray"),
+      nb::sig("def lifetimes(graph: Graph, schedule: Schedule | Sequence[int] | NDArray) -> NDArray"),
       "Returns one row (node, output, first, last) for each output of each step. The output is in memory from step\n"
       "`first` to step `last`, both included. If it is kept, `last` is the number of steps.");
   module.def("baseline_schedule", &core::baseline_schedule, "graph"_a,

@@ -28,7 +28,7 @@ print(cairn.evaluate(graph, steps).peak, cairn.profile(graph, [0, 1]), cairn.lif
 for point in cairn.pareto(graph).points:
     print(point.peak, point.cost)
 schedule = cairn.Schedule([0, 1], transfers=None)
-cairn.write_schedule("schedule.json", schedule)
+cairn.write_schedule("schedule.json", graph, schedule)
 executor = cairn.Executor(graph, "50%", arena=None)
 executor.set("images", [1.0])
 try:

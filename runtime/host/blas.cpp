@@ -9,15 +9,23 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cairn/core/error.h"
 
 namespace cairn::runtime {
 namespace {
 
+std::string& fallback() {
+  static std::string path;
+  return path;
+}
+
 template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
+void find(void* library, const std::string& name, Function& function) {
+  void* found = dlsym(library, name.c_str());
+  if (found == nullptr) found = dlsym(library, ("scipy_" + name).c_str());
+  function = reinterpret_cast<Function>(found);
 }
 
 /// Keeps OpenBLAS from starting threads if it is loaded while this object lives, whatever the user's environment says.
@@ -45,7 +53,9 @@ class NoThreadsOfBlas {
 Blas open_blas() {
   const NoThreadsOfBlas no_threads;
   std::string why;
-  for (const char* name : {"libopenblas.so.0", CAIRN_BLAS_LIBRARY, "libblas.so.3", "libcblas.so.3"}) {
+  for (const char* name :
+       {"libopenblas.so.0", CAIRN_BLAS_LIBRARY, "libblas.so.3", "libcblas.so.3", fallback().c_str()}) {
+    if (*name == '\0') continue;
     void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       if (why.empty()) why = dlerror();
@@ -60,10 +70,13 @@ Blas open_blas() {
     dlclose(library);
   }
   throw core::DeviceError(
-      fmt::format("products need a BLAS library, and none can be opened ({}); install libopenblas0", why));
+      fmt::format("products need a BLAS library, and none can be opened ({}); install libopenblas0, or the Python "
+                  "package scipy-openblas32", why));
 }
 
 }  // namespace
+
+void set_blas_fallback(std::string path) { fallback() = std::move(path); }
 
 Blas& blas() {
   static Blas opened = open_blas();
