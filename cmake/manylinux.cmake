@@ -5,7 +5,7 @@
 set(cairn_headers ${CMAKE_BINARY_DIR}/manylinux/include)
 file(MAKE_DIRECTORY ${cairn_headers})
 foreach(header IN ITEMS fmt nlohmann boost zlib.h zconf.h)
-  find_path(cairn_folder_of_${header} ${header} PATHS /usr/include /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
+  find_path(cairn_folder_of_${header} ${header} PATHS /usr/include
     /usr/include/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu REQUIRED NO_DEFAULT_PATH)
   file(CREATE_LINK ${cairn_folder_of_${header}}/${header} ${cairn_headers}/${header} SYMBOLIC)
 endforeach()
@@ -16,6 +16,16 @@ foreach(header IN ITEMS cblas.h openblas_config.h)
 endforeach()
 find_library(cairn_zlib libz.so REQUIRED NO_DEFAULT_PATH
   PATHS /usr/lib /usr/lib64 /usr/lib/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu)
+
+# Debian's Python includes its pyconfig.h from a folder of the machine's architecture.
+set(cairn_architecture ${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu)
+file(GLOB cairn_pythons /usr/include/${cairn_architecture}/python3.*)
+foreach(folder IN LISTS cairn_pythons)
+  get_filename_component(name ${folder} NAME)
+  file(MAKE_DIRECTORY ${cairn_headers}/${cairn_architecture})
+  file(CREATE_LINK ${folder} ${cairn_headers}/${cairn_architecture}/${name} SYMBOLIC)
+endforeach()
+include_directories(SYSTEM ${cairn_headers})
 
 function(cairn_add_headers target)
   if(NOT TARGET ${target})

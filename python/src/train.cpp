@@ -96,7 +96,7 @@ void bind_options(nb::module_& module) {
           "resume"_a, "streams"_a, "poison"_a);
 }
 
-void bind_result(nb::module_& module) {
+void bind_train_result(nb::module_& module) {
   using Test = pipeline::TestResult;
   nb::class_<Test>(module, "TestResult", "The result of evaluating the test part of a data set.")
       .def_ro("step", &Test::step, "Number of training steps before the test.")
@@ -209,7 +209,7 @@ void bind_data(nb::module_& module) {
 
 void bind_train(nb::module_& module) {
   bind_options(module);
-  bind_result(module);
+  bind_train_result(module);
   bind_data(module);
   module.def("train", &train, "graph"_a, "data"_a, "request"_a, "search"_a, "schedule"_a.none(), "backend"_a,
              "precision"_a.none(), "learning_rate"_a.none(), "options"_a, "progress"_a.none());
