@@ -17,7 +17,7 @@ endforeach()
 find_library(cairn_zlib libz.so REQUIRED NO_DEFAULT_PATH
   PATHS /usr/lib /usr/lib64 /usr/lib/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu)
 
-# Debian's Python includes its pyconfig.h from a folder of the machine's architecture.
+# Debian's Python includes its configuration from a folder of the machine's architecture.
 set(cairn_architecture ${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu)
 file(GLOB cairn_pythons /usr/include/${cairn_architecture}/python3.*)
 foreach(folder IN LISTS cairn_pythons)

@@ -4,7 +4,7 @@
 #include "cairn/core/threads.h"
 #include "cairn/core/version.h"
 #include "cairn/python/src/bindings.h"
-#include "cairn/runtime/host/blas.h"
+#include "cairn/runtime/support/blas_library.h"
 
 namespace {
 
@@ -39,7 +39,8 @@ NB_MODULE(_cairn, module) {
   module.attr("__version__") = std::string(core::kVersion);
   module.def("format_bytes", &core::format_bytes, nanobind::arg("bytes"), "1536 -> '1.50 KiB'.");
   module.def("parse_bytes", &parse_bytes, nanobind::arg("text"), nanobind::arg("name"));
-  module.def("_set_blas_fallback", &runtime::set_blas_fallback, nanobind::arg("path"));
+  module.def(
+      "_set_blas_fallback", [](const std::string& path) { runtime::blas_fallback() = path; }, nanobind::arg("path"));
   module.def("thread_count", &core::thread_count, "Threads that searches, simulation and kernels use.");
   module.def("set_thread_count", &core::set_thread_count, nanobind::arg("threads"),
              "Sets the number of threads for the whole process; 0 restores the default.");

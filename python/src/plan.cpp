@@ -105,8 +105,9 @@ void bind_plan(nb::module_& module) {
           "to_json", [](const FoundPlan& p) { return p.json; }, "The object that `cairn plan --json` prints, as text.");
   module.def(
       "plan", &plan, "graph"_a, "schedule"_a, "alignment"_a, "seconds"_a, "work"_a, "capacity"_a,
-      nb::sig("def plan(graph: Graph, schedule: Schedule | Sequence[int] | NDArray, alignment: int, seconds: float | None, "
-              "work: int | None, capacity: int | None) -> FoundPlan"));
+      nb::sig(
+          "def plan(graph: Graph, schedule: Schedule | Sequence[int] | NDArray, alignment: int, seconds: float | None, "
+          "work: int | None, capacity: int | None) -> FoundPlan"));
   module.def(
       "check_plan",
       [](const core::Graph& graph, nb::handle schedule, const core::Plan& plan) {

@@ -90,9 +90,9 @@ void bind_classes(nb::module_& module) {
             new (self) core::Schedule(std::move(schedule));
           },
           "steps"_a, "transfers"_a = nb::none(),
-          nb::sig(
-              "def __init__(self, steps: Schedule | Sequence[int] | NDArray, transfers: cairn._types.Transfers | None = None) "
-              "-> None"))
+          nb::sig("def __init__(self, steps: Schedule | Sequence[int] | NDArray, transfers: cairn._types.Transfers | "
+                  "None = None) "
+                  "-> None"))
       .def_prop_ro("transfers", &transfers_of, nb::sig("def transfers(self) -> cairn._types.Transfers"),
                    "The copies between device and host. docs/graph_format.md says what their numbers mean.")
       .def_prop_ro(
@@ -156,7 +156,8 @@ void bind_schedule(nb::module_& module) {
       [](const core::Graph& graph, nb::handle schedule) {
         return evaluation_of(graph, core::evaluate(graph, schedule_of(schedule)));
       },
-      "graph"_a, "schedule"_a, nb::sig("def evaluate(graph: Graph, schedule: Schedule | Sequence[int] | NDArray) -> Evaluation"),
+      "graph"_a, "schedule"_a,
+      nb::sig("def evaluate(graph: Graph, schedule: Schedule | Sequence[int] | NDArray) -> Evaluation"),
       "Computes the peak and the cost of a schedule, or says what is wrong with it. O(steps + inputs of these steps).");
   module.def(
       "profile",
@@ -166,7 +167,8 @@ void bind_schedule(nb::module_& module) {
         for (std::size_t i = 1; i < all.size(); i += 2) during.push_back(all[i]);
         return array_of(std::move(during));
       },
-      "graph"_a, "schedule"_a, nb::sig("def profile(graph: Graph, schedule: Schedule | Sequence[int] | NDArray) -> NDArray"),
+      "graph"_a, "schedule"_a,
+      nb::sig("def profile(graph: Graph, schedule: Schedule | Sequence[int] | NDArray) -> NDArray"),
       "Returns the bytes in memory during each step. Raises InputError for an invalid schedule.");
   module.def(
       "lifetimes", &lifetimes, "graph"_a, "schedule"_a,

@@ -294,8 +294,8 @@ class GraphData {
     for (const RecomputedNode& item : summary.nodes) {
       if (rows.size() == kMostRecomputed) break;
       const auto outputs = graph_.outputs(item.node);
-      const core::ValueId largest_output = *std::ranges::max_element(
-          outputs, {}, [&](core::ValueId output) { return graph_.value_size(output); });
+      const core::ValueId largest_output =
+          *std::ranges::max_element(outputs, {}, [&](core::ValueId output) { return graph_.value_size(output); });
       rows.push_back({{"node", nodes_.of(item.node)},
                       {"tensor", tensors_.of(largest_output)},
                       {"times", item.times},

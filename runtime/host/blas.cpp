@@ -9,17 +9,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "cairn/core/error.h"
+#include "cairn/runtime/support/blas_library.h"
 
 namespace cairn::runtime {
 namespace {
-
-std::string& fallback() {
-  static std::string path;
-  return path;
-}
 
 template <class Function>
 void find(void* library, const std::string& name, Function& function) {
@@ -54,7 +49,7 @@ Blas open_blas() {
   const NoThreadsOfBlas no_threads;
   std::string why;
   for (const char* name :
-       {"libopenblas.so.0", CAIRN_BLAS_LIBRARY, "libblas.so.3", "libcblas.so.3", fallback().c_str()}) {
+       {"libopenblas.so.0", CAIRN_BLAS_LIBRARY, "libblas.so.3", "libcblas.so.3", blas_fallback().c_str()}) {
     if (*name == '\0') continue;
     void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
@@ -71,12 +66,11 @@ Blas open_blas() {
   }
   throw core::DeviceError(
       fmt::format("products need a BLAS library, and none can be opened ({}); install libopenblas0, or the Python "
-                  "package scipy-openblas32", why));
+                  "package scipy-openblas32",
+                  why));
 }
 
 }  // namespace
-
-void set_blas_fallback(std::string path) { fallback() = std::move(path); }
 
 Blas& blas() {
   static Blas opened = open_blas();

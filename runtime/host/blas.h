@@ -2,8 +2,6 @@
 
 #include <cblas.h>
 
-#include <string>
-
 namespace cairn::runtime {
 
 /// The library that computes matrix products. It is loaded when the first product is computed, because loading it
@@ -18,10 +16,6 @@ struct Blas {
 /// Returns the library, which the first call opens. Throws DeviceError if there is none. Tests may replace the
 /// functions.
 Blas& blas();
-
-/// Names a file with a BLAS library that blas() opens if the system has none. Its functions may have the prefix
-/// "scipy_", as those of the Python packages scipy-openblas32 have. Must be called before blas().
-void set_blas_fallback(std::string path);
 
 /// Checks that the process can address the buffers that the library allocates when `threads` threads multiply for the
 /// first time. Throws MemoryError if it cannot, because OpenBLAS would retry for ever. Buffers that an earlier call has
