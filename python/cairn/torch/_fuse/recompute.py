@@ -12,16 +12,22 @@ from .. import _private
 from .operators import base, producer, readers, size_of
 
 _SOURCE, _SINK = "source", "sink"
+_EQUAL = (torch.ops.aten.eq.Tensor, torch.ops.aten.ne.Tensor)
 
 
 def recompute_in_readers(graph, kinds, is_backward, not_again):
     """Copies elementwise operations of the forward pass into the backward pass, in front of the operations of fused
     kernels that need them. Operations that read placeholders in ``not_again`` are not copied, and neither are those
-    with results of 16 bits. Returns the number of copies."""
+    with results of 16 bits or with results that the backward pass compares. Returns the number of copies."""
 
     def is_copied(node):
         return (kinds.of(node) == "pointwise" and not is_backward(node) and not kinds.reads(node, not_again) and
-                not _is_rounded(node))
+                not _is_rounded(node) and not is_compared(node))
+
+    def is_compared(node):
+        """Returns whether the backward pass looks for equal values, such as those that are the maximum. Another kernel
+        may compute an element with another rounding, and then finds none."""
+        return any(user.target in _EQUAL and is_backward(user) for user in readers(node, kinds))
 
     needed = {}  # value of the forward pass -> None, if an operation of a backward kernel reads it
     for node in graph.nodes:

@@ -85,6 +85,9 @@ def compile_kernel(module, values, config):
     from torch._inductor.compile_fx import compile_fx_inner
     from torch._inductor.decomposition import select_decomp_table
 
+    # Values of 16 bits are rounded also where a kernel keeps them in registers. Otherwise, what a kernel of the backward
+    # pass computes again from a saved value would differ from what the forward pass computed from the same value.
+    config = {**config, "emulate_precision_casts": True}
     with _disable_current_modes(), torch.no_grad():
         if shape_env_of(values) is None:
             mode, fakes = fake_like(values, shape_env=ShapeEnv())  # without one, Inductor does not use its cache

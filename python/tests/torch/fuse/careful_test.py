@@ -8,7 +8,7 @@ import numpy
 import torch
 import torch.nn.functional as F
 from cairn.torch import _private
-from cairn.torch._fuse import fuse, kernels
+from cairn.torch._fuse import fuse, kernels, recompute
 
 
 def backend(budget="100%", **options):
@@ -136,6 +136,44 @@ class Careful(harness.Fresh):
             return (torch.exp(x - most).sum(-1).log() + most.squeeze(-1)).float().mean()
 
         self.check(model, (), [p], tolerance=3e-2)
+
+    def test_what_is_computed_again_from_values_of_16_bits(self):
+        """The forward pass computes with the rounded value, too. Otherwise, the maximum of what the backward pass computes
+        again would not be among its elements, and the gradient would be 0/0."""
+        layers = torch.nn.ModuleList(torch.nn.Linear(32, 32) for _ in range(3))
+        norm, x = torch.nn.LayerNorm(32), torch.randn(4, 16, 32)
+
+        def gated(x):
+            x = norm(layers[0](x).float())
+            return x * torch.sigmoid(layers[1](x)) + layers[2](x)
+
+        def largest(x):
+            return gated(x).amax(1).logsumexp(-1).sum()
+
+        def normalized(x):
+            return F.normalize(gated(x), p=float("inf"), dim=-1).logsumexp(-1).sum()
+
+        for function in (largest, normalized):
+            with self.subTest(function.__name__), torch.autocast("cpu", torch.bfloat16):
+                self.check(function, (x,), [*layers.parameters(), *norm.parameters()], tolerance=3e-2)
+
+    def test_what_the_backward_pass_compares(self):
+        """It is saved, and not computed again by the kernel that compares it."""
+        w, x, computed = torch.randn(64, 64, requires_grad=True), torch.randn(64, 64), []
+        again = recompute._computed_again
+
+        def noted(*arguments):
+            computed.extend(again(*arguments))
+            return set(computed)
+
+        def model(x):
+            y = torch.exp(torch.sin(x @ w))
+            return (y.amax(1) + torch.tanh(y).sum(1)).square().sum()
+
+        with unittest.mock.patch.object(recompute, "_computed_again", noted):
+            self.check(model, (x,), [w], budgets=("100%",))
+        self.assertNotIn(torch.ops.aten.exp.default, [node.target for node in computed])
+        self.assertIn(torch.ops.aten.tanh.default, [node.target for node in computed])
 
     def test_makers_that_are_read_by_groups_that_are_not_compiled(self):
         """Such a group runs when its last operation was to run, which can be before the constants that it reads."""
