@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "cairn/core/processor.h"
+
 namespace cairn::runtime::vectors {
 namespace {
 
@@ -196,11 +198,9 @@ CAIRN_FAMILY(avx512, true, [[gnu::target("avx2,fma,avx512f,avx512bw,avx512vl,avx
 
 const Family& family() {
 #if defined(__x86_64__)
-  static const Family& chosen = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                                        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
-                                    ? avx512::kFamily
-                                : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? avx2::kFamily
-                                                                                                  : plain::kFamily;
+  static const Family& chosen = core::processor() == core::Processor::avx512 ? avx512::kFamily
+                                : core::processor() == core::Processor::avx2 ? avx2::kFamily
+                                                                             : plain::kFamily;
   return chosen;
 #else
   return plain::kFamily;

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "cairn/core/processor.h"
+
 namespace cairn::sim {
 namespace {
 
@@ -16,10 +18,8 @@ constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;
 std::vector<ProcessorFamily> find_families() {
   std::vector<ProcessorFamily> found;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq"))
-    found.push_back(avx512());
-  if (__builtin_cpu_supports("avx2")) found.push_back(avx2());
+  if (core::processor() == core::Processor::avx512) found.push_back(avx512());
+  if (core::processor() != core::Processor::any) found.push_back(avx2());
 #endif
   found.push_back(any_processor());
   return found;

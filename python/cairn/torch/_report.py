@@ -225,6 +225,12 @@ class Report:
     whole_step_at: str = ""  # the operation at that peak
 
     @property
+    def process_memory(self):
+        """Returns the bytes of this process that are in memory now, as the operating system counts them; None if it does
+        not tell. They include torch itself, parameters, and what the C library's allocator keeps for later blocks."""
+        return _private.process_memory()
+
+    @property
     def baseline(self):
         return max((g.baseline for g in self.graphs), default=0)
 
@@ -285,6 +291,8 @@ class Report:
             lines.append(f"the first step, whose graphs were planned one by one: {size_text(self.first_step.promised)}")
         if self.broken_before:
             lines.append(f"before the present plan, {self.broken_before} promises were broken")
+        if any(g.device == "cpu" for g in self.graphs) and self.process_memory is not None:
+            lines.append(f"the process: {size_text(self.process_memory)} in memory now, with all that the C library keeps for later")
         if self.optimizer_state is not None:
             lines.append(f"optimizers keep {size_text(self.optimizer_state)} beside all that")
         if self.whole_step is not None:

@@ -56,6 +56,14 @@ def kernel_settings():
     return " ".join(map(str, switches))
 
 
+def process_memory():
+    """Returns the bytes of this process that are in memory (its resident set); None where Linux does not tell."""
+    try:
+        return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 def is_out_of_memory(error):
     """Returns whether a kernel ran out of memory. On the CPU only the message tells, because torch has no class for
     this."""

@@ -1,0 +1,17 @@
+#include "cairn/core/processor.h"
+
+#include "cairn/tests/catch.h"
+
+namespace cairn::tests::processor_test {
+
+// The compiler's own function is right if the compiler is GCC.
+#if defined(__x86_64__) && !defined(__clang__)
+TEST_CASE("the family of the processor is the one that the compiler finds") {
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  CHECK(core::processor() == (avx512 ? core::Processor::avx512 : avx2 ? core::Processor::avx2 : core::Processor::any));
+}
+#endif
+
+}  // namespace cairn::tests::processor_test
