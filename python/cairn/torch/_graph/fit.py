@@ -51,8 +51,14 @@ class Fit:
         if self.budget is not None:
             lines.append(f"scheduled   {text(self.needs.reserved)} reserved, {text(self.needs.in_use)} in use, at {self.needs.at}")
             lines.append(f"budget      {text(self.budget)} ({self.budget} bytes), {self.cost_increase:.1%} more time as estimated")
-        lines.append("fits" if self.fits else
-                     f"does not fit: a device needs {text(self.needs.reserved + self.resident['others'])} under the least budget found")
+        reserved = self.needs.reserved + self.resident["others"]  # in unlimited memory
+        if not self.fits:
+            lines.append(f"does not fit: a device needs {text(reserved)} under the least budget found")
+        elif reserved > self.device:
+            lines.append(f"fits: with unlimited memory, {text(reserved)} would be reserved; on this device, the allocator gives "
+                         "back segments that are free")
+        else:
+            lines.append("fits")
         return "\n".join(lines)
 
 

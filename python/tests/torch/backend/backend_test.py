@@ -260,6 +260,10 @@ class Reports(harness.Fresh):
         text = str(cairn.torch.last_report())
         for word in ("promised", "measured", "resident", "recomputed"):
             self.assertIn(word, text)
+        self.assertRegex(text, r"the process: \S+ [GM]iB in memory now")
+        self.assertGreater(cairn.torch.last_report().process_memory, weights)
+        with unittest.mock.patch("pathlib.Path.read_text", side_effect=OSError):  # not Linux
+            self.assertNotIn("the process", str(cairn.torch.last_report()))
 
     def test_a_schedule_comes_from_the_cache_the_second_time(self):
         model, inputs = harness.gpt(batch=3)

@@ -1,5 +1,6 @@
 """Tests of the model of PyTorch's allocator, of snapshots of the real one, and of will_it_fit()."""
 
+import dataclasses
 import os
 import pathlib
 import pickle
@@ -237,6 +238,13 @@ class Fits(harness.Fresh):
         found = self.fit(needed.in_use - 40 * MIB, optimizer=None)
         harness.train(self.model, self.inputs, cairn.torch.backend(found.budget, calibrate=False, fallback=False))
         self.assertLessEqual(cairn.torch.last_report().promised, found.budget)
+
+    def test_a_device_on_which_free_segments_are_given_back(self):
+        """The reserved bytes are those of unlimited memory, so they may be more than a device has that suffices."""
+        fits = self.fit("1GiB")
+        needed = fits.needs.reserved + fits.resident["others"]
+        for device, text in ((needed, "fits"), (needed - 1, "fits: with unlimited memory, .* would be reserved; .*")):
+            self.assertRegex(str(dataclasses.replace(fits, device=device)).splitlines()[-1], f"^{text}$")
 
     def test_too_small_a_device(self):
         found = self.fit("1MiB")
