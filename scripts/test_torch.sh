@@ -3,7 +3,7 @@
 # run them, because torch is a download of 5 GB. The last line counts the tests. Without torch, all tests are skipped.
 #   scripts/test_torch.sh [--full | --few] [--install] [--trainers] [--torch VERSION] [--env FOLDER] [TEST...]
 #     --full      tests 200 random modules instead of 24
-#     --few       tests 4 random modules, and runs only the most basic test files without their slowest tests
+#     --few       tests 2 random modules, and runs only the most basic test files without their slowest tests
 #     --install   makes the virtual environment, and tests nothing
 #     --trainers  also installs transformers, lightning and accelerate, whose tests are skipped otherwise
 #     --torch     version of torch, such as 2.9.1; default: the newest
@@ -34,7 +34,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --full) export CAIRN_TORCH_MODELS=200 ;;
     --few)
-      export CAIRN_TORCH_MODELS=4
+      export CAIRN_TORCH_MODELS=2
       few=--few
       ;;
     --install) install_only=1 ;;

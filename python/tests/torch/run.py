@@ -28,6 +28,7 @@ FEW = ["backend_test", "caching_test", "compile_test", "fuse", "memory_test", "o
 # Together they take longer than all other tests of these files. Only a run without --few covers them.
 LEFT_OUT_OF_FEW = """
     around_test.WhatIsAround.test_an_input_at_an_odd_address
+    around_test.WhatIsAround.test_modes_that_change_what_operations_give
     around_test.WhatIsAround.test_noise_like_what_hooks_give_back_laid_out_in_another_way
     around_test.WhatIsAround.test_switches_of_kernels_that_are_turned_after_the_forward_pass_are_told
     backend_test.BadInput.test_a_budget_that_cannot_be_met_says_which_can
@@ -45,7 +46,9 @@ LEFT_OUT_OF_FEW = """
     caching_test.Fits.test_optimizers
     careful_test.Careful.test_a_shape_that_depends_on_the_group
     careful_test.Careful.test_batch_norm_of_16_bits
+    careful_test.Careful.test_what_is_computed_again_from_values_of_16_bits
     careful_test.Careful.test_what_kernels_leave_in_memory
+    careful_test.Careful.test_what_the_backward_pass_compares
     compile_test.Terminal.test_errors_are_short
     compile_test.Terminal.test_nothing_of_our_own_measuring
     draws_test.WhatDrawsOrActs.test_custom_operations_that_draw_beside_dropout
@@ -72,12 +75,15 @@ LEFT_OUT_OF_FEW = """
     kernels_test.LayoutsOfKernels.test_noise_like_what_is_laid_out_otherwise
     measuring_test.Measuring.test_quiet_allocator
     measuring_test.Measuring.test_quiet_profiler
+    offload_test.Steps.test_compiled_autograd
+    offload_test.Steps.test_convolutions
     offload_test.Steps.test_copies_as_late_as_allowed_and_poison
     offload_test.Steps.test_transformer
     several_test.StepsOfSeveralGraphs.test_a_budget_that_cannot_be_met
     several_test.StepsOfSeveralGraphs.test_a_graph_that_is_kept
     several_test.StepsOfSeveralGraphs.test_a_larger_step_that_cannot_meet_bytes
     several_test.StepsOfSeveralGraphs.test_a_plan_of_another_process
+    several_test.StepsOfSeveralGraphs.test_a_reset_in_the_middle_of_a_step
     several_test.StepsOfSeveralGraphs.test_another_length_and_an_evaluation
     several_test.StepsOfSeveralGraphs.test_bits_budgets_and_promises
     several_test.StepsOfSeveralGraphs.test_bytes_that_the_first_step_exceeds
@@ -97,6 +103,7 @@ LEFT_OUT_OF_FEW = """
     step_test.Steps.test_micro_batches
     step_test.Steps.test_modes_frozen_and_replaced_parameters
     step_test.Steps.test_numbers
+    step_test.Steps.test_several_optimizers_schedules_clipping_and_averages
     step_test.Steps.test_transformer_and_adam
 """.split()
 COUNT = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped\n")
