@@ -3,22 +3,22 @@
 # libstdc++. So only headers of libraries are linked into a folder, and {fmt} is used as headers. zlib is written in C;
 # every Linux that the tag manylinux names has it.
 set(cairn_headers ${CMAKE_BINARY_DIR}/manylinux/include)
+set(cairn_architecture ${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu)
 file(MAKE_DIRECTORY ${cairn_headers})
 foreach(header IN ITEMS fmt nlohmann boost zlib.h zconf.h)
-  find_path(cairn_folder_of_${header} ${header} PATHS /usr/include
-    /usr/include/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu REQUIRED NO_DEFAULT_PATH)
+  find_path(cairn_folder_of_${header} ${header} PATHS /usr/include /usr/include/${cairn_architecture} REQUIRED
+    NO_DEFAULT_PATH)
   file(CREATE_LINK ${cairn_folder_of_${header}}/${header} ${cairn_headers}/${header} SYMBOLIC)
 endforeach()
 find_path(cairn_folder_of_cblas NAMES cblas.h PATH_SUFFIXES openblas-pthread openblas-serial . REQUIRED NO_DEFAULT_PATH
-  PATHS /usr/include /usr/include/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu)
+  PATHS /usr/include /usr/include/${cairn_architecture})
 foreach(header IN ITEMS cblas.h openblas_config.h)
   file(CREATE_LINK ${cairn_folder_of_cblas}/${header} ${cairn_headers}/${header} SYMBOLIC)
 endforeach()
 find_library(cairn_zlib libz.so REQUIRED NO_DEFAULT_PATH
-  PATHS /usr/lib /usr/lib64 /usr/lib/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu)
+  PATHS /usr/lib /usr/lib64 /usr/lib/${cairn_architecture})
 
 # Debian's Python includes its configuration from a folder of the machine's architecture.
-set(cairn_architecture ${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu)
 file(GLOB cairn_pythons /usr/include/${cairn_architecture}/python3.*)
 foreach(folder IN LISTS cairn_pythons)
   get_filename_component(name ${folder} NAME)

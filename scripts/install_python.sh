@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the virtual environment in which the Python package is built and tested. It contains pinned releases of
-# nanobind, numpy, networkx, scikit-build-core and mypy, and, if there is an nvcc, nvdisasm, which scripts/check_kernels.py
-# needs. The environment takes 120 MB and a few seconds. Nothing is installed outside of the folder.
+# nanobind, numpy, networkx, scikit-build-core and mypy, and, if there is an nvcc, nvdisasm, which
+# scripts/check_kernels.py needs. The environment takes 120 MB and a few seconds. Nothing is installed outside of the folder.
 #   scripts/install_python.sh [FOLDER]    default: build/python-env
 set -eu
 cd "$(dirname "$0")/.."

@@ -291,8 +291,9 @@ class Report:
             lines.append(f"the first step, whose graphs were planned one by one: {size_text(self.first_step.promised)}")
         if self.broken_before:
             lines.append(f"before the present plan, {self.broken_before} promises were broken")
-        if any(g.device == "cpu" for g in self.graphs) and self.process_memory is not None:
-            lines.append(f"the process: {size_text(self.process_memory)} in memory now, with all that the C library keeps for later")
+        process = self.process_memory if any(g.device == "cpu" for g in self.graphs) else None
+        if process is not None:
+            lines.append(f"the process: {size_text(process)} in memory now, with all that the C library keeps for later")
         if self.optimizer_state is not None:
             lines.append(f"optimizers keep {size_text(self.optimizer_state)} beside all that")
         if self.whole_step is not None:
