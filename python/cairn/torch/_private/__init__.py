@@ -11,7 +11,7 @@ from .autograd import (accumulates, autograd_is_compiled, backward_node, free_un
                        leaves_of_node, may_be_replaced, metadata_of_node, nodes_made, saves_by_hooks)
 from .descriptions import (argument_of, compiling, hide_writes, input_of, input_position, is_gradient, is_mutation,
                            mutated_inputs, output_descriptions, result_of, static_inputs, unseen_writes, written_inputs)
-from .distributed import collective_store, gradients_are_copied, splits_for_ddp
+from .distributed import collective_store, gradients_are_copied, splits_for_ddp, wait_tensor, wait_tensors
 from .front_end import (RESTARTS, asked_by_tracer, compile_again, compiled_code, compiled_frame, evaluates,
                         left_to_python, register_backend, shows_frames, sizes_differentiated, suppresses_errors,
                         tell_of_limits)

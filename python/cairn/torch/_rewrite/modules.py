@@ -9,11 +9,13 @@ import operator
 import torch
 
 from .. import _private
-from .._graph.operators import generator_device, is_batch_norm, is_view, of_gradients
+from .._graph.operators import generator_device, is_batch_norm, is_view, of_gradients, schema_name
 from .._offload.places import Places
 from . import random
 
 
+# Operators that wait for a collective -> functions that also wait until its memory can be freed.
+_WAITS = {"_c10d_functional::wait_tensor": _private.wait_tensor, "_c10d_functional::wait_tensors": _private.wait_tensors}
 _OF_FORWARD = "cairn_of_forward"  # key in a node's meta: whether it belongs to the forward pass
 
 
@@ -110,6 +112,7 @@ class Rewriter:
             new.target = random.first(op.node.target)
         else:
             new = self._copy(op.node)
+            new.target = _WAITS.get(schema_name(new.target), new.target)
         self.newest[op.node] = new
         if op.effect or (op.state is not None and not again):
             self._keep(new)

@@ -12,6 +12,23 @@ class Processes(unittest.TestCase):
     def test_one_process_has_no_store(self):
         self.assertIsNone(_private.collective_store())
 
+    def test_a_collective_is_waited_for_until_only_the_caller_has_its_result(self):
+        with tempfile.TemporaryDirectory() as folder:
+            torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
+            self.addCleanup(torch.distributed.destroy_process_group)
+            operators = torch.ops._c10d_functional
+            group = torch.distributed.group.WORLD.group_name
+            for _ in range(100):
+                begun = operators.all_reduce(torch.ones(1000), "sum", group)
+                result = _private.wait_tensor(begun)
+                self.assertIs(result, begun)
+                self.assertEqual(_private.holders(result), 1)
+                self.assertTrue(torch.equal(result, torch.ones(1000)))
+            if not hasattr(operators, "wait_tensors"):  # newer than torch 2.9
+                return
+            begun = operators.all_reduce_coalesced([torch.ones(2), torch.ones(3)], "sum", group)
+            self.assertEqual([_private.holders(tensor) for tensor in _private.wait_tensors(begun)], [1, 1])
+
 
 class Parallel(unittest.TestCase):
     def test_gradients_are_copied(self):
