@@ -241,23 +241,30 @@ def reason_of(error):
 
 
 def child(job, errors):
+    run_child(job, errors, measure_job)
+
+
+def run_child(job, errors, measure):
     """Does one measurement in a child process. Its output goes to the file ``errors`` instead of the terminal."""
     with open(errors, "w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     os.environ["CAIRN_CACHE"] = job["cache"]
-    folder = pathlib.Path(job["folder"])
     try:
         set_up(job["threads"])
-        if job["what"] == "peak":
-            result = measure_peak(job["model"], job["mode"], folder, job["time_limit"], job["budget"])
-        else:
-            result = measure_times(job["model"], job["modes"], folder, job["time_limit"], job["budgets"], job["rounds"],
-                                   job["seconds"])
+        result = measure(job)
     except Exception as error:
         traceback.print_exc()
         result = {"failed": reason_of(error)}
-    write(folder / job["answer"], result)
+    write(pathlib.Path(job["folder"]) / job["answer"], result)
+
+
+def measure_job(job):
+    folder = pathlib.Path(job["folder"])
+    if job["what"] == "peak":
+        return measure_peak(job["model"], job["mode"], folder, job["time_limit"], job["budget"])
+    return measure_times(job["model"], job["modes"], folder, job["time_limit"], job["budgets"], job["rounds"],
+                         job["seconds"])
 
 
 # --- Functions that make the table
@@ -270,17 +277,16 @@ def processes():
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "torch._dynamo", "torch._functorch.aot_autograd", "cairn.torch", "models",
-                                    "table"])
+    context.set_forkserver_preload(["torch", "torch._dynamo", "torch._functorch.aot_autograd", "cairn.torch"])
     return context
 
 
-def ask(folder, cache, timeout, threads, **job):
-    """Runs a job in a child process. Returns its answer, or {"failed": reason}."""
+def ask(folder, cache, timeout, threads, to=child, **job):
+    """Has ``to`` do a job in a child process. Returns its answer, or {"failed": reason}."""
     job.update(threads=threads, folder=str(folder), cache=str(cache), answer=f"{job['what']}.answer.json")
     answer, errors = folder / job["answer"], folder / "errors.txt"
     answer.unlink(missing_ok=True)
-    process = processes().Process(target=child, args=(job, str(errors)))
+    process = processes().Process(target=to, args=(job, str(errors)))
     process.start()
     code = wait(process, timeout)
     if code is None:

@@ -8,5 +8,6 @@ returns the Case of one of Cairn's models (models/*.cpp), with the same layers, 
 from .case import Absent, Case, parameter_count
 from .language import Experts, Llama
 from .of_cairn import build_cairn
+from .more import MORE
 from .packages import need
 from .tables import MODELS, build

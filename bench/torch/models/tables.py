@@ -3,6 +3,7 @@
 import torch
 
 from .language import bert, gpt, llama, lstm
+from .more import MORE
 from .packages import of_timm, of_transformers
 from .vision import resnet50, unet, vit
 
@@ -36,6 +37,6 @@ def build(name, seed=0):
     """Returns the Case of that name, in training mode. Raises Absent if a package is missing, KeyError for an unknown
     name."""
     torch.manual_seed(seed)
-    case = MODELS[name]()
+    case = {**MODELS, **MORE}[name]()
     case.model.train()
     return case

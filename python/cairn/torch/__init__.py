@@ -14,10 +14,10 @@ from ._graph.of_model import graph
 from ._memory.events import MemoryTrace, measure_peak
 from ._memory.snapshot import Snapshot, read_snapshot
 from ._report import GraphReport, Report
-from ._step.step import Step, step
+from ._step.step import Step, measure_step, step
 from ._trainers import trainer_callback
 
 _private.register_backend("cairn", named)
 
 __all__ = ["CairnWarning", "Fit", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "Snapshot", "Step", "WrittenError",
-           "backend", "graph", "last_report", "measure_peak", "read_snapshot", "step", "trainer_callback", "will_it_fit"]
+           "backend", "graph", "last_report", "measure_peak", "measure_step", "read_snapshot", "step", "trainer_callback", "will_it_fit"]

@@ -221,7 +221,8 @@ class Report:
     broken_before: int = 0  # number of graphs whose promises were broken before a new plan replaced them
     overlapping: bool = False  # whether graphs ran in several threads at the same time, which no promise counts
     optimizer_state: Optional[int] = None  # only for cairn.torch.step: bytes of the optimizers' state
-    whole_step: Optional[int] = None  # only for cairn.torch.step: peak of a later step, with gradients
+    outside: bool = False  # whether differentiable code that is in no graph has computed inputs of graphs
+    whole_step: Optional[int] = None  # by cairn.torch.step or measure_step: peak of a later step, with gradients
     whole_step_at: str = ""  # the operation at that peak
 
     @property
@@ -291,6 +292,9 @@ class Report:
             lines.append(f"the first step, whose graphs were planned one by one: {size_text(self.first_step.promised)}")
         if self.broken_before:
             lines.append(f"before the present plan, {self.broken_before} promises were broken")
+        if self.outside:
+            lines.append("differentiable code runs outside of graphs, and what it takes is in no promise" +
+                         ("" if self.whole_step is not None else ": cairn.torch.measure_step measures it"))
         process = self.process_memory if any(g.device == "cpu" for g in self.graphs) else None
         if process is not None:
             lines.append(f"the process: {size_text(process)} in memory now, with all that the C library keeps for later")

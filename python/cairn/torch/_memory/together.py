@@ -78,7 +78,8 @@ class Alive:
             inputs = storages_of(args)
             made = Run(self, [i for i, t in enumerate(args)
                               if isinstance(t, torch.Tensor) and t.requires_grad and not t.is_leaf])
-            self.owner.continues |= self._continues(args, made.flowing)
+            if self._continues(args, made.flowing):
+                self.owner.continues = self.owner.report.outside = True
             held, runs, loose = self._begin(inputs, made)
             self._count_copies(made)
             with self._while_running():

@@ -9,7 +9,7 @@ from torch.utils import _pytree as pytree
 import cairn
 
 from .. import _private, _report
-from .._backend.backend import backend, remember
+from .._backend.backend import backend, last_report, remember
 from .._memory.events import MemoryTrace
 from .._memory.together import storages_of
 from .updates import OptimizersThatStep, Updates
@@ -118,12 +118,37 @@ class Step:
         return result
 
     def _measured(self, *args, **kwargs):
-        known = len(self.report.graphs)
-        with MemoryTrace(self.report.graphs[0].device) as trace:
-            result = self._run(*args, **kwargs)
-        # A step in which something was compiled does not count, because compiling takes memory, too.
-        if len(self.report.graphs) == known:
-            # Old gradients that the step frees count to its end, because only the step before decides whether there are
-            # any.
-            self.report.whole_step, self.report.whole_step_at = trace.at_peak(held=set(trace.addresses))
-        return result
+        return _measured_into(self.report, lambda: self._run(*args, **kwargs))
+
+
+def measure_step(step, report=None):
+    """Calls ``step``, a function without arguments that does a whole training step, and returns its result. Sets
+    ``whole_step`` of the report to the most memory, in bytes, that was in use at once beyond what was in use before. It
+    includes new gradients, the optimizer, and code outside of graphs, which no promise includes. ``whole_step_at`` is the
+    operation at this peak.
+
+    ``report``: of the backend; default: last_report(). Raises InputError if nothing has been compiled, or if a profiler
+    of torch is running; the step has not run then. Raises InputError after the step if it has compiled graphs, because
+    this takes memory, too.
+    """
+    report = report or last_report()
+    if report is None or not report.graphs:
+        raise cairn.InputError("measure_step: nothing has been compiled by cairn.torch; run two steps before")
+    if not MemoryTrace.available():
+        raise cairn.InputError("measure_step: a profiler of torch is running already, and two cannot record at once; end it before")
+    report.whole_step = None
+    result = _measured_into(report, step)
+    if report.whole_step is None:
+        raise cairn.InputError("measure_step: the step has compiled graphs, which takes memory, too; measure a later step")
+    return result
+
+
+def _measured_into(report, step):
+    """Calls ``step``. Stores its peak in the report, unless it compiles something."""
+    known = list(map(id, report.graphs))
+    with MemoryTrace(report.graphs[0].device) as trace:
+        result = step()
+    if list(map(id, report.graphs)) == known:
+        # Old gradients that the step frees count to its end, because only the step before decides whether there are any.
+        report.whole_step, report.whole_step_at = trace.at_peak(held=set(trace.addresses))
+    return result

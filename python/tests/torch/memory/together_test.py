@@ -149,6 +149,36 @@ class Together(harness.Fresh):
                     self.assertEqual(len(told), 1 if budget == "min" else 2)
                     self.assertIn("TORCH_LOGS=graph_breaks", told[0])
 
+    def test_code_outside_of_graphs_is_said_and_measured(self):
+        parts = [Layer(), torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(30)]),
+                 torch.nn.Sequential(Layer(), Loss())]
+        model, chosen = torch.nn.Sequential(*parts), backend("min")
+        parts[0].compile(backend=chosen)
+        parts[2].compile(backend=chosen)
+        with self.assertRaisesRegex(cairn.InputError, "measure_step: the step has compiled graphs"):
+            model(self.x).backward()
+            model.zero_grad()
+            torch._dynamo.reset()
+            cairn.torch.measure_step(lambda: model(self.x).backward())
+        report, _, really = self.run_steps(lambda: model(self.x).backward(), model)
+        self.assertGreater(really, 2 * report.promised)
+        self.assertIn("differentiable code runs outside of graphs, and what it takes is in no promise: ", str(report))
+        model.zero_grad()
+        result = cairn.torch.measure_step(lambda: model(self.x).backward() or 7)
+        self.assertEqual(result, 7)
+        gradients = sum(p.numel() * 4 for p in model.parameters())
+        self.assertTrue(really <= report.whole_step <= really + gradients, (really, report.whole_step, gradients))
+        self.assertIn("the whole step, with new gradients", str(report))
+        with torch.profiler.profile(), self.assertRaisesRegex(cairn.InputError, "measure_step: a profiler"):
+            cairn.torch.measure_step(lambda: self.fail("the step has run"))
+
+    def test_graphs_that_follow_each_other_have_nothing_outside(self):
+        model = Halves()
+        compiled = torch.compile(model, backend=backend("min"))
+        report = self.run_steps(lambda: compiled(self.x).backward(), model)[0]
+        self.assertFalse(report.outside)
+        self.assertNotIn("outside of graphs", str(report))
+
     def test_convolutions_and_batch_norm(self):
         def layer():
             return torch.nn.Sequential(torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU())

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Counts the memory of training steps, whatever number of graphs they are, and compares it with what Cairn promises.
+
+usage: counted.py [MODEL ...] [--budgets 70,40,min] [--json FILE] [--markdown FILE] [options]
+
+Default: all models of models/tables.py and models/more.py. A budget is a share of the step's peak without a budget.
+Every row is measured in a process of its own. A step is forward and backward pass, without an optimizer. The measured
+step is the fourth: the first runs watched, the second by the plan of the whole step.
+counted: the most bytes that were alive at once during the step beyond those before it, counted by a TorchDispatchMode
+from the storages that operations make, i.e. by nothing of Cairn and without what kernels allocate for themselves.
+measured: the same by torch's profiler, with what kernels allocate. Both leave out gradients of parameters.
+promised: what the report says. It leaves out what code outside of graphs takes; rows whose report says that there is
+such code say so if more was counted than promised. "same": loss, gradients and buffers of the last step have the bits that backend
+"aot_eager" gives.
+"""
+
+import argparse
+import gc
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+import models
+import rows
+import table
+
+STEPS = 3  # before the counted one
+
+
+def counter():
+    """Returns a TorchDispatchMode with the method peak(without): the most bytes alive at once in the ``with`` block."""
+    import torch
+    from torch.multiprocessing.reductions import StorageWeakRef
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Counter(TorchDispatchMode):
+        """Notes of each storage the operations after which it was first seen and after which it was gone."""
+
+        def __init__(self, given):
+            super().__init__()
+            self.known = {t.untyped_storage()._cdata: StorageWeakRef(t.untyped_storage()) for t in given}
+            self.alive, self.time, self.lives = {}, 0, []  # lives: (begin, end, bytes, address)
+
+        @classmethod
+        def ignore_compile_internals(cls):  # else torch.compile's functions run eagerly within the mode
+            return True
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            self.time += 1
+            self.end_lives()
+            for value in torch.utils._pytree.tree_leaves((result, args, kwargs)):
+                if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+                    self.see(value.untyped_storage())
+            return result
+
+        def see(self, storage):
+            key = storage._cdata
+            known = self.known.get(key) or (self.alive[key][1] if key in self.alive else None)
+            if known is None or known.expired():
+                self.known.pop(key, None)
+                self.alive[key] = self.time, StorageWeakRef(storage), storage.nbytes(), storage.data_ptr()
+
+        def end_lives(self):
+            for key, (begin, weak, size, address) in list(self.alive.items()):
+                if weak.expired():
+                    self.lives.append((begin, self.time, size, address))
+                    del self.alive[key]
+
+        def peak(self, without):
+            """``without``: addresses of storages that are alive now and do not count."""
+            self.time += 1
+            self.end_lives()
+            changes = [0] * (self.time + 2)
+            for begin, end, size, _ in self.lives:
+                changes[begin] += size
+                changes[end] -= size
+            for begin, _, size, address in self.alive.values():
+                changes[begin] += size if address not in without else 0
+            most = now = 0
+            for change in changes:
+                now += change
+                most = max(most, now)
+            return most
+
+    return Counter
+
+
+class Step:
+    def __init__(self, case, backend):
+        import torch
+        torch._dynamo.reset()
+        self.model, self.inputs = case.model, case.inputs
+        model = self.model
+        self.state = {name: value.clone() for name, value in model.state_dict().items()}
+        self.call = torch.compile(lambda *inputs: model(*inputs), backend=backend)
+
+    def __call__(self):
+        import numpy
+        import torch
+        torch.manual_seed(7)
+        numpy.random.seed(7)  # transformers draws masks of wav2vec2 by numpy
+        loss = self.call(*self.inputs)
+        loss.backward()
+        return loss.detach()
+
+    def restore(self):
+        self.model.load_state_dict(self.state)
+        self.model.zero_grad(set_to_none=True)
+        gc.collect()
+
+    def gradients(self):
+        return {name: p.grad for name, p in self.model.named_parameters() if p.grad is not None}
+
+    def addresses(self):
+        return {g.untyped_storage().data_ptr() for g in self.gradients().values()}
+
+
+def measure(job):
+    """Measures one row. ``job`` has the model, the mode (aot or a budget), and the file with the results of mode aot."""
+    import torch
+    import cairn.torch
+    case = models.build(job["model"])
+    own = job["mode"] != "aot"
+    backend = cairn.torch.backend(job["mode"], time_limit=job["time_limit"], fallback=False) if own else "aot_eager"
+    step = Step(case, backend)
+    for _ in range(STEPS):
+        step()
+        step.restore()
+    with counter()([*step.model.parameters(), *step.model.buffers(), *(t for t in step.inputs if isinstance(t, torch.Tensor))]) as mode:
+        step()
+    row = {"counted": mode.peak(step.addresses())}
+    step.restore()
+    with cairn.torch.MemoryTrace() as trace:
+        loss = step()
+    row["measured"] = trace.at_peak(step.addresses())[0]
+    results = {"loss": {"loss": loss}, "gradients": step.gradients(), "buffers": dict(step.model.named_buffers())}
+    if not own:
+        torch.save(results, job["reference"])
+        return row
+    row["same"] = table.compare(results, torch.load(job["reference"]))["identical"]
+    report = cairn.torch.last_report()
+    whole = report.step
+    row.update(graphs=len(report.graphs), promised=report.promised, kept=report.kept, outside=report.outside,
+               baseline=whole.baseline if whole else report.baseline)
+    return row
+
+
+def child(job, errors):
+    table.run_child(job, errors, measure)
+
+
+def line(model, mode, row):
+    if "failed" in row:
+        return f"| {model} | {mode} | | | | | {row['failed'].replace('|', '/')[:160]} |"
+    worst = max(row["measured"], row["counted"])
+    verdict = "same" if row["same"] else "**other bits**"
+    if worst > row["promised"]:
+        verdict += f", **{worst - row['promised']} bytes above**" + (", code runs outside of graphs" if row["outside"] else "")
+    return (f"| {model} | {mode} | {row['graphs']} | {rows.mib(row['promised'])} | {rows.mib(row['measured'])}, "
+            f"{100 * row['measured'] / row['promised']:.1f}% | {rows.mib(row['counted'])} | {verdict} |")
+
+
+def markdown(data):
+    lines = ["| | budget | graphs | promised MiB | measured | counted | |", "| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
+    found = [(model, mode, row) for model, modes in data["models"].items() for mode, row in modes.items() if mode != "aot"]
+    lines += [line(*one) for one in found]
+    done = [row for *_, row in found if "failed" not in row]
+    near = [row for row in done if row["measured"] >= 0.97 * row["promised"]]
+    kept = [row for row in done if max(row["measured"], row["counted"]) <= row["promised"]]
+    ratios = [row["measured"] / row["promised"] for row in done]
+    lines += ["", f"{len(done)} of {len(found)} rows ran: {sum(row['same'] for row in done)} have the same bits, {len(kept)} are "
+              f"within the promise, {len(near)} within 3% of it" + (f" (median {100 * statistics.median(ratios):.1f}%)." if ratios else "."), ""]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", metavar="MODEL")
+    parser.add_argument("--budgets", default="70,40,min", help="shares, and min; default 70,40,min")
+    parser.add_argument("--time-limit", type=float, default=5, metavar="S", help="of each search; default 5")
+    parser.add_argument("--threads", type=int, metavar="N", help="of torch; default: torch's")
+    parser.add_argument("--timeout", type=float, default=600, metavar="S", help="of one row; default 600")
+    rows.add_files(parser)
+    given = parser.parse_args()
+    known = {**models.MODELS, **models.MORE}
+    unknown = [name for name in given.models if name not in known]
+    if unknown:
+        parser.error(f"no model is called {unknown[0]!r}; models/tables.py and models/more.py list them")
+    data = json.loads(given.json.read_text()) if given.json and given.json.exists() else {"models": {}}
+    data["machine"] = table.machine(given.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        for model in given.models or known:
+            data["models"][model] = found = {}
+            for mode in ("aot", *(b if b == "min" else f"{b}%" for b in given.budgets.split(","))):
+                begin = time.monotonic()
+                found[mode] = table.ask(pathlib.Path(folder), f"{folder}/cache", given.timeout, given.threads, to=child,
+                                        what="counted", model=model, mode=mode, time_limit=given.time_limit,
+                                        reference=f"{folder}/reference.pt")
+                if mode == "aot" and "failed" not in found[mode]:
+                    continue
+                table.tell(f"{line(model, mode, found[mode])} {time.monotonic() - begin:.0f} s")
+                if mode == "aot":
+                    break
+            if given.json:
+                rows.write(given.json, data)
+    rows.write_files(argparse.Namespace(json=None, markdown=given.markdown), data, markdown(data))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
