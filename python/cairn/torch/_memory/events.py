@@ -4,11 +4,13 @@ contain every allocation, while a TorchDispatchMode would not see what kernels a
 
 import bisect
 import contextlib
+import threading
 
 import cairn
 
 from .. import _private
 
+_recording = threading.Lock()  # held while a MemoryTrace records: torch's profiler works in one thread at a time
 _BLOCK = 512  # bytes; CUDA's caching allocator hands out multiples of this size
 
 
@@ -27,13 +29,14 @@ class MemoryTrace:
 
     @staticmethod
     def available():
-        return not _private.profiler_runs() and _private.history_can_be_recorded()
+        return not _recording.locked() and not _private.profiler_runs() and _private.history_can_be_recorded()
 
     def __enter__(self):
         self._history = None
         if self.device == "cuda":
             _private.make_workspaces()
         with contextlib.ExitStack() as stack:
+            stack.enter_context(_recording)  # if another thread has begun since available(), waits for it
             stack.enter_context(_private.quiet_allocator)
             self._profiler = _private.memory_profiler()
             with _private.quiet_profiler():

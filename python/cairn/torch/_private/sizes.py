@@ -267,4 +267,20 @@ def _number_of(value):
 def _hint_of(environment, expression):
     if hasattr(environment, "optimization_hint"):
         return int(environment.optimization_hint(expression, fallback=DATA_SIZE))
-    return int(environment.size_hint(expression, allow_none=True) or DATA_SIZE)
+    known = environment.size_hint(expression, allow_none=True)
+    if known is None:  # torch 2.9 has no hint for sizes that depend on data
+        expression = environment.simplify(expression)
+        assumed = {symbol: _assumed(environment, symbol) for symbol in expression.free_symbols if _is_of_data(symbol)}
+        known = environment.size_hint(expression.xreplace(assumed), allow_none=True)
+    return DATA_SIZE if known is None else int(known)
+
+
+def _is_of_data(symbol):
+    return symbolic_shapes.symbol_is_type(symbol, (symbolic_shapes.SymT.UNBACKED_INT, symbolic_shapes.SymT.UNBACKED_FLOAT))
+
+
+def _assumed(environment, symbol):
+    """Returns the value between a symbol's bounds that is nearest to DATA_SIZE."""
+    bounds = environment.bound_sympy(symbol)
+    largest = min(DATA_SIZE, int(bounds.upper)) if _is_bounded(environment, symbol) else DATA_SIZE
+    return sympy.Integer(max(largest, int(bounds.lower)) if bounds.lower.is_Integer else largest)
