@@ -85,6 +85,29 @@ class Named(harness.Fresh):
         self.assertTrue(report.kept)
 
 
+    def test_stances(self):
+        """Under a stance that forbids compiling, the model runs as it is, with the same gradients. Afterwards it is
+        planned again."""
+        run = torch.compile(self.model, backend="cairn", options={"budget": "60%", **LIMITS, "seed": 3})
+        self.train(run)
+        expected = [p.grad.clone() for p in self.model.parameters()]
+        for stance in ("force_eager", "eager_on_recompile", "fail_on_recompile", "default"):
+            self.model.zero_grad()
+            with self.subTest(stance), torch.compiler.set_stance(stance):
+                graph = self.train(run)
+                self.assertTrue(all(torch.equal(p.grad, g) for p, g in zip(self.model.parameters(), expected)))
+                self.assertEqual(len(cairn.torch.last_report().graphs), 1)
+                self.assertTrue(graph.kept)
+        self.x = torch.randn(48, 64)
+        with torch.compiler.set_stance("fail_on_recompile"), self.assertRaisesRegex(RuntimeError, "fail_on_recompile"):
+            self.train(run)
+        with torch.compiler.set_stance("eager_on_recompile"):
+            self.train(run)
+        self.assertEqual(len(cairn.torch.last_report().graphs), 1)
+        self.train(run)
+        self.assertEqual(len(cairn.torch.last_report().graphs), 2)
+
+
 class Trainers(harness.Fresh):
     def assert_trained(self, expected, found):
         for one, other in zip(expected, found, strict=True):
