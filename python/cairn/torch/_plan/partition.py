@@ -14,6 +14,7 @@ from .. import _private, _report
 from .._costs.calibrate import calibrate
 from .._costs.calls import description
 from .._costs.roofline import estimate
+from .._errors import InfeasibleError
 from .._fuse.fuse import fuse, is_fused
 from .._graph import policies
 from .._graph.operators import is_random, move_results, simplify
@@ -153,11 +154,22 @@ def schedule(prepared, options, or_least=False, among=None):
             return solve.solve(graph, within, limits, prepared.baseline, description(trace), trace.shared_name, trace.in_time,
                                or_least, _advice(trace))
 
+        def search_whole():
+            """Searches within all of the budget. If the graph may be one of several in a step, and exceeds the budget only
+            because its results count as held, finds the schedule of lowest peak: in the step, they may be freed early."""
+            try:
+                return search(goal, or_least)
+            except InfeasibleError as error:
+                may_be_freed = among is not None and not among.is_alone and not solve.is_share(options.budget)
+                if not may_be_freed or error.least_budget - _bytes_of_results(trace) > goal:
+                    raise
+                return search(goal, True)
+
         within = goal if goal is None else max(1, goal - held)
-        solved = search(within, or_least or held > 0)
+        solved = search_whole() if within == goal else search(within, True)
         exceeds = within != goal and not or_least and solved.peak > goal
         if exceeds and not solve.is_share(options.budget):  # a share of the whole step is known only after a step
-            solved = search(goal, False)  # raises InfeasibleError
+            solved = search_whole()
         solved.budget = goal
     if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
         # The peak that another process measured may differ here, because the scratch of some operations is unknown.
@@ -188,11 +200,17 @@ def limits_of(options, trace):
                                host_budget=options.offload.host_budget)
 
 
+def _bytes_of_results(trace):
+    """Returns the bytes of the forward pass's results that count as held by the caller; 0 without a backward pass."""
+    if trace.border is None:
+        return 0
+    return sum(s.size for s in {s for op in trace.operations[:trace.border.index] for s in op.outputs if s.keep})
+
+
 def _advice(trace):
     """Returns a text for an error about an unmet budget: how much memory results that are not the loss take."""
     gradients = sum(storage.size for storage in trace.tangents)
-    results = sum(s.size for s in {s for op in trace.operations[:trace.border.index] for s in op.outputs if s.keep}
-                  ) if trace.border is not None else 0
+    results = _bytes_of_results(trace)
     if gradients < 4096:  # so small that all results must be losses
         return f" The caller holds {_report.size_text(results)} of results." if results >= 4096 else ""
     return (f" {_report.size_text(gradients)} of gradients of results, which the caller gives or autograd fills in with zeros, "

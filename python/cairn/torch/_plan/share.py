@@ -1,4 +1,4 @@
-"""Decides when it is an error that a graph cannot meet a budget in percent (a share).
+"""Decides when it is an error that a graph cannot meet a budget, most often one in percent (a share).
 
 100% is what the largest graph that trains needs. That graph may be compiled late, because an evaluation or a small part
 of the model may come first. So if a graph cannot meet its share, there are three cases:
@@ -20,7 +20,7 @@ TINY = 64 * 1024  # bytes; a graph with at most this peak without a budget may e
 
 
 class Share:
-    """The share of one graph with a backward pass. Does nothing if the budget is no share."""
+    """The share of one graph with a backward pass."""
 
     def __init__(self, owner, joint):
         self.owner = owner
@@ -47,9 +47,10 @@ class Share:
         report.trains = not self.evaluates
         if unmet is None:
             return
-        if report.baseline <= TINY and among is not None and not among.is_alone:
+        is_tiny = report.baseline <= TINY and solve.is_share(self.owner.options.budget)
+        if is_tiny and among is not None and not among.is_alone:
             self.unmet_tiny = unmet
-        elif report.baseline <= TINY:
+        elif is_tiny:
             tell_of_least(self.owner, report, "it is tiny")
         else:
             self.unmet = unmet

@@ -78,6 +78,23 @@ def equal(one, other):
     return all(torch.equal(a, b) for left, right in zip(one, other, strict=True) for a, b in zip(left, right, strict=True))
 
 
+class Freed(torch.nn.Module):
+    """Two graphs. The result of the first one is freed before its backward pass, while a plan of this graph alone counts
+    it as held."""
+
+    def __init__(self, broken=True):
+        super().__init__()
+        self.broken = broken
+        self.first = torch.nn.Sequential(Layer(), Layer(), torch.nn.Linear(64, 512))
+
+    def forward(self, x):
+        y = self.first(x)
+        if not self.broken:
+            return y
+        torch._dynamo.graph_break()
+        return y.chunk(8, 1)[0].cos().square().mean()
+
+
 class StepsOfSeveralGraphs(harness.Fresh):
     def setUp(self):
         super().setUp()
@@ -126,6 +143,26 @@ class StepsOfSeveralGraphs(harness.Fresh):
         _, _, told = steps(Halves(), chosen, self.x)
         self.assertIsNone(chosen.report.step)
         self.assertEqual(len(told), 1)
+
+    def test_bytes_that_a_graph_exceeds_only_alone(self):
+        """The least budget of a step can be given as bytes, although a graph of the step needs more by itself."""
+        model, least = Freed(), backend("min")
+        steps(model, least, self.x)
+        budget = least.report.step.promised
+        chosen = backend(budget)
+        _, peak, _ = steps(model, chosen, self.x)
+        self.assertGreater(chosen.report.first_step.promised, budget)
+        self.assertLessEqual(peak, chosen.report.step.promised)
+        self.assertLessEqual(chosen.report.step.promised, budget)
+        # Without another graph, the caller holds the result, so the error comes when the backward pass begins.
+        torch._dynamo.reset()
+        result = torch.compile(Freed(broken=False), backend=backend(budget))(self.x)
+        with self.assertRaisesRegex(cairn.torch.InfeasibleError, "graph 0: budget .* are held throughout"):
+            result.sum().backward()
+        # A budget that it exceeds even without its result is an error at once.
+        torch._dynamo.reset()
+        with self.assertRaisesRegex(cairn.torch.InfeasibleError, "graph 0: budget .* are held throughout"):
+            torch.compile(Freed(broken=False), backend=backend(budget // 2))(self.x)
 
     def test_bytes_that_the_first_step_exceeds(self):
         """Each graph is planned within what the others leave, as far as this is known. The first graph does not know of
