@@ -145,7 +145,9 @@ class Watch:
             return
         if not backward:
             _threads.add(threading.get_ident())
-            if self._is_over(open_runs, run):
+            # A forward pass within a backward pass is what a checkpoint computes again. It must have the plan of the first
+            # time, so no round ends here.
+            if _private.graph_task() < 0 and self._is_over(open_runs, run):
                 self._end_round()
         with self._lock:
             if not backward and run is not None:

@@ -197,6 +197,32 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertGreater(chosen.report.broken_before, 0)
         self.assertIn(f"before the present plan, {chosen.report.broken_before} promises were broken", str(chosen.report))
 
+    def test_blocks_that_are_checkpointed(self):
+        """A checkpoint calls a compiled block again within the backward pass. The block must not have a new plan then."""
+        from torch.utils.checkpoint import checkpoint
+
+        for pairs in (False, True):
+            found = []
+            for chosen in ("aot_eager", backend("min"), backend("60%")):
+                torch._dynamo.reset()
+                torch.manual_seed(0)
+                blocks, x = torch.nn.ModuleList(Layer(dropout=0.1) for _ in range(4)), self.x.clone().requires_grad_()
+                for block in blocks:
+                    block.compile(backend=chosen)
+                for _ in range(3):
+                    blocks.zero_grad()
+                    y = x
+                    for block in () if pairs else blocks:
+                        y = checkpoint(block, y, use_reentrant=False)
+                    if pairs:
+                        y = checkpoint(lambda y: blocks[1](blocks[0](y)), y, use_reentrant=False)
+                        y = blocks[3](blocks[2](y))
+                    with harness.cairn_warnings("ignore"):
+                        y.sum().backward()
+                found.append([p.grad for p in blocks.parameters()])
+            for other in found[1:]:
+                self.assertTrue(all(map(torch.equal, found[0], other)), pairs)
+
     def test_a_budget_that_cannot_be_met(self):
         model, least = Blocks(), backend("min")
         steps(model, least, self.x)
@@ -432,9 +458,10 @@ class StepsOfSeveralGraphs(harness.Fresh):
                     report = chosen.report
                     with self.subTest(seed=seed, budget=budget):
                         self.assertEqual(harness.same(expected, found), "")
-                        self.assertTrue(report.kept)
+                        # It is unknown if the measured step, the third one, has compiled graphs once more.
+                        self.assertIsNot(report.kept, False)
                         rows, planned = rows + 1, planned + (report.step is not None)
-                        near += report.measured >= 0.97 * report.promised
+                        near += (report.measured or 0) >= 0.97 * report.promised
         self.assertGreater(planned, rows / 2)
         self.assertGreaterEqual(near, 0.9 * rows)
 
