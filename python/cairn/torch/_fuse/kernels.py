@@ -55,10 +55,16 @@ class Source:
                     scale = torch.tensor(scale, dtype=value.dtype, device="cpu").item()
                 new = self.graph.call_function(torch.ops.aten.mul.Tensor, (
                     self.graph.call_function(torch.ops.aten.mul.Tensor, (x, mask)), scale))
+            elif _has_wide_number(node):
+                wide = [self._as(x, torch.float32) if isinstance(x, torch.fx.Node) else x for x in args]
+                new = self._as(self.graph.call_function(node.target, tuple(wide), kwargs), node.meta["val"].dtype)
             else:
                 new = self.graph.call_function(node.target, args, kwargs)
             self.calls[text] = new
         self.copies[node] = self.calls[text]
+
+    def _as(self, node, dtype):
+        return self.graph.call_function(torch.ops.prims.convert_element_type.default, (node, dtype))
 
     def values(self):
         """Returns the traced values of the arguments."""
@@ -76,6 +82,25 @@ class Source:
                               if n.op == "call_function" and n.target is not operator.getitem and not may_alias(n.target))
         digest = hashlib.sha256(f"{self.text()} {settings}".encode()).hexdigest()[:10]
         return "_".join(["fused", *list(names)[:_MOST_NAMES], digest])
+
+
+# Operations whose kernels for 16 bits compute with 32 bits of a number. On a CPU, sums round the number to 16 bits first.
+_PRODUCTS = {torch.ops.aten.mul.Tensor, torch.ops.aten.div.Tensor}
+_SUMS = {torch.ops.aten.add.Tensor, torch.ops.aten.sub.Tensor}
+
+
+def _has_wide_number(node):
+    """Returns whether torch computes an operation of 16 bits with a number that 16 bits cannot represent. A kernel of
+    Inductor would round the number first."""
+    value = node.meta["val"]
+    if node.target not in _PRODUCTS and (node.target not in _SUMS or value.device.type == "cpu"):
+        return False
+    if value.dtype not in (torch.float16, torch.bfloat16) or len(node.args) != 2:
+        return False
+    numbers = [x for x in node.args if type(x) in (int, float)]
+    tensors = [x.meta["val"] for x in node.args if isinstance(x, torch.fx.Node)]
+    return (len(numbers) == 1 and len(tensors) == 1 and isinstance(tensors[0], torch.Tensor) and tensors[0].dtype == value.dtype and
+            float(torch.tensor(numbers[0], dtype=value.dtype, device="cpu")) != numbers[0])
 
 
 def _described(value):

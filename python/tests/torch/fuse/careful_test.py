@@ -125,6 +125,28 @@ class Careful(harness.Fresh):
 
         self.check(model, (torch.randn(16, 16),), weights)
 
+    def test_numbers_that_16_bits_cannot_represent(self):
+        """Products and quotients use them unrounded, but sums, on a CPU, rounded."""
+        for dtype in (torch.bfloat16, torch.float16):
+            with self.subTest(dtype):
+                x, weight = torch.randn(64, 64).to(dtype), torch.randn(64, 64).to(dtype).requires_grad_()
+
+                def function(x):
+                    y = x + weight
+                    return (((0.3 - y * 1.1) / 1.3 + 0.7) * 0.9 - 0.1).float().sum()
+
+                results = self.gradients(function, (x,), [weight], "aot_eager"), self.gradients(function, (x,), [weight], backend())
+                self.assertGreater(cairn.torch.last_report().graphs[0].fused, 0)
+                self.assertTrue(torch.equal(results[0][1], results[1][1]))
+
+                def values(x):
+                    return (((0.3 - x * 1.1) / 1.3 + 0.7) * 0.9 - 0.1), (x * weight).sum()
+
+                torch._dynamo.reset()
+                expected = torch.compile(values, backend="aot_eager")(x)[0]
+                torch._dynamo.reset()
+                self.assertTrue(torch.equal(torch.compile(values, backend=backend())(x)[0], expected))
+
     def test_the_maximum_of_values_of_16_bits(self):
         """The backward pass compares the maximum with the values that it was taken of. It must not compute these again
         without rounding them."""
