@@ -440,14 +440,18 @@ class StepsOfSeveralGraphs(harness.Fresh):
     def test_random_models(self):
         """Random modules with graph breaks at random places have the bits of the graphs without a budget, and no step
         takes more than promised."""
-        rows = planned = near = 0
+        rows = planned = near = impossible = 0
         for seed in seeds_of_broken_models():
             torch.manual_seed(seed)
             model = RandomModel(seed)
             model.batch *= 8  # so that the steps are not tiny
             inputs = model.inputs()
             with harness.cairn_warnings("ignore"):
-                expected = harness.train(model, inputs, harness.unscheduled(), loss_of=loss_of)
+                try:
+                    expected = harness.train(model, inputs, harness.unscheduled(), loss_of=loss_of)
+                except RuntimeError:  # torch itself cannot train some of the modules
+                    impossible += 1
+                    continue
                 for budget in BUDGETS:
                     chosen = backend(budget)
                     try:
@@ -462,6 +466,7 @@ class StepsOfSeveralGraphs(harness.Fresh):
                         self.assertIsNot(report.kept, False)
                         rows, planned = rows + 1, planned + (report.step is not None)
                         near += (report.measured or 0) >= 0.97 * report.promised
+        self.assertLessEqual(impossible, MODELS // 20)
         self.assertGreater(planned, rows / 2)
         self.assertGreaterEqual(near, 0.9 * rows)
 
