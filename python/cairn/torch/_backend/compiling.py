@@ -43,7 +43,8 @@ class Compiling:
         if not inputs:
             return self._partition_region(joint, num_fwd_outputs)
         self.share = Share(self.owner, joint)
-        among = self.owner.watch.among(self.share.ends_in_loss, held_by_graphs_of(self.owner))
+        among = self.owner.watch.among(self.share.ends_in_loss, held_by_graphs_of(self.owner),
+                                       _private.plans_for_larger(joint.graph))
         forward, backward, prepared, solved, self.report = partition(
             joint, options, name=self.owner.next_name(), num_fwd_outputs=num_fwd_outputs,
             static_indices=static_lifetime_input_indices, largest=self.share.largest, inputs=self.inputs,

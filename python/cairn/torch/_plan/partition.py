@@ -160,8 +160,9 @@ def schedule(prepared, options, or_least=False, among=None):
             try:
                 return search(goal, or_least)
             except InfeasibleError as error:
-                may_be_freed = among is not None and not among.is_alone and not solve.is_share(options.budget)
-                if not may_be_freed or error.least_budget - _bytes_of_results(trace) > goal:
+                # If it is planned for larger inputs, it is planned for the present ones next.
+                may_be_freed = among is not None and not among.is_alone and not among.for_larger
+                if not may_be_freed or solve.is_share(options.budget) or error.least_budget - _bytes_of_results(trace) > goal:
                     raise
                 return search(goal, True)
 

@@ -76,6 +76,13 @@ def plan_exactly(module):
     return larger
 
 
+def plans_for_larger(graph):
+    """Returns whether the plan of a traced graph is for larger sizes of its inputs than the present ones."""
+    environment = shape_env_of(node.meta.get("val") for node in graph.find_nodes(op="placeholder"))
+    planned = _planned.get(environment, {}) if environment is not None else {}
+    return any(size > _hint_of(environment, symbol) for symbol, size in planned.items())
+
+
 def _is_planned(size):
     return isinstance(size, torch.SymInt) and size.node.expr in _planned.get(size.node.shape_env, ()) and (
         not size.node.expr.free_symbols & _marked_ranges(size.node.shape_env).keys())

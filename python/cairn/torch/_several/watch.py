@@ -58,13 +58,13 @@ class Watch:
 
     # --- While graphs are compiled
 
-    def among(self, ends_in_loss, held):
+    def among(self, ends_in_loss, held, for_larger):
         """Returns an Among for a graph with a backward pass; None if graphs are not planned together. ``held``: bytes that
-        other graphs of the backend hold now."""
+        other graphs of the backend hold now. ``for_larger``: as in Among."""
         if not self.enabled:
             return None
         is_alone = ends_in_loss and not held and not self._passes and self.plan is None and not _private.splits_for_ddp()
-        return Among(self.plan, held, is_alone)
+        return Among(self.plan, held, is_alone, for_larger)
 
     def compiled(self, part, alive):
         with self._lock:
@@ -265,10 +265,10 @@ class Watch:
 
 class Among:
     """What a graph is planned with if it may be one of several in a step. ``held``: bytes that the others hold.
-    ``is_alone``: whether it presumably is the only one."""
+    ``is_alone``: whether it presumably is the only one. ``for_larger``: whether the plan is for larger inputs."""
 
-    def __init__(self, plan, held, is_alone):
-        self.plan, self.held, self.is_alone = plan, held, is_alone
+    def __init__(self, plan, held, is_alone, for_larger):
+        self.plan, self.held, self.is_alone, self.for_larger = plan, held, is_alone, for_larger
 
     @property
     def goal(self):
