@@ -30,6 +30,7 @@ class Share:
         self.waits = self.evaluates or not self.ends_in_loss
         self.largest = owner.report.baseline if self.evaluates else owner.report.training_baseline
         self.report = None
+        self.code = _private.compiled_code()  # of the function that the graph is a part of
         # The InfeasibleError to raise when the backward pass begins. It is not raised if a graph with a larger peak has
         # been planned by then, and the budget, a share of the largest peak, has become large enough.
         self.unmet = None
@@ -71,6 +72,10 @@ class Share:
             self.unmet = None
             return
         if self.report.promised > budget:
+            # A budget in bytes does not grow. So the function is compiled once more, as shorter inputs may have a graph
+            # within the budget, and torch might call this one for them, too.
+            if not solve.is_share(self.owner.options.budget) and not self.owner.watch.is_threaded():
+                _private.compile_again(self.code)
             raise again(self.unmet)
         self.report.budget, self.unmet = budget, None
 

@@ -178,6 +178,11 @@ class Watch:
             return self._first_done is not None and all(
                 self._began[other] < self._first_done for other in open_runs if other is not run and other in self._began)
 
+    @staticmethod
+    def is_threaded():
+        """Returns whether several threads run compiled code, so that none may be dropped."""
+        return _run_in_several_threads()
+
     def is_several(self):
         """Returns whether several graphs, or several runs of one, have been alive at once in the present round."""
         with self._lock:
