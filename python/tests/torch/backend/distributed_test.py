@@ -1,17 +1,15 @@
 """Tests that two processes keep the order of their collectives, and that both run the schedule that one of them has
 found."""
 
-import os
-import tempfile
 import unittest
 import warnings
 
 import cairn.torch
 import harness
+import ranks
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as collectives
-import torch.multiprocessing
 
 RANKS = 2
 
@@ -59,10 +57,7 @@ class Summed(harness.Layers):
         return x.square().mean()
 
 
-def work(rank, folder):
-    torch.set_num_threads(1)
-    os.environ["CAIRN_CACHE"] = os.path.join(folder, f"cache-{rank}")
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=RANKS)
+def work(rank, _):
     warnings.simplefilter("error", cairn.torch.CairnWarning)
     torch.manual_seed(0)
     model = Summed()
@@ -87,9 +82,7 @@ def work(rank, folder):
         torch.compile(Gathered(), backend=cairn.torch.backend("100%", work_limit=1_000))(x).backward()
     found["gathered"] = cairn.torch.last_report().graphs[0].promised_forward
     found["steps"] = steps(rank)
-    torch.save(found, os.path.join(folder, f"{rank}.pt"))
-    dist.barrier()
-    dist.destroy_process_group()
+    return found
 
 
 def steps(rank):
@@ -122,12 +115,10 @@ def steps(rank):
     return results
 
 
-@unittest.skipUnless(dist.is_available() and dist.is_gloo_available(), "this torch has no gloo")
+@unittest.skipUnless(ranks.available, "this torch has no gloo")
 class Ranks(unittest.TestCase):
     def test_ranks_run_one_schedule(self):
-        with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(work, (folder,), RANKS)
-            found = [torch.load(os.path.join(folder, f"{rank}.pt")) for rank in range(RANKS)]
+        found = ranks.on_ranks(work, RANKS)
         for one in found:
             whole, less = one["100%"], one["70%"]
             self.assertTrue(all(torch.equal(a, b) for a, b in zip(whole["gradients"], less["gradients"])))

@@ -1,16 +1,13 @@
 """Tests models whose parameters are divided among 2 and 4 processes: by FSDP2 (fully_shard) and by tensor
 parallelism."""
 
-import os
-import tempfile
 import unittest
 import warnings
 
 import cairn.torch
 import harness
+import ranks
 import torch
-import torch.distributed as dist
-import torch.multiprocessing
 from torch import nn
 
 BATCH, WIDTH, BLOCKS, STEPS = 256, 64, 4, 3
@@ -39,7 +36,7 @@ class Model(nn.Module):
         return self.last(x)
 
 
-def by_fsdp(model, ranks):
+def by_fsdp(model, count):
     """FSDP2's hooks break the graph at each block."""
     from torch.distributed.fsdp import fully_shard
 
@@ -48,12 +45,12 @@ def by_fsdp(model, ranks):
     fully_shard(model)
 
 
-def by_tensors(model, ranks):
+def by_tensors(model, count):
     """The collectives are operations of the graph."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
-    mesh = init_device_mesh("cpu", (ranks,))
+    mesh = init_device_mesh("cpu", (count,))
     for block in model.blocks:
         parallelize_module(block, mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
 
@@ -61,12 +58,12 @@ def by_tensors(model, ranks):
 DIVIDED = {"FSDP": by_fsdp, "tensors": by_tensors}
 
 
-def train(divide, rank, ranks, backend):
+def train(divide, rank, count, backend):
     """Returns the losses and this rank's parts of the parameters."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     model = Model()
-    divide(model, ranks)
+    divide(model, count)
     compiled = torch.compile(model, backend=backend)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
     losses = []
@@ -80,35 +77,28 @@ def train(divide, rank, ranks, backend):
     return losses + [getattr(p, "_local_tensor", p).detach().clone() for p in model.parameters()]
 
 
-def work(rank, ranks, folder):
-    torch.set_num_threads(1)
-    os.environ["CAIRN_CACHE"] = os.path.join(folder, f"cache-{rank}")
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=ranks)
+def work(rank, count):
     warnings.filterwarnings("ignore", "graph .* runs while", cairn.torch.CairnWarning)  # of a step of several graphs
     warnings.filterwarnings("error", "graph .*: promised", cairn.torch.CairnWarning)
     found = {}
     for name, divide in DIVIDED.items():
-        expected = train(divide, rank, ranks, "aot_eager")
+        expected = train(divide, rank, count, "aot_eager")
         for budget in ("60%", "min"):
-            given = train(divide, rank, ranks, cairn.torch.backend(budget, fallback=False, work_limit=200_000))
+            given = train(divide, rank, count, cairn.torch.backend(budget, fallback=False, work_limit=200_000))
             report = cairn.torch.last_report()
             found[name, budget] = {
                 "same": all(map(torch.equal, expected, given)), "promised": report.promised, "kept": report.kept,
                 "measured": report.measured, "recomputed": sorted(i.name for g in report.graphs for i in g.recomputed)}
-    torch.save(found, os.path.join(folder, f"{rank}.pt"))
-    dist.barrier()
-    dist.destroy_process_group()
+    return found
 
 
-@unittest.skipUnless(dist.is_available() and dist.is_gloo_available(), "this torch has no gloo")
+@unittest.skipUnless(ranks.available, "this torch has no gloo")
 class Sharded(harness.Fresh):
     def test_bits_promises_and_one_plan(self):
-        for ranks in (2, 4):
-            with tempfile.TemporaryDirectory() as folder:
-                torch.multiprocessing.spawn(work, (ranks, folder), ranks)
-                found = [torch.load(os.path.join(folder, f"{rank}.pt")) for rank in range(ranks)]
+        for count in (2, 4):
+            found = ranks.on_ranks(work, count)
             for key in found[0]:
-                with self.subTest(ranks=ranks, key=key):
+                with self.subTest(ranks=count, key=key):
                     for one in found:
                         self.assertTrue(one[key]["same"])
                         self.assertLessEqual(one[key]["measured"], one[key]["promised"])

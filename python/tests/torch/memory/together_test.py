@@ -1,16 +1,12 @@
 """Tests that the memory of several graphs that hold memory at the same time is added up, promised, and reported."""
 
-import os
-import tempfile
 import threading
 import unittest
-import unittest.mock
 
 import cairn.torch
 import harness
+import ranks
 import torch
-import torch.distributed as dist
-import torch.multiprocessing
 
 WORK = 20_000
 
@@ -445,10 +441,8 @@ class Together(harness.Fresh):
         self.assertEqual(report.kept, False)
 
 
-def with_views_of_buckets(rank, folder):
+def with_views_of_buckets(*_):
     """Trains a DistributedDataParallel whose gradients are views of its buckets, and one whose gradients are not."""
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=1)
     torch._dynamo.config.optimize_ddp = False
     found = {}
     for view in harness.afresh((False, True)):
@@ -460,15 +454,11 @@ def with_views_of_buckets(rank, folder):
             model.zero_grad()
         really = measured(lambda: compiled(x).backward(), () if view else model.parameters())
         found[view] = cairn.torch.last_report().promised, really, sum(p.nbytes for p in model.parameters())
-    torch.save(found, os.path.join(folder, "found.pt"))
-    dist.destroy_process_group()
+    return found
 
 
-def split_by_ddp(rank, folder):
+def split_by_ddp(*_):
     """Trains a DistributedDataParallel with its default splitting of graphs, and without it."""
-    torch.set_num_threads(1)
-    os.environ["CAIRN_CACHE"] = os.path.join(folder, f"cache-{rank}")
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     found = {}
     for split in harness.afresh((True, False)):
         torch._dynamo.config.optimize_ddp = split
@@ -485,27 +475,20 @@ def split_by_ddp(rank, folder):
         found[split] = {
             "graphs": [g.promised for g in report.graphs], "promised": report.promised, "measured": report.measured,
             "kept": report.kept, "really": really, "told": told}
-    torch.save(found, os.path.join(folder, f"{rank}.pt"))
-    dist.barrier()
-    dist.destroy_process_group()
+    return found
 
 
-@unittest.skipUnless(dist.is_available() and dist.is_gloo_available(), "this torch has no gloo")
+@unittest.skipUnless(ranks.available, "this torch has no gloo")
 class Ddp(unittest.TestCase):
     def test_gradients_that_are_copied_into_buckets(self):
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CAIRN_CACHE=folder):
-            torch.multiprocessing.spawn(with_views_of_buckets, (folder,), 1)
-            found = torch.load(os.path.join(folder, "found.pt"))
+        (found,) = ranks.on_ranks(with_views_of_buckets, 1)
         for promised, really, _ in found.values():
             self.assertGreaterEqual(promised, really)
             self.assertLessEqual(promised, 1.15 * really)
         self.assertEqual(found[True][0] - found[False][0], found[True][2])
 
     def test_splits_the_graph_and_the_report_says_so(self):
-        with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(split_by_ddp, (folder,), 2)
-            found = [torch.load(os.path.join(folder, f"{rank}.pt")) for rank in range(2)]
-        for one in found:
+        for one in ranks.on_ranks(split_by_ddp, 2):
             split, whole = one[True], one[False]
             self.assertGreater(len(split["graphs"]), 2)
             self.assertGreater(split["promised"], 1.5 * max(split["graphs"]))
