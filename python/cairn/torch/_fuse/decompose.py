@@ -2,7 +2,7 @@
 
 import torch
 
-from .. import _private
+from .._graph.inline import inline
 from .._graph.operators import is_batch_norm
 from .operators import has_other_statistics
 
@@ -25,14 +25,8 @@ def _inline(graph, node, backward):
             [next(left) if isinstance(leaf, torch.fx.Node) else leaf for leaf in leaves], structure)
         return node.target(*args, **kwargs)
 
-    traced = _private.trace_decomposed(call, [argument.meta["val"] for argument in given], node.target)
-    copies = dict(zip(traced.graph.find_nodes(op="placeholder"), given))
-    for inner in traced.graph.nodes:
-        if inner.op == "call_function":
-            with graph.inserting_before(node):
-                copies[inner] = new = graph.node_copy(inner, copies.get)
-            new.meta = {**{k: v for k, v in node.meta.items() if k != "tensor_meta"}, "val": inner.meta["val"]}
-    results = [copies.get(leaf) for leaf in _private.outputs(traced.graph)]
+    meta = {k: v for k, v in node.meta.items() if k != "tensor_meta"}
+    results = inline(graph, node, call, given, meta, node.target)
     for part in list(node.users):
         part.replace_all_uses_with(results[part.args[1]])
         graph.erase_node(part)

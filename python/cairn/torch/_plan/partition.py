@@ -234,6 +234,7 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
     given = [_private.input_of(n.meta.get("desc"), inputs) for n in primals]
     updates = {}
     if options.updates is not None:
+        options.updates.averages.insert(joint.graph, primals, given)
         updates = {primals[i]: update for i, update in options.updates.of_inputs(given).items()}
     of_module = set(parameters)
     others = _other_inputs(primals, inputs, of_module)

@@ -11,7 +11,8 @@ from .autograd import (accumulates, autograd_is_compiled, backward_node, free_un
                        leaves_of_node, may_be_replaced, metadata_of_node, nodes_made, saves_by_hooks)
 from .descriptions import (argument_of, compiling, hide_writes, input_of, input_position, is_gradient, is_mutation,
                            mutated_inputs, output_descriptions, result_of, static_inputs, unseen_writes, written_inputs)
-from .distributed import collective_store, gradients_are_copied, splits_for_ddp, wait_tensor, wait_tensors
+from .distributed import (DataParallel, average, collective_store, gradients_are_copied, splits_for_ddp, wait_tensor,
+                          wait_tensors)
 from .front_end import (RESTARTS, asked_by_tracer, compile_again, compiled_code, compiled_frame, evaluates,
                         left_to_python, register_backend, shows_frames, sizes_differentiated, suppresses_errors,
                         tell_of_limits)
@@ -28,4 +29,5 @@ from .sizes import (DATA_SIZE, OnlyPresentSizes, bound_sizes, hint, input_sizes,
                     sized_by_data)
 from .tensors import (alignment_of, copy_of_input, empty_aligned, holders, is_batched, is_plain, is_there,
                       negated_when_read, owns_its_memory, tensors_of_storage, weak_storage)
-from .tracing import compile_kernel, fake_like, fake_mode_of, inductor_config, replaced_tensors, trace_decomposed, trace_functional
+from .tracing import (compile_kernel, fake_like, fake_mode_of, inductor_config, replaced_tensors, trace_fake,
+                      trace_functional)

@@ -1,9 +1,15 @@
-"""The store that several processes share, and what DistributedDataParallel does to graphs and gradients."""
+"""The store that several processes share, what DistributedDataParallel does to graphs and gradients, and a forward pass
+of it that leaves gradients alone."""
 
+import gc
 import sys
 import time
 
 import torch
+import torch.distributed
+from torch.utils import _pytree as pytree
+
+import cairn
 
 from .tensors import holders
 
@@ -60,3 +66,107 @@ def _after_letting_go(tensor):
     while waited and sys.getrefcount(tensor) >= references and time.monotonic() < end:
         time.sleep(1e-5)
     return tensor
+
+
+class DataParallel:
+    """A DistributedDataParallel. Within a ``with`` block, its forward pass is that of its module, which torch.compile can
+    capture as a whole, and it does not exchange gradients. It still exchanges buffers."""
+
+    def __init__(self, module):
+        self.module = module
+        self.ranks = module.process_group.size()
+        self.group = module.process_group.group_name
+        self._forward = _forward_without_exchange(module)  # one function for all steps, because guards check which it is
+
+    @classmethod
+    def all(cls):
+        """Returns those of this process."""
+        if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+            return []
+        kind = torch.nn.parallel.DistributedDataParallel
+        found = [value for value in gc.get_objects() if issubclass(type(value), kind)]
+        return [cls(value) for value in found if "reducer" in vars(value)]  # others are not completely made
+
+    @staticmethod
+    def runs():
+        """Returns whether the forward pass of one runs that is in no ``with`` block."""
+        return torch.nn.parallel.DistributedDataParallel._get_active_ddp_module() is not None
+
+    def parameters(self):
+        """Returns the parameters whose gradients it averages."""
+        ignored = self.module.parameters_to_ignore
+        return [p for name, p in self.module.module.named_parameters() if p.requires_grad and name not in ignored]
+
+    def unknown_feature(self):
+        """Returns the name of a feature in use that the forward pass within a ``with`` block does not have, else None."""
+        module, buffers = self.module, getattr(self.module, "buffer_hook", None)
+        features = {"a communication hook": module._comm_hooks or buffers is not None,
+                    "mixed_precision": module.mixed_precision is not None,
+                    "delay_all_reduce_named_params": module._delay_all_reduce_params,
+                    "join()": module._join_config.enable,
+                    "a forward() of its own": "forward" in vars(module) or type(module).forward is not _FORWARD}
+        return next((name for name, used in features.items() if used), None)
+
+    def buckets(self, parameters):
+        """Returns lists of indices of parameters whose gradients it averages together, in the order in which it does.
+        These are its buckets in the first step. Their size is at most that of its option bucket_cap_mb, and the bucket of
+        the module's first parameters is smaller."""
+        distributed, module = torch.distributed, self.module
+        first = distributed._DEFAULT_FIRST_BUCKET_BYTES if module.bucket_bytes_cap_default else module.bucket_bytes_cap
+        found, _ = distributed._compute_bucket_assignment_by_size(parameters, [first, module.bucket_bytes_cap])
+        return found[::-1]
+
+    def __enter__(self):
+        self.module.forward = self._forward
+
+    def __exit__(self, *error):
+        del self.module.forward
+
+
+_FORWARD = torch.nn.parallel.DistributedDataParallel.forward
+
+
+def _forward_without_exchange(module):
+    def forward(*args, **kwargs):
+        if not module.require_backward_grad_sync:
+            _refuse_no_sync()
+        if module.device_ids:
+            device = torch.device(module.device_type, module.device_ids[0])
+            args, kwargs = pytree.tree_map_only(torch.Tensor, lambda value: value.to(device), (args, kwargs))
+        if module.will_sync_module_buffers():
+            _broadcast([b for name, b in module.module.named_buffers() if name not in module.parameters_to_ignore],
+                       module.process_group)
+        result = module.module(*args, **kwargs)
+        module.require_forward_param_sync = torch.is_grad_enabled()
+        return result
+
+    return forward
+
+
+@torch._dynamo.disable
+def _refuse_no_sync():
+    raise cairn.InputError("optimizer: within no_sync() gradients add up over several backward passes, and in the plan they are "
+                           "freed; plan this step without optimizer=")
+
+
+def _broadcast(buffers, group):
+    """Gives the buffers the values that they have on the first rank. torch.compile can capture this."""
+    kinds = {}
+    for buffer in buffers:
+        kinds.setdefault((buffer.dtype, buffer.device), []).append(buffer)
+    with torch.no_grad():
+        for alike in kinds.values():
+            flat = torch.cat([buffer.reshape(-1) for buffer in alike])
+            flat = torch.distributed._functional_collectives.broadcast(flat, 0, group)
+            for buffer, part in zip(alike, flat.split([buffer.numel() for buffer in alike])):
+                buffer.copy_(part.view(buffer.shape))
+
+
+def average(gradients, ranks, group):
+    """Returns the averages of gradients over the ranks of a group, computed as DistributedDataParallel does it for one
+    bucket: bit for bit, if its buckets are the same or if there are two ranks."""
+    flat = gradients[0].reshape(-1) if len(gradients) == 1 else torch.cat([gradient.reshape(-1) for gradient in gradients])
+    operators = torch.ops._c10d_functional
+    flat = operators.wait_tensor(operators.all_reduce(flat * (1.0 / ranks), "sum", group))
+    parts = [part.view(gradient.shape) for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]))]
+    return parts if len(parts) == 1 else [part.clone() for part in parts]

@@ -67,12 +67,14 @@ def inductor_config(mode, options):
     return dict(torch._TorchCompileInductorWrapper(mode, options, None).config)
 
 
-def trace_decomposed(function, values, operator):
-    """Traces a function of fake tensors, and writes calls of ``operator`` in it as Inductor does. Returns a module whose
-    nodes carry fake values of the same mode in ``meta["val"]``."""
-    from torch._inductor.decomposition import select_decomp_table
+def trace_fake(function, values, decomposed=None):
+    """Traces a function of fake tensors. Calls of the operator ``decomposed`` are written as Inductor does. Returns a
+    module whose nodes carry fake values of the same mode in ``meta["val"]``."""
+    table = {}
+    if decomposed is not None:
+        from torch._inductor.decomposition import select_decomp_table
 
-    table = {operator: select_decomp_table()[operator]}
+        table[decomposed] = select_decomp_table()[decomposed]
     with _disable_current_modes(), torch.no_grad(), fake_mode_of(values):
         return make_fx(function, decomposition_table=table)(*values)
 

@@ -10,12 +10,15 @@ import cairn
 from .._errors import CairnWarning
 from .one_parameter import FIRST_STEPS, Owner, alone, are_same, copied_with, laid_out_as, settings_of, step_alone
 
-_SCALES = (10.0, 1e4, 1e-3, 1.0) * (FIRST_STEPS // 4)  # factors of the gradients in the rounds in which updates are compared
+# Factors of the gradients in the rounds in which updates are compared. Small gradients come first, because bounds from
+# below have no effect when averages of large ones are there.
+_SCALES = (1e-3, 10.0, 1e4, 1.0) * (FIRST_STEPS // 4)
 
 
 def refuse_coupled(optimizer):
-    """Raises an error unless the optimizer updates each parameter independently. For each group and each number of
-    dimensions, copies the two smallest parameters, because some optimizers treat matrices differently from vectors.
+    """Raises an error unless the optimizer updates each parameter independently. For each group and each kind of
+    parameter (_smallest), copies the two smallest, because some optimizers treat matrices differently from vectors, or
+    use a setting for all parameters that depends on the type of the first one (Adafactor).
     Makes two sets of copies, and updates both with the same gradients in several rounds. The first set is updated by
     one step for all copies. The second set is updated one by one, followed by a step without gradients. Both sets must
     have the same bits after each round, because only then may each parameter be updated as soon as its gradient is
@@ -69,10 +72,10 @@ def refuse_coupled(optimizer):
 
 
 def _smallest(parameters):
-    """Returns the two smallest parameters for each number of dimensions, in the order of the group."""
+    """Returns the two smallest parameters for each number of dimensions, type and device, in the order of the group."""
     alike = collections.defaultdict(list)
     for p in parameters:
         if p.requires_grad and p.numel():
-            alike[p.ndim].append(p)
+            alike[p.ndim, p.dtype, p.device].append(p)
     kept = {id(p) for same in alike.values() for p in sorted(same, key=torch.Tensor.numel)[:2]}
     return [p for p in parameters if id(p) in kept]

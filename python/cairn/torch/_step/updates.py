@@ -13,6 +13,7 @@ import cairn
 from .. import _private
 from .._errors import CairnWarning
 from .._memory.events import bytes_of
+from .averages import Averages
 from .coupled import refuse_coupled
 from .one_parameter import (Owner, Update, alone, are_same, is_kept_as_gradient, laid_out_as, settings_of,
                             state_with_versions, step_alone)
@@ -66,6 +67,7 @@ class Updates:
                 raise cairn.InputError(f"optimizer: a torch.optim.Optimizer, or a list of them, not {type(optimizer).__name__}")
             refuse_coupled(optimizer)
         self.tell = lambda text: warnings.warn(text, CairnWarning, stacklevel=2)
+        self.averages = Averages()
         self._active = False
         self._owners = {}  # id(parameter) -> Owner; None if the parameter belongs to two optimizers
         self._updated = {}  # id(parameter) -> (parameter, mark, the parameter's version, its state with versions)
@@ -115,9 +117,7 @@ class Updates:
     # --- While a step runs
 
     def __enter__(self):
-        if _private.collective_store() is not None:
-            raise cairn.InputError("optimizer: with several ranks gradients are exchanged before the optimizer's step; plan the step "
-                                   "without optimizer=")
+        self.averages.enter(p for optimizer in self.optimizers for group in optimizer.param_groups for p in group["params"])
         self._find_owners()
         now = self._kinds_now()
         if self._kinds is not None and now != self._kinds:
@@ -166,6 +166,7 @@ class Updates:
 
     def __exit__(self, kind, error, where):
         self._active = False
+        self.averages.leave()
         if self._kinds is None and kind is None:
             self._kinds = self._kinds_now()
         for hook in self._hooks.values():
@@ -278,6 +279,11 @@ class Updates:
         if mine:
             self._stepping.add(id(optimizer))
         known = {id(p) for p in mine}
+        for p in (p for group in optimizer.param_groups for p in group["params"] if id(p) not in known):
+            if p.grad is not None and self.averages.has(p):
+                raise cairn.InputError(
+                    f"optimizer: the gradient of a parameter of shape {list(p.shape)} was not averaged over the ranks, because it had "
+                    "a hook or a gradient before, or because its graph runs without a budget; plan this step without optimizer=")
         if id(optimizer) in self._fills_zeros and any(
                 p.grad is None and id(p) not in known and id(p) in self._ever_updated
                 for group in optimizer.param_groups for p in group["params"]):

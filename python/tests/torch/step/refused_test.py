@@ -410,6 +410,15 @@ class Refused(unittest.TestCase):
         with self.assertRaisesRegex(cairn.InputError, "FirstGroup does not update each parameter for itself"):
             cairn.torch.step(plain, optimizer=FirstGroup(groups(Net()), lr=0.1))
 
+    def test_optimizers_that_take_the_type_of_the_first_parameter_for_all(self):
+        def optimizer(*kinds, **options):
+            return torch.optim.Adafactor([torch.nn.Parameter(torch.ones(8, 8, dtype=kind)) for kind in kinds], **options)
+
+        with self.assertRaisesRegex(cairn.InputError, "Adafactor does not update each parameter for itself"):
+            cairn.torch.step(plain, optimizer=optimizer(torch.float32, torch.float32, torch.bfloat16))
+        cairn.torch.step(plain, optimizer=optimizer(torch.float32, torch.bfloat16, eps=(1e-7, 1e-3)))
+        cairn.torch.step(plain, optimizer=optimizer(torch.bfloat16, torch.bfloat16))
+
     def test_other_optimizers_than_those_of_torch_are_told(self):
         """A few steps of an optimizer that is not torch's own are tested. This proves little, so there is a warning."""
         class Own(torch.optim.SGD):
