@@ -30,6 +30,7 @@ from rows import AS_CHECKPOINT, FUSED, REFERENCES, markdown, one_line, write
 
 SHARES = ("90", "70", "50", "40", "min")
 KNOB = ("1", "0.5", "0.2", "0")
+ALL = [*models.MODELS, *models.MORE]
 
 EPILOG = """\
 How. Every model ends in its loss; a step is forward and backward, without an optimizer. Each row is measured in a process
@@ -377,7 +378,8 @@ def tell(line):
 def parse_arguments(arguments):
     parser = argparse.ArgumentParser(prog="table.py", description=__doc__, epilog=EPILOG,
                                      formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="default: all")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="default: the 17 of the tables; 22 others "
+                        "can be named")
     parser.add_argument("--list", action="store_true", help="list the models and end")
     parser.add_argument("--modes", help="of the rows only these, joined by commas, beside eager and aot: checkpoint, knob-0.5, "
                         "cairn-70, cairn-min, ...")
@@ -393,9 +395,9 @@ def parse_arguments(arguments):
     parser.add_argument("--markdown", metavar="FILE", type=pathlib.Path, help="the tables; default: the terminal")
     given = parser.parse_args(arguments)
     given.modes = given.modes.split(",") if given.modes else None
-    unknown = [name for name in given.models if name not in models.MODELS]
+    unknown = [name for name in given.models if name not in ALL]
     if unknown:
-        parser.error(f"unknown model '{unknown[0]}'; there are {', '.join(models.MODELS)}")
+        parser.error(f"unknown model '{unknown[0]}'; there are {', '.join(ALL)}")
     for path in (given.json, given.markdown):
         if path and not path.resolve().parent.is_dir():
             parser.error(f"'{path}': there is no such folder")
@@ -405,7 +407,7 @@ def parse_arguments(arguments):
 def main():
     given = parse_arguments(sys.argv[1:])
     if given.list:
-        print("\n".join(models.MODELS))
+        print("\n".join(ALL))
         return 0
     data = {"machine": machine(given.threads), "models": {}}
     if given.json and given.json.exists():
@@ -420,9 +422,8 @@ def main():
                 print(f"{model}: skipped, {error}", file=sys.stderr)
             else:
                 data["models"][model] = measure_model(model, given, cache, tell)
-            order = list(models.MODELS)
-            data["models"] = dict(sorted(data["models"].items(), key=lambda item: order.index(item[0])
-                                         if item[0] in order else len(order)))
+            data["models"] = dict(sorted(data["models"].items(), key=lambda item: ALL.index(item[0])
+                                         if item[0] in ALL else len(ALL)))
             if given.json:
                 write(given.json, data)
             if given.markdown:
