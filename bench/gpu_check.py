@@ -3,7 +3,8 @@
 
 Steps: the device's tests; compute-sanitizer on the tests tagged [sanitize]; cairn.torch's tests of a GPU; small models
 against the host's results; four models under three budgets, and by every solver under one; the device benchmarks;
-PyTorch beside Cairn. A step that fails does not stop the later ones. Writes bench/results/<device>-<date>.md and .json.
+PyTorch beside Cairn; what cairn.torch promises for models of bench/torch, beside what is counted. A step that fails
+does not stop the later ones. Writes bench/results/<device>-<date>.md and .json.
 Exit codes: 0 if nothing failed, 1 if something failed, 2 for bad usage, 5 without a device.
 """
 
@@ -41,13 +42,15 @@ QUICK_MODELS = {
 }
 BUDGETS = ("50%", "70%", "35%")  # budgets of the runs, the most important first
 PRECISIONS = ("fp32", "tf32", "bf16")
-STEPS = ("tests", "sanitizers", "torch", "host", "runs", "benchmarks", "pytorch")
+STEPS = ("tests", "sanitizers", "torch", "host", "runs", "benchmarks", "pytorch", "counted")
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
 SANITIZER_SECONDS = 300  # initcheck is the slowest tool
 TEST_SECONDS = 300
 # Budget of the small models that are compared with the host. With 50%, the small U-Net has no schedule: on an H100, one
 # convolution needs up to 57% of the baseline's peak, most of it as scratch.
 HOST_BUDGET = "70%"
+PROMISED = ("gpt-6", "resnet50", "vit", "unet", "moe", "lstm", "llama", "bert")  # models of bench/torch, the first ones first
+PROMISES_SECONDS = 240  # for all of them
 HOST_SHARE = 0.2  # fraction of the remaining time for the comparison with the host
 # Fraction of the remaining time that the runs under budgets may take. It is smaller if a comparison with PyTorch
 # follows them. Benchmarks always follow.
@@ -123,6 +126,7 @@ def last_line(text):
 
 
 class Check:
+    """The steps of one check, and what they have found."""
 
     def __init__(self, given):
         self.given = given
@@ -132,6 +136,7 @@ class Check:
         self.host_checks = []
         self.runs = []
         self.comparisons = []
+        self.promises = {}  # what bench/torch/counted.py writes, with its table
         self.benchmarks = []
         self.machine = {}
         self.repeat_option = "--repeats"
@@ -229,18 +234,45 @@ class Check:
 
     def torch_tests(self):
         """Runs the tests of cairn.torch on the device (python/tests/torch/backend/device_test.py)."""
-        module = self.given.build / "python"
-        environment = {"PYTHONPATH": os.pathsep.join(filter(None, [str(module) if module.is_dir() else "",
-                                                                  os.environ.get("PYTHONPATH", "")]))}
-        code, _ = call([sys.executable, "-c", "import cairn.torch"], 120, environment)
-        if code != 0:
-            return "skipped", "the package cairn is neither installed nor in the build: pip install ."
+        problem = self.package_problem()
+        if problem:
+            return "skipped", problem
         program = ROOT / "python" / "tests" / "torch" / "run.py"
-        code, output = call([sys.executable, program, "device_test"], TEST_SECONDS, environment)
+        code, output = call([sys.executable, program, "device_test"], TEST_SECONDS, self.with_package())
         if code == 0:
             return "ok", last_line(output)
         print(output[-6000:])
         return "FAILED", f"after {TEST_SECONDS} s" if code is None else last_line(output)
+
+    def with_package(self):
+        """Returns the environment in which the package of the build is found, if the build has it."""
+        module = self.given.build / "python"
+        return {"PYTHONPATH": os.pathsep.join(filter(None, [str(module) if module.is_dir() else "",
+                                                            os.environ.get("PYTHONPATH", "")]))}
+
+    def package_problem(self):
+        code, _ = call([sys.executable, "-c", "import cairn.torch"], 120, self.with_package())
+        return "" if code == 0 else "the package cairn is neither installed nor in the build: pip install ."
+
+    def count_promises(self):
+        """Runs bench/torch/counted.py on the device. Models that are measured before the time ends are in its JSON."""
+        problem = self.package_problem()
+        if problem:
+            return "skipped", problem
+        file, page = self.folder / "promises.json", self.folder / "promises.md"
+        command = [sys.executable, ROOT / "bench" / "torch" / "counted.py", *PROMISED, "--device", "cuda", "--json", file,
+                   "--markdown", page]
+        code, output = call(command, PROMISES_SECONDS, self.with_package())
+        if file.exists():
+            self.promises = {**json.loads(file.read_text()), "table": page.read_text() if page.exists() else NOT_RUN}
+        if code not in (0, None) or not file.exists():
+            print(output[-6000:])
+            return "FAILED", last_line(output)
+        rows = [row for found in self.promises["models"].values() for mode, row in found.items() if mode != "aot"]
+        ran = [row for row in rows if "failed" not in row]
+        kept = sum(row["same"] and max(row["measured"], row["counted"]) <= row["promised"] for row in ran)
+        text = f"{kept} of {len(ran)} steps have the same bits within the promise, {len(rows) - len(ran)} were refused"
+        return ("ok" if ran and kept == len(ran) else "FAILED"), text
 
     def against_host(self):
         """Runs small models on the device in every precision, and compares their kept outputs with the host's, within
@@ -399,7 +431,7 @@ class Check:
             self.folder = pathlib.Path(folder)
             wanted = set(self.given.steps)
             # Imports torch only if a step needs it, because that takes seconds.
-            torch = self.torch_problem() if wanted & {"torch", "pytorch"} else ""
+            torch = self.torch_problem() if wanted & {"torch", "pytorch", "counted"} else ""
             checks = [("tests", self.tests)] if "tests" in wanted else []
             if "sanitizers" in wanted:
                 checks += [(tool, functools.partial(self.sanitizer, tool)) for tool in SANITIZERS]
@@ -420,6 +452,8 @@ class Check:
                 else:
                     self.step(f"PyTorch {model}",
                               lambda model=model, i=i: self.compare(model, 1 / (len(self.models) - i)))
+            if "counted" in wanted:
+                self.step("PyTorch, promises", (lambda: ("skipped", torch)) if torch else self.count_promises)
         self.machine["seconds"] = round(time.monotonic() - start, 1)
         return self.report()
 
@@ -442,7 +476,7 @@ class Check:
         path.write_text(self.page(table))
         figures = {"machine": self.machine, "models": self.models, "steps": self.steps,
                    "host_checks": self.host_checks, "runs": self.runs,
-                   "benchmarks": self.benchmarks, "pytorch": self.comparisons}
+                   "benchmarks": self.benchmarks, "pytorch": self.comparisons, "promises": self.promises}
         path.with_suffix(".json").write_text(json.dumps(figures, indent=2) + "\n")
         print(f"\n{table}\n\n{path} and .json: {self.machine['seconds']} s in all; "
               + ("something FAILED" if failed else "nothing failed"))
@@ -467,6 +501,10 @@ class Check:
             rows = "\n".join(line for line in comparison["table"].splitlines() if line.startswith("|"))
             parts += [f"## PyTorch and Cairn: {comparison['model']}, {comparison['precision']}",
                       f"PyTorch {comparison['torch']}", rows, lines]
+        if self.promises:
+            parts += ["## Promises of cairn.torch, counted", f"PyTorch {self.promises['machine']['torch']}. In each cell: MiB that "
+                      "are promised, and in percent of it, what the allocator's history and a count of storages say.",
+                      self.promises["table"].strip()]
         return "\n\n".join(parts) + "\n"
 
 

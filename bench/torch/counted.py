@@ -130,7 +130,7 @@ def measure(job):
     """Measures one row. ``job`` has the model, the mode (aot or a budget), and the file with the results of mode aot."""
     import torch
     import cairn.torch
-    case = models.build(job["model"])
+    case = models.build(job["model"], job["device"])
     own = job["mode"] != "aot"
     backend = cairn.torch.backend(job["mode"], time_limit=job["time_limit"], fallback=False) if own else "aot_eager"
     step = Step(case, backend)
@@ -141,7 +141,7 @@ def measure(job):
         step()
     row = {"counted": mode.peak(step.addresses())}
     step.restore()
-    with cairn.torch.MemoryTrace() as trace:
+    with cairn.torch.MemoryTrace(job["device"]) as trace:
         loss = step()
     row["measured"] = trace.at_peak(step.addresses())[0]
     results = {"loss": {"loss": loss}, "gradients": step.gradients(), "buffers": dict(step.model.named_buffers())}
@@ -203,6 +203,7 @@ def main():
     parser.add_argument("--time-limit", type=float, default=5, metavar="S", help="of each search; default 5")
     parser.add_argument("--threads", type=int, metavar="N", help="of torch; default: torch's")
     parser.add_argument("--timeout", type=float, default=600, metavar="S", help="of one row; default 600")
+    table.add_device(parser)
     rows.add_files(parser)
     given = parser.parse_args()
     known = {**models.MODELS, **models.MORE}
@@ -210,14 +211,14 @@ def main():
     if unknown:
         parser.error(f"no model is called {unknown[0]!r}; models/tables.py and models/more.py list them")
     data = json.loads(given.json.read_text()) if given.json and given.json.exists() else {"models": {}}
-    data["machine"] = table.machine(given.threads)
+    data["machine"] = table.machine(given.threads, given.device)
     with tempfile.TemporaryDirectory() as folder:
         for model in given.models or known:
             data["models"][model] = found = {}
             for mode in ("aot", *(b if b == "min" else f"{b}%" for b in given.budgets.split(","))):
                 begin = time.monotonic()
                 found[mode] = table.ask(pathlib.Path(folder), f"{folder}/cache", given.timeout, given.threads, to=child,
-                                        what="counted", model=model, mode=mode, time_limit=given.time_limit,
+                                        what="counted", model=model, mode=mode, time_limit=given.time_limit, device=given.device,
                                         reference=f"{folder}/reference.pt")
                 if mode == "aot" and "failed" not in found[mode]:
                     continue

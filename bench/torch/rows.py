@@ -66,7 +66,7 @@ def one_line(row, mode):
 def markdown(data):
     machine = data["machine"]
     packages = "".join(f", {p} {machine[p]}" for p in ("transformers", "timm") if p in machine)
-    lines = [f"torch {machine['torch']}{packages}, {threads(machine)}, {machine['cpu']}; "
+    lines = [f"torch {machine['torch']}{packages}, {threads(machine)}, {machine.get('device', machine['cpu'])}; "
              f"Python {machine['python']}.", "", *overview(data), ""]
     for model, rows in data["models"].items():
         if "skipped" in rows:

@@ -7,6 +7,7 @@ usage: table.py [MODEL ...] [--json FILE] [--markdown FILE] [options]
   table.py --json torch.json --markdown torch.md      all of them; about 2 minutes a model on 2 cores
   table.py gpt-6 --json torch.json                    measures gpt-6 again; the file's other models stay as they are
   table.py --inductor gpt-6                           rows with Inductor's kernels, too
+  table.py --device cuda gpt-6                        on a GPU
   table.py --list                                     the models
 """
 
@@ -150,21 +151,28 @@ def set_up(threads=None):
     import torch
     if threads:
         torch.set_num_threads(threads)
+    torch.backends.cudnn.deterministic = True  # otherwise, two equal steps on a GPU can have different bits
     warnings.simplefilter("ignore")
     torch._dynamo.config.recompile_limit = 100
     return torch
 
 
-def measure_peak(model, mode, folder, time_limit, budget):
+def synchronize(device):
+    if device == "cuda":
+        import torch
+        torch.cuda.synchronize()
+
+
+def measure_peak(model, mode, folder, time_limit, budget, device):
     import torch
     import cairn.torch
-    case = models.build(model)
+    case = models.build(model, device)
     way = Way(mode, case, time_limit, budget)
     begin = time.perf_counter()
     way.first()
     row = {"first_step_s": time.perf_counter() - begin}
     gc.collect()
-    with cairn.torch.MemoryTrace() as trace:
+    with cairn.torch.MemoryTrace(device) as trace:
         loss = way.step()
     results = way.results(loss)
     row["peak_bytes"], row["peak_operation"] = trace.at_peak(
@@ -209,9 +217,9 @@ def compare(found, reference):
     return {"identical": identical, "error": worst, "of": of}
 
 
-def measure_times(model, names, folder, time_limit, budgets, rounds, seconds):
+def measure_times(model, names, folder, time_limit, budgets, rounds, seconds, device):
     """Measures times in rounds. Writes the results after each round, so that a time-out loses only later rounds."""
-    case = models.build(model)
+    case = models.build(model, device)
     ways, failures, times = {}, {}, {}
     for name in names:
         try:
@@ -227,8 +235,10 @@ def measure_times(model, names, folder, time_limit, budgets, rounds, seconds):
         shift = i % max(1, len(order))
         for name in order[shift:] + order[:shift]:
             ways[name].restore()
+            synchronize(device)
             start = time.perf_counter()
             ways[name].step()
+            synchronize(device)
             times[name].append(time.perf_counter() - start)
         write(folder / "times.json", {"seconds": times, "failures": failures})
         if i >= 4 and time.monotonic() - begin > seconds:
@@ -263,9 +273,9 @@ def run_child(job, errors, measure):
 def measure_job(job):
     folder = pathlib.Path(job["folder"])
     if job["what"] == "peak":
-        return measure_peak(job["model"], job["mode"], folder, job["time_limit"], job["budget"])
+        return measure_peak(job["model"], job["mode"], folder, job["time_limit"], job["budget"], job["device"])
     return measure_times(job["model"], job["modes"], folder, job["time_limit"], job["budgets"], job["rounds"],
-                         job["seconds"])
+                         job["seconds"], job["device"])
 
 
 # --- Functions that make the table
@@ -327,12 +337,13 @@ def measure_model(model, given, cache, tell):
                     continue
                 budgets[mode] = budget
             rows[mode] = ask(folder, cache, given.timeout, given.threads, what="peak", model=model, mode=mode,
-                             time_limit=given.time_limit, budget=budget)
+                             time_limit=given.time_limit, budget=budget, device=given.device)
             tell(f"{model:20} {mode:20} {one_line(rows[mode], mode)} ({time.monotonic() - begin:.0f} s)")
         if given.rounds > 0:
             working = [mode for mode, row in rows.items() if "failed" not in row]
             answer = ask(folder, cache, 2 * given.timeout, given.threads, what="times", model=model, modes=working,
-                         time_limit=given.time_limit, budgets=budgets, rounds=given.rounds, seconds=given.seconds)
+                         time_limit=given.time_limit, budgets=budgets, rounds=given.rounds, seconds=given.seconds,
+                         device=given.device)
             partial = folder / "times.json"
             if "failed" in answer and partial.exists():
                 answer = {**json.loads(partial.read_text()), "cut": answer["failed"]}
@@ -357,13 +368,19 @@ def add_times(rows, answer):
             row["step_over_eager"] = statistics.median(t / e for t, e in zip(times, eager))
 
 
-def machine(threads=None):
+def add_device(parser):
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
+
+
+def machine(threads=None, device="cpu"):
     import torch
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, IndexError):
         cpu = pathlib.Path("/proc/cpuinfo").read_text().split("model name")[1].split(":")[1].splitlines()[0].strip()
     found = {"torch": torch.__version__, "python": platform.python_version(), "cpu": cpu,
              "threads": threads or torch.get_num_threads()}
+    if device == "cuda":
+        found["device"] = torch.cuda.get_device_name()
     for package in ("transformers", "timm"):
         with contextlib.suppress(Exception):
             import importlib.metadata
@@ -388,6 +405,7 @@ def parse_arguments(arguments):
     parser.add_argument("--seconds", type=float, default=60, metavar="S", help="no new round after this many; default 60")
     parser.add_argument("--time-limit", type=float, default=10, metavar="S", help="of each of Cairn's searches; default 10")
     parser.add_argument("--threads", type=int, metavar="N", help="of torch; default: torch's. 1 is steadier on a busy machine")
+    add_device(parser)
     parser.add_argument("--timeout", type=float, default=300, metavar="S", help="of one row; default 300; twice that for times")
     parser.add_argument("--cache", metavar="FOLDER", help="Cairn's cache; default: a fresh one, thrown away at the end")
     parser.add_argument("--json", metavar="FILE", type=pathlib.Path, help="every figure; models in it that are not "
@@ -409,7 +427,7 @@ def main():
     if given.list:
         print("\n".join(ALL))
         return 0
-    data = {"machine": machine(given.threads), "models": {}}
+    data = {"machine": machine(given.threads, given.device), "models": {}}
     if given.json and given.json.exists():
         data["models"] = json.loads(given.json.read_text())["models"]
     with contextlib.ExitStack() as stack:

@@ -109,6 +109,27 @@ class GpuCheck(BenchTest):
             for tool in gpu_check.SANITIZERS:
                 self.assertEqual(check.sanitizer(tool), ("FAILED", "not done after 0.1 s"))
 
+    def test_promises_that_are_counted(self):
+        check = gpu_check.Check(types.SimpleNamespace(build=self.bin / "built", cairn="cairn", quick=False))
+        check.folder = self.root
+        row = {"same": True, "measured": 9, "counted": 8, "promised": 9}
+
+        def counted(rows, code):
+            def call(command, seconds, environment=None):
+                if "--json" not in command:
+                    return 0, ""
+                (self.root / "promises.json").write_text(json.dumps({"models": {"gpt-6": {"aot": {}, **rows}}}))
+                return code, "its last line"
+
+            with mock.patch.object(gpu_check, "call", call):
+                return check.count_promises()
+
+        self.assertEqual(counted({"70%": row, "min": row, "40%": {"failed": "refused"}}, 0),
+                         ("ok", "2 of 2 steps have the same bits within the promise, 1 were refused"))
+        self.assertEqual(counted({"70%": row, "min": {**row, "counted": 10}}, None)[0], "FAILED")
+        self.assertEqual(counted({"70%": {**row, "same": False}}, 0)[0], "FAILED")
+        self.assertEqual(counted({"70%": row}, 1), ("FAILED", "its last line"))
+
     def test_runs_say_how_many_predictions_are_within_the_points_asked(self):
         rows = [{"solver": "auto", "result": "ok", "replay_over_sum": 1, "prediction_error_points": points}
                 for points in (0.2, 3, 3.1)]

@@ -2,7 +2,9 @@
 
 import dataclasses
 
+import torch
 from torch import nn
+from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import checkpoint
 
 
@@ -22,6 +24,12 @@ class Case:
     def __post_init__(self):
         if self.blocks is None:
             self.blocks = [f"blocks.{i}" for i in range(len(self.model.blocks))]
+
+    def to(self, device):
+        """Moves the model and its inputs, and returns the Case."""
+        self.model.to(device)
+        self.inputs = pytree.tree_map_only(torch.Tensor, lambda value: value.to(device), self.inputs)
+        return self
 
 
 class Model(nn.Module):

@@ -33,10 +33,10 @@ MODELS = {
 }
 
 
-def build(name, seed=0):
-    """Returns the Case of that name, in training mode. Raises Absent if a package is missing, KeyError for an unknown
-    name."""
+def build(name, device="cpu", seed=0):
+    """Returns the Case of that name, in training mode. Its weights are drawn on the CPU. Raises Absent if a package is
+    missing, KeyError for an unknown name."""
     torch.manual_seed(seed)
     case = {**MODELS, **MORE}[name]()
     case.model.train()
-    return case
+    return case.to(device)
