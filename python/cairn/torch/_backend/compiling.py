@@ -7,7 +7,7 @@ import torch
 
 from .. import _private
 from .._inputs.read_again import ReadAgain
-from .._memory.peak import Measured, kept_results
+from .._memory.peak import Measured
 from .._memory.together import Alive, held_by_graphs_of
 from .._offload.copies import is_on_host
 from .._plan import solve
@@ -55,7 +55,7 @@ class Compiling:
         self._tell_of_names_and_kernels()
         results = _private.outputs(joint.graph)[:num_fwd_outputs]
         self.written = _private.written_inputs(joint.graph, num_fwd_outputs)
-        self.alive = Alive(self.owner, self.report, num_fwd_outputs, kept_results(trace, results),
+        self.alive = Alive(self.owner, self.report, num_fwd_outputs, list(trace.kept_results(results)),
                            Tangents(joint, num_fwd_outputs, self.owner, self.report), self.written)
         if among is not None:
             self.alive.part = Part(prepared, self.report, limits_of(options, trace), options.offload is not None)

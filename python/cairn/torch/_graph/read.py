@@ -58,7 +58,7 @@ class _Reader:
         self.descriptions = _private.output_descriptions(graph)
         self.live = operators.needed(graph)
         self.tangents = [n for n in graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]
-        self.forward_leaves = self.outputs[:forward_outputs] if forward_outputs is not None else []
+        self.trace.forward_leaves = self.outputs[:forward_outputs] if forward_outputs is not None else []
         # Inputs that are written after the forward pass, and their storages, which _add_input() adds.
         self.mutated = set(_private.mutated_inputs(graph))
         self.shared = set(shared)  # inputs that others may write, and their storages
@@ -141,7 +141,7 @@ class _Reader:
         """Returns the first node, in the tracer's order, after the forward pass."""
         if not self.tangents:
             return None
-        wanted = {n for n in self.forward_leaves if isinstance(n, torch.fx.Node)}
+        wanted = {n for n in self.trace.forward_leaves if isinstance(n, torch.fx.Node)}
         last = None
         for node in self.graph.nodes:
             if node.op == "output":
@@ -157,7 +157,7 @@ class _Reader:
         trace = self.trace
         border = self._operation(None, "forward | backward")
         border.pinned = border.backward = True
-        for leaf in self.forward_leaves:
+        for leaf in self.trace.forward_leaves:
             if isinstance(leaf, torch.fx.Node):
                 self._read(border, leaf)
         for tangent in self.tangents:
@@ -171,7 +171,7 @@ class _Reader:
                 if _address(leaf) not in made:
                     made[_address(leaf)] = storage = self._output(border, leaf)
                     storage.keep = True  # autograd holds the gradient until the backward pass has ended
-                    trace.tangents[storage] = self.forward_leaves[position] if position is not None else None
+                    trace.tangents[storage] = self.trace.forward_leaves[position] if position is not None else None
                 return made[_address(leaf)]
 
             trace.structure[tangent] = pytree.tree_map(new, tangent.meta.get("val"))

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 import cairn
 
+from .. import _private
 from .._offload.places import base_nodes
 from .._step.one_parameter import Update
 from .layouts import Layouts
@@ -74,6 +75,7 @@ class Trace:
         self.gradients = {}  # Storage -> bytes, for gradients that the caller will own
         self.readers = {}  # Operation that updates a parameter -> operations that read the parameter
         self.updated = {}  # index of a gradient that is not returned -> Operation that updates a parameter with it
+        self.forward_leaves = []  # results of the forward pass: fx nodes, or values that are no nodes
         self.device = "cpu"  # the device of the budget: the one with the most bytes
         self.elsewhere = {}  # other device -> bytes there, which are not in the budget
         self.sizes = []  # the tracer's sizes of storages; they may be symbolic
@@ -95,6 +97,34 @@ class Trace:
         """Returns the storages that are in memory before the step begins: parameters, buffers and inputs."""
         found = (storage for node in self.structure if node.op in ("placeholder", "get_attr") for storage in self.storages(node))
         return [storage for storage in dict.fromkeys(found) if storage.producer is None]
+
+    def primals(self):
+        """Returns the placeholders of the graph's inputs, in order."""
+        return [node for node in self.structure if node.op == "placeholder" and _private.is_primal(node)]
+
+    def kept_results(self, leaves=None):
+        """Returns {index of a result of the forward pass: its storage} for the results that count as held by the caller:
+        all but those that are written into inputs. ``leaves``: the nodes of the results, if they have changed."""
+        found = {}
+        for i, leaf in enumerate(self.forward_leaves if leaves is None else leaves):
+            if isinstance(leaf, torch.fx.Node):
+                kept = [s for s in self.storages(leaf) if s.keep and s.producer is not None]
+                found.update({i: kept[0]} if kept else {})
+        return found
+
+    def saved(self, steps):
+        """Returns the storages that a schedule saves for the backward pass: inputs and results of operations of the
+        forward pass that it reads after the border."""
+        if self.border is None:
+            return set()
+        found, newer = set(), set(self.border.outputs)  # newer: made after the end of the forward pass
+        for step in steps[steps.index(self.border.index) + 1:]:
+            op = self.operations[step]
+            read = {storage: None for node in (op.node.all_input_nodes if op.node is not None else ())
+                    for storage in self.storages(node) if storage.producer is None}
+            found.update(storage for storage in (*op.reads, *read) if storage not in newer)
+            newer.update(op.outputs)
+        return found
 
     def read_again(self, steps):
         """Finds what operations of the forward pass read when they run again after the border, and what the caller may

@@ -12,13 +12,6 @@ from .._rewrite.modules import input_names
 from .events import MemoryTrace, bytes_beyond, bytes_of
 
 
-def kept_results(trace, leaves):
-    """Returns the indices of the forward pass's results that count as held by the caller: all but those that are
-    written into inputs."""
-    return [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.fx.Node) and any(
-        s.keep and s.producer is not None for s in trace.storages(leaf))]
-
-
 _MOST_SIZES = 8  # largest number of different symbolic sizes that are measured
 _AGAIN = 10  # runs whose numbers are powers of this are measured again, because data may decide what a step takes
 
@@ -51,7 +44,7 @@ class Measured:
             i for i, leaf in enumerate(leaves[split:])
             if isinstance(leaf, torch.fx.Node) and any(s in trace.gradients for s in trace.storages(leaf))]
         self.split = split
-        self.kept_positions = kept_results(trace, leaves[:split])
+        self.kept_positions = list(trace.kept_results(leaves[:split]))
         # The next three attributes are about all forward passes since the last measurement, because several can run
         # before a backward pass.
         self.inputs = {}  # storages of inputs: address of the object -> weak reference

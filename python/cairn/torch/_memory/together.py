@@ -45,14 +45,15 @@ class Run:
         self.shapes = {}  # see Tangents.shapes
         self.unchanged = None  # a read_again.Unchanged
         self.copied = _private.gradients_are_copied()  # whether new gradients will be copied into buckets
-        self.results = ()  # keys of storages that only the caller holds
+        self.results = {}  # storage that only the caller holds -> number of the result among those that it holds
+        self.reads = []  # (weak reference to a Run, number of its result, index of the input that is this result)
         self.given = {}  # storage -> (reference, bytes) of gradients of results that the caller gives
         self.to_write = ()  # results that AOTAutograd will copy into inputs
 
     @property
-    def let_go(self):
-        """Returns the bytes of results that nobody holds any more."""
-        return sum(self.storages[key][1] for key in self.results if self.storages[key][0].expired())
+    def freed(self):
+        """Returns the storages of results that nobody holds any more."""
+        return [key for key in self.results if self.storages[key][0].expired()]
 
 
 class Alive:
@@ -81,6 +82,7 @@ class Alive:
             if self._continues(args, made.flowing):
                 self.owner.continues = self.owner.report.outside = True
             held, runs, loose = self._begin(inputs, made)
+            made.reads, freed = _reads(args, runs), _freed_results()
             self._count_copies(made)
             with self._while_running():
                 result = run(args)
@@ -89,12 +91,14 @@ class Alive:
             made.copies = _weak(result[i] for i in self.on_host)
             saved = storages_of(result[self.forward_outputs:])
             made.shapes = self.tangents.shapes(result)
-            kept = storages_of(result[i] for i in self.kept_results)
-            made.results = [key for key in kept if key in made.storages and key not in saved]
+            for number, i in enumerate(self.kept_results):
+                for key in storages_of([result[i]]) - saved:
+                    if key in made.storages:
+                        made.results.setdefault(key, number)
             made.to_write = [result[i] for i, _ in self.written]
             _local.made = made
             self._seen(held, runs)
-            self._watched(made, held)
+            self._watched(made, held, freed)
             return result
 
         return call
@@ -131,7 +135,8 @@ class Alive:
             held += self._begin_gradients(mine)
             # Bytes of results that have been freed. They are subtracted, because the promise includes all results until
             # the backward pass has ended.
-            let_go = mine.let_go if mine is not None else 0
+            let_go = sum(mine.storages[key][1] for key in mine.freed) if mine is not None else 0
+            freed = _freed_results()
             with self._while_running():
                 result = run(args)
             if mine is not None and not _private.keeps_graph():
@@ -143,7 +148,7 @@ class Alive:
             with _lock:
                 _passing.update((key, (*entry, task)) for key, entry in passing.items())
             self._seen(held, runs, backward=True, let_go=let_go)
-            self._watched(mine, held - let_go, backward=True)
+            self._watched(mine, held - let_go, freed, backward=True)
             return result
 
         return call
@@ -343,10 +348,10 @@ class Alive:
             self._tell(whole, "sum", f"{held}graphs that are alive at once add up to {size_text(whole.promised)}, which is above the "
                                      f"budget of {size_text(budget)}{self.watch.outlook()}")
 
-    def _watched(self, run, held, backward=False):
+    def _watched(self, run, held, freed, backward=False):
         with _lock:
             open_runs = list(_open)
-        self.watch.ran(self, run, backward, held, open_runs)
+        self.watch.ran(self, run, backward, held, open_runs, freed)
 
     def is_free(self):
         """Returns whether no run of this graph waits for its backward pass."""
@@ -406,6 +411,23 @@ def _are_real(values):
 def storages_of(values):
     """Returns the keys of the storages of the tensors among the values."""
     return {value.untyped_storage()._cdata for value in filter(_private.is_plain, values)}
+
+
+def _freed_results():
+    """Returns a dict from each Run whose backward pass may still come to the numbers of its freed results."""
+    with _lock:
+        found = {run: [run.results[key] for key in run.freed] for run in _open}
+    return {run: numbers for run, numbers in found.items() if numbers}
+
+
+def _reads(args, runs):
+    """Returns Run.reads for a pass with these arguments, while these other Runs hold memory."""
+    inputs = {}
+    for i, value in enumerate(args):
+        if _private.is_plain(value):
+            inputs.setdefault(value.untyped_storage()._cdata, []).append(i)
+    return [(weakref.ref(run), number, i) for run in runs for key, number in run.results.items()
+            if not run.storages[key][0].expired() for i in inputs.get(key, ())]
 
 
 def _weak(values):

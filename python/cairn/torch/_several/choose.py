@@ -5,6 +5,7 @@ multiple-choice knapsack with one capacity for each window. Branch and bound sol
 For larger ones it stops after _MOST_NODES nodes, and exchanges improve what was found.
 """
 
+import collections
 import dataclasses
 import itertools
 
@@ -16,30 +17,50 @@ _MOST_HALVINGS = 16  # searches for the least budget, each of which halves what 
 
 
 @dataclasses.dataclass(frozen=True)
+class Freed:
+    """A result of a part that nobody holds any more, so that it is in memory only if a schedule saves it: that of the part
+    itself, or that of a part that reads it. ``result``: its index. ``readers``: (part, index of its input) of the latter."""
+
+    part: int
+    result: int
+    readers: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class Window:
     """One pass of a part. ``others`` has (part, number of its runs that are held) for all runs beside the one that this
-    pass belongs to. ``beside``: bytes of anything else that is in memory, or below 0 if a part holds less than its
-    schedule says."""
+    pass belongs to. ``beside``: bytes of anything else that is in memory. ``freed``: a Freed for each freed result of the
+    parts, which their sizes count."""
 
     part: int
     backward: bool
     others: tuple = ()
     beside: int = 0
+    freed: tuple = ()
 
     def count(self, part):
         """Returns how many other runs of a part are held."""
         return dict(self.others).get(part, 0)
 
+    def joined(self, other):
+        """Returns the Window that counts what is in memory in either of two windows of one pass with the same others."""
+        freed = collections.Counter(self.freed) & collections.Counter(other.freed)
+        return dataclasses.replace(self, beside=max(self.beside, other.beside), freed=tuple(freed.elements()))
+
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """What a schedule of a part takes, in bytes: in its forward pass, in its backward pass, and between them. ``cost``:
-    the time of both passes."""
+    """What a schedule of a part takes, in bytes: in its forward pass, in its backward pass, and between them. Results
+    count to the end of the backward pass. ``cost``: the time of both passes. ``results``: the bytes of each result that
+    the schedule does not save for the backward pass, and 0 for the others. ``saves``: the indices of inputs that it
+    saves."""
 
     forward: int
     backward: int
     held: int
     cost: int
+    results: tuple = ()
+    saves: frozenset = frozenset()
 
     def of(self, window):
         return self.backward if window.backward else self.forward
@@ -47,7 +68,13 @@ class Sizes:
 
 def peak_of(window, sizes):
     """Returns the bytes in memory at the peak of a window. ``sizes``: of the chosen schedule of each part."""
-    return sizes[window.part].of(window) + window.beside + sum(count * sizes[part].held for part, count in window.others)
+    return sizes[window.part].of(window) + window.beside + held_by_parts(window.others, window.freed, sizes)
+
+
+def held_by_parts(others, freed, sizes):
+    """Returns the bytes that other runs hold, less those of freed results. ``others``, ``freed``: of a Window."""
+    return sum(count * sizes[part].held for part, count in others) - sum(
+        sizes[one.part].results[one.result] for one in freed if not any(i in sizes[part].saves for part, i in one.readers))
 
 
 def peak(windows, sizes):
@@ -55,26 +82,40 @@ def peak(windows, sizes):
 
 
 class Choice:
-    """The choice among ``pools[part]``, lists of Sizes. ``times[part]``: how often a step runs the part."""
+    """The choice among ``pools[part]``, lists of Sizes. ``times[part]``: how often a step runs the part.
+
+    A result that several chosen schedules save is counted for each of them, and may be counted although it is freed, so
+    that each schedule has bytes of its own in each window. So a choice never takes more than it is said to take."""
 
     def __init__(self, pools, windows, times):
-        self.windows = list(windows)
+        self.pools, self.windows = pools, list(windows)
         self.costs = [np.array([times[g] * s.cost for s in pool], dtype=float) for g, pool in enumerate(pools)]
-        least = [Sizes(*(min(getattr(s, field) for s in pool) for field in ("forward", "backward", "held", "cost")))
-                 for pool in pools]
-        # If all parts took the least of each of their sizes, the windows would take these bytes.
-        self.floor = np.array([peak_of(window, least) for window in self.windows], dtype=np.int64)
-        # For each part and schedule: the bytes that the windows take beyond the floor.
-        self.above = [np.array([self._above(g, s, least[g]) for s in pool], dtype=np.int64).reshape(len(pool), len(self.windows))
-                      for g, pool in enumerate(pools)]
+        # For each part and schedule: the bytes that it adds to each window.
+        self.above = [np.zeros((len(pool), len(self.windows)), dtype=np.int64) for pool in pools]
+        for w, window in enumerate(self.windows):
+            self._add(w, window)
+        # If all parts added their least, the windows would take these bytes. The schedules add the rest.
+        self.floor = np.array([window.beside for window in self.windows], dtype=np.int64)
+        for rows in self.above:
+            self.floor += rows.min(axis=0)
+            rows -= rows.min(axis=0)
         self.order = sorted(range(len(pools)), key=lambda g: -self.above[g].max(initial=0))
 
-    def _above(self, part, sizes, least):
-        row = []
-        for window in self.windows:
-            held = window.count(part) * (sizes.held - least.held)
-            row.append(held + (sizes.of(window) - least.of(window) if window.part == part else 0))
-        return row
+    def _add(self, w, window):
+        def add(part, of):
+            self.above[part][:, w] += [of(sizes) for sizes in self.pools[part]]
+
+        add(window.part, lambda sizes: sizes.of(window))
+        for part, count in window.others:
+            add(part, lambda sizes: count * sizes.held)
+        for one in window.freed:
+            saving = [(part, i) for part, i in one.readers if any(i in sizes.saves for sizes in self.pools[part])]
+            if any(all(i in sizes.saves for sizes in self.pools[part]) for part, i in saving):
+                continue
+            add(one.part, lambda sizes: -sizes.results[one.result])
+            size = max(sizes.results[one.result] for sizes in self.pools[one.part])
+            for part, i in saving:
+                add(part, lambda sizes: size if i in sizes.saves else 0)
 
     def within(self, budget):
         """Returns the index of a schedule for each part, so that no window exceeds ``budget``, at the least cost that is

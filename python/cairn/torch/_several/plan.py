@@ -5,6 +5,7 @@ each part is searched again, within exactly the memory that the others leave to 
 pools. This repeats as long as there is time.
 """
 
+import collections
 import dataclasses
 import time
 from typing import Optional
@@ -221,7 +222,7 @@ class Planner:
     # --- Results
 
     def _digest(self):
-        windows = [[w.part, w.backward, w.others, w.beside] for w in self.windows]
+        windows = [[w.part, w.backward, w.others, w.beside, [dataclasses.astuple(one) for one in w.freed]] for w in self.windows]
         return digest([part.graph.fingerprint for part in self.parts], [part.key for part in self.parts], windows, self.times,
                       self.goal, self.limits.identity, _private.kernel_settings())
 
@@ -259,9 +260,9 @@ class Planner:
         return f"the {'backward' if window.backward else 'forward'} pass of {self.parts[window.part].report.name}"
 
     def _unmet(self):
-        points = self._points(self._choice().least()[1])
-        window, least = self._largest(points)
-        own = points[window.part].sizes.of(window)
+        least, chosen = self._choice().least()
+        window, _ = self._largest(self._points(chosen))
+        own = self.parts[window.part].points[chosen[window.part]].sizes.of(window)
         return InfeasibleError(
             f"a step of {len(self.parts)} graphs: budget {size_text(self.goal)} ({self.goal} bytes) of activations and scratch cannot be "
             f"met: the least that is found is {size_text(least)} ({least} bytes), in {self._name(window)}, which takes {size_text(own)} "
@@ -274,9 +275,11 @@ def undominated(windows):
     """Returns the windows that no other one makes redundant: one of the same pass in which all that is counted is at least
     as much."""
     kept = []
-    for window in sorted(set(windows), key=lambda w: (-w.beside, -sum(count for _, count in w.others))):
+    for window in sorted(set(windows), key=lambda w: (-w.beside, -sum(count for _, count in w.others), len(w.freed))):
+        freed = collections.Counter(window.freed)
         if not any(other.part == window.part and other.backward == window.backward and other.beside >= window.beside
-                   and all(other.count(part) >= count for part, count in window.others) for other in kept):
+                   and all(other.count(part) >= count for part, count in window.others)
+                   and collections.Counter(other.freed) <= freed for other in kept):
             kept.append(window)
     return kept
 

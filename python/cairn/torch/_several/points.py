@@ -24,8 +24,15 @@ class Point:
 def sizes_of(trace, cost, steps, transfers=None):
     """Returns the Sizes of a schedule. Between the passes, the graph holds what is in memory at the end of the forward
     pass, except the gradients of results, which the caller gives later."""
-    _, _, _, at_border, (forward, backward) = _report.live_at_peak(trace, list(steps), transfers)
-    return Sizes(forward, backward, at_border - given_bytes(trace), cost)
+    steps = list(steps)
+    _, _, _, at_border, (forward, backward) = _report.live_at_peak(trace, steps, transfers)
+    saved = trace.saved(steps)
+    results, known = [], set(saved)
+    for storage in trace.kept_results().values():  # a storage of several results counts for the first one
+        results.append(0 if storage in known else storage.size)
+        known.add(storage)
+    saves = frozenset(i for i, node in enumerate(trace.primals()) if saved.intersection(trace.storages(node)))
+    return Sizes(forward, backward, at_border - given_bytes(trace), cost, tuple(results), saves)
 
 
 def given_bytes(trace):

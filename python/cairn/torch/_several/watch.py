@@ -14,7 +14,7 @@ import weakref
 from .. import _private
 from .._errors import InfeasibleError
 from .._plan.solve import budget_bytes, is_share
-from .choose import Window, peak
+from .choose import Freed, Window, held_by_parts, peak
 from .plan import Planner
 
 _FEW_PASSES = 64
@@ -138,9 +138,10 @@ class Watch:
         return ": they are planned anew when the step has ended" if self.plan else (
             " in this first step: when it has ended, they are planned together")
 
-    def ran(self, alive, run, backward, held, open_runs):
-        """Records that a pass has run. ``held``: the bytes that all other graphs held. ``open_runs``: Runs of this and of
-        other backends whose backward pass may still come."""
+    def ran(self, alive, run, backward, held, open_runs, freed):
+        """Records that a pass has run. ``held``: the bytes that all other graphs held when it began. ``open_runs``: Runs of
+        this and of other backends whose backward pass may still come. ``freed``: from a Run to the numbers of its results
+        that nobody held when the pass began."""
         if not self.enabled:
             return
         if not backward:
@@ -163,10 +164,10 @@ class Watch:
                 self._spoiled = True
             if not self._spoiled:
                 counts = collections.Counter(other.graph.part.key for other in mine)
-                predicted = sum(count * self._parts[key].runs.sizes.held for key, count in counts.items())
-                # Results that nobody holds any more may be held again under another plan, but most of them are not.
-                let_go = sum(other.let_go for other in ([*mine, run] if backward else mine))
-                window = Window(alive.part.key, backward, tuple(sorted(counts.items())), max(-let_go, held - predicted))
+                others, gone = tuple(sorted(counts.items())), _freed([*mine, run] if backward else mine, [*mine, run], freed)
+                sizes = {key: part.runs.sizes for key, part in self._parts.items()}
+                beside = max(0, held - held_by_parts(others, gone, sizes))
+                window = Window(alive.part.key, backward, others, beside, gone)
                 self._passes.append((window, self._began[run]))
                 self._drop_unfinished()
         if backward and not mine:
@@ -202,11 +203,13 @@ class Watch:
                 return
             for part, times in collections.Counter(window.part for window, _ in passes if window.backward).items():
                 self._times[part] = max(self._times[part], times)
-            windows = {(w.part, w.backward, w.others): w for w, _ in sorted(passes, key=lambda p: p[0].beside)}
+            windows = {}
+            for window, _ in passes:
+                shape = window.part, window.backward, window.others
+                windows[shape] = window.joined(windows.get(shape, window))
             are_new = not windows.keys() <= self._windows.keys()
             for shape, window in windows.items():
-                known = self._windows.get(shape, window)
-                self._windows[shape] = max(known, window, key=lambda w: w.beside)
+                self._windows[shape] = window.joined(self._windows.get(shape, window))
             if self._waits or not self._needs_plan(windows.values(), are_new):
                 return
             codes = frozenset().union(*(self._codes[key] for key in self._times))
@@ -262,10 +265,30 @@ class Watch:
         number, found = {key: i for i, key in enumerate(keys)}, []
         for window in windows:
             others = tuple((number[key], count) for key, count in window.others if key in number)
-            dropped = sum(count * self._parts[key].runs.sizes.held for key, count in window.others if key not in number)
+            beside = window.beside + sum(count * self._parts[key].runs.sizes.held for key, count in window.others
+                                         if key not in number)
+            freed = []
+            for one in window.freed:
+                if one.part in number:
+                    readers = tuple((number[key], i) for key, i in one.readers if key in number)
+                    freed.append(Freed(number[one.part], one.result, readers))
+                else:
+                    beside -= self._parts[one.part].runs.sizes.results[one.result]
             if window.part in number:
-                found.append(Window(number[window.part], window.backward, others, window.beside + dropped))
+                found.append(Window(number[window.part], window.backward, others, beside, tuple(freed)))
         return found
+
+
+def _freed(runs, readers, numbers):
+    """Returns a Freed for each freed result of the runs. ``numbers``: from a Run to the numbers of these results.
+    ``readers``: Runs that may have read them."""
+    found = []
+    for run in runs:
+        for number in numbers.get(run, ()):
+            read = [(reader.graph.part.key, i) for reader in readers for of, result, i in reader.reads
+                    if result == number and of() is run]
+            found.append(Freed(run.graph.part.key, number, tuple(sorted(read))))
+    return tuple(sorted(found, key=lambda one: (one.part, one.result, one.readers)))
 
 
 class Among:

@@ -4,18 +4,34 @@ import itertools
 import random
 import unittest
 
-from cairn.torch._several.choose import Choice, Sizes, Window, peak
+from cairn.torch._several.choose import Choice, Freed, Sizes, Window, peak
 from cairn.torch._several.plan import undominated
 
 
-def problem(draw, parts, schedules, windows):
-    """Returns random (pools, windows, times)."""
-    pools = [[Sizes(draw.randint(0, 30), draw.randint(0, 30), draw.randint(0, 20), draw.randint(1, 30))
-              for _ in range(draw.randint(1, schedules))] for _ in range(parts)]
-    found = [Window(draw.randrange(parts), draw.random() < 0.5,
-                    tuple((part, draw.randint(1, 3)) for part in range(parts) if draw.random() < 0.6), draw.randint(0, 5))
-             for _ in range(windows)]
-    return pools, found, [draw.randint(1, 3) for _ in range(parts)]
+def problem(draw, parts, schedules, windows, results=0, shared=False):
+    """Returns random (pools, windows, times). Each part has so many results, which windows may find freed. Unless results
+    may be ``shared``, at most one schedule saves a result: that of the part that reads it, or that of the part itself."""
+    sizes = [[draw.randint(1, 9) for _ in range(results)] for _ in range(parts)]
+    is_own = [[draw.random() < 0.3 for _ in range(results)] for _ in range(parts)]
+
+    def schedule(part):
+        own = tuple(0 if draw.random() < 0.5 and (shared or mine) else size for size, mine in zip(sizes[part], is_own[part]))
+        least = sum(sizes[part])
+        return Sizes(least + draw.randint(0, 30), least + draw.randint(0, 30), least + draw.randint(0, 20), draw.randint(1, 30), own,
+                     frozenset(i for i in range(results) if draw.random() < 0.5))
+
+    def readers(part, result):
+        found = [(other, draw.randrange(results)) for other in range(parts) if draw.random() < 0.5]
+        return tuple(found if shared else () if is_own[part][result] else found[:1])
+
+    pools = [[schedule(part) for _ in range(draw.randint(1, schedules))] for part in range(parts)]
+    def window():
+        part, others = draw.randrange(parts), [(part, draw.randint(1, 3)) for part in range(parts) if draw.random() < 0.6]
+        freed = [Freed(one, result, readers(one, result)) for one in {part, *dict(others)} for result in range(results)
+                 if draw.random() < 0.3]
+        return Window(part, draw.random() < 0.5, tuple(others), draw.randint(0, 5), tuple(freed))
+
+    return pools, [window() for _ in range(windows)], [draw.randint(1, 3) for _ in range(parts)]
 
 
 def cost_of(pools, times, chosen):
@@ -30,7 +46,7 @@ class Choices(unittest.TestCase):
     def test_the_best_of_all_choices(self):
         draw = random.Random(1)
         for _ in range(2_000):
-            pools, windows, times = problem(draw, draw.randint(1, 4), 4, draw.randint(1, 6))
+            pools, windows, times = problem(draw, draw.randint(1, 4), 4, draw.randint(1, 6), draw.randint(0, 2))
             every = [(peak_of(pools, windows, chosen), cost_of(pools, times, chosen))
                      for chosen in itertools.product(*(range(len(pool)) for pool in pools))]
             choice = Choice(pools, windows, times)
@@ -44,11 +60,22 @@ class Choices(unittest.TestCase):
             if chosen is not None:
                 self.assertLessEqual(peak_of(pools, windows, chosen), budget)
 
+    def test_results_that_several_schedules_save(self):
+        """They may be counted several times, so a choice takes at most what it is said to take."""
+        draw, more = random.Random(4), 0
+        for _ in range(2_000):
+            pools, windows, times = problem(draw, draw.randint(1, 4), 4, draw.randint(1, 6), 2, shared=True)
+            choice = Choice(pools, windows, times)
+            for chosen in itertools.product(*(range(len(pool)) for pool in pools)):
+                self.assertLessEqual(peak_of(pools, windows, chosen), choice.peak(chosen))
+                more += choice.peak(chosen) - peak_of(pools, windows, chosen)
+        self.assertGreater(more, 0)
+
     def test_windows_that_others_make_redundant(self):
         """Without them, every choice has the same peak."""
         draw, dropped = random.Random(2), 0
         for _ in range(1_000):
-            pools, windows, _ = problem(draw, 3, 3, 8)
+            pools, windows, _ = problem(draw, 3, 3, 8, draw.randint(0, 1))
             kept = undominated(windows)
             dropped += len(windows) - len(kept)
             for chosen in itertools.product(*(range(len(pool)) for pool in pools)):
