@@ -76,9 +76,12 @@ class Measured:
             finds_sizes = begins and self.has_sizes
             if begins:
                 self._count()
+                if self.passed_over and not self.done:
+                    self.passed_over -= 1
+                    return run(args)
             if (self.done and not finds_sizes) or not MemoryTrace.available():
                 return run(args)
-            if finds_sizes and not self.passed_over:
+            if finds_sizes:
                 self._note_sizes(args)
             if self.done:
                 return run(args)
@@ -108,9 +111,6 @@ class Measured:
         self.present_sizes = sizes
 
     def _forward(self, run, args):
-        if self.passed_over:
-            self.passed_over -= 1
-            return run(args)
         inputs = [t.untyped_storage() for t in filter(_private.is_plain, args)]
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
