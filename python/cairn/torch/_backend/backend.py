@@ -210,7 +210,7 @@ class Backend:
             if not self.fallback:
                 raise
             reason = error
-        return self.without_budget(module, reason, known)
+        return self.without_budget(module, example_inputs, reason, known)
 
     def _bound_sizes(self, module):
         """Chooses the sizes for which the module is planned. Returns the sizes that may exceed them."""
@@ -265,13 +265,15 @@ class Backend:
 
         return call
 
-    def without_budget(self, module, reason, known):
-        """Returns the unchanged module and warns. ``known``: number of graphs in the report before this one."""
+    def without_budget(self, module, inputs, reason, known):
+        """Returns the module as a function that computes it without a schedule, and warns. ``known``: number of graphs in
+        the report before this one."""
         del self.report.graphs[known:]
         text = " ".join(str(reason).split("\n", 1)[0].split())
         self.report.unplanned.append(f"{type(reason).__name__}: {text}")
         self.tell(f"this graph runs without a budget, as it cannot be scheduled: {self.report.unplanned[-1]}")
-        return module.forward
+        # If DistributedDataParallel splits a graph, torch asks for what AOTAutograd has stored of each part.
+        return _private.aot_eager(module, inputs) if _private.splits_for_ddp() else module.forward
 
     def runs_without_budget(self, reason):
         if reason not in self.report.unplanned:

@@ -151,7 +151,9 @@ def schedule(prepared, options, or_least=False, among=None):
         solved = solve.given(graph, given, goal, prepared.baseline)
     else:
         def search(within, or_least):
-            return solve.solve(graph, within, limits, prepared.baseline, description(trace), trace.shared_name, trace.in_time,
+            # All ranks have the budget that the caller has given, but bytes of a share can differ.
+            shared = trace.shared_name and [*trace.shared_name, "as given" if within == prepared.goal else within]
+            return solve.solve(graph, within, limits, prepared.baseline, description(trace), shared, trace.in_time,
                                or_least, _advice(trace))
 
         def search_whole():

@@ -273,6 +273,8 @@ def _agree(store, name, graph, goal, limits, key, least):
     entry = {**entry, "measured": None}
     if "unmet" in entry:
         message, *numbers = entry["unmet"]
+        if goal is None or goal >= numbers[-1]:  # the other rank had a lower budget
+            return _find(graph, goal, limits, key, least)
         entry["unmet"] = [f"on the rank that solves: {message}", *numbers]
     # If the schedule exceeds the budget on this rank, for example because operations need more scratch here, this rank
     # searches itself.

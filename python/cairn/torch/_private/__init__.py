@@ -5,6 +5,7 @@ uses no private names of torch but pytrees (``torch.utils._pytree``) and the cla
 """
 
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.backends.debugging import aot_eager
 from torch._dynamo.exc import ShortenTraceback
 
 from .autograd import (accumulates, autograd_is_compiled, backward_node, free_unchecked, graph_task, keeps_graph,

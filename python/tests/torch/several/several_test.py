@@ -497,8 +497,42 @@ def train_on_ranks(rank, _):
     return report.step.promised
 
 
+class Sparse(torch.nn.Module):
+    """A model whose first graph cannot be planned, if DistributedDataParallel splits it into small buckets."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(16, 64, sparse=True)
+        self.layers = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(4)])
+
+    def forward(self, x):
+        return self.layers(self.words(x)).square().mean()
+
+
+def train_what_cannot_be_planned(*_):
+    """Returns the gradients without and with Cairn, and what the report says."""
+    torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = 15_000
+    gradients = []
+    for chosen in harness.afresh(("aot_eager", cairn.torch.backend("60%", work_limit=WORK))):
+        torch.manual_seed(0)
+        model = torch.nn.parallel.DistributedDataParallel(Sparse(), bucket_cap_mb=0.02)
+        run, x = torch.compile(model, backend=chosen), torch.arange(16)
+        with harness.cairn_warnings("ignore"):
+            for _ in range(2):
+                model.zero_grad()
+                run(x).backward()
+        gradients.append([p.grad.to_dense() for p in model.parameters()])
+    return gradients, cairn.torch.last_report().unplanned
+
+
 @unittest.skipUnless(ranks.available, "this torch has no gloo")
 class Ranks(unittest.TestCase):
     def test_data_parallel(self):
         """DistributedDataParallel splits the model at its buckets, and the budget is that of the step."""
         self.assertEqual(len(set(ranks.on_ranks(train_on_ranks, 2))), 1)
+
+    def test_a_part_that_cannot_be_planned(self):
+        """It runs without a budget, also if DistributedDataParallel has split it off."""
+        for (expected, found), unplanned in ranks.on_ranks(train_what_cannot_be_planned, 2):
+            self.assertTrue(all(map(torch.equal, expected, found)))
+            self.assertIn("Sparse", unplanned[0])
