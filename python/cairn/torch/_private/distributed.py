@@ -85,7 +85,7 @@ class DataParallel:
             return []
         kind = torch.nn.parallel.DistributedDataParallel
         found = [value for value in gc.get_objects() if issubclass(type(value), kind)]
-        return [cls(value) for value in found if "reducer" in vars(value)]  # others are not completely made
+        return [cls(value) for value in found if "reducer" in vars(value)]  # those without one are still being made
 
     @staticmethod
     def runs():
@@ -168,5 +168,5 @@ def average(gradients, ranks, group):
     flat = gradients[0].reshape(-1) if len(gradients) == 1 else torch.cat([gradient.reshape(-1) for gradient in gradients])
     operators = torch.ops._c10d_functional
     flat = operators.wait_tensor(operators.all_reduce(flat * (1.0 / ranks), "sum", group))
-    parts = [part.view(gradient.shape) for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]))]
-    return parts if len(parts) == 1 else [part.clone() for part in parts]
+    parts = flat.split([gradient.numel() for gradient in gradients])
+    return [part.view(gradient.shape).clone() for gradient, part in zip(gradients, parts)]

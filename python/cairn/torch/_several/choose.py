@@ -30,7 +30,7 @@ class Freed:
 class Window:
     """One pass of a part. ``others`` has (part, number of its runs that are held) for all runs beside the one that this
     pass belongs to. ``beside``: bytes of anything else that is in memory. ``freed``: a Freed for each freed result of the
-    parts, which their sizes count."""
+    parts, which their sizes count, with the number of runs in which it is freed."""
 
     part: int
     backward: bool
@@ -44,8 +44,8 @@ class Window:
 
     def joined(self, other):
         """Returns the Window that counts what is in memory in either of two windows of one pass with the same others."""
-        freed = collections.Counter(self.freed) & collections.Counter(other.freed)
-        return dataclasses.replace(self, beside=max(self.beside, other.beside), freed=tuple(freed.elements()))
+        freed = collections.Counter(dict(self.freed)) & collections.Counter(dict(other.freed))
+        return dataclasses.replace(self, beside=max(self.beside, other.beside), freed=tuple(freed.items()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ def peak_of(window, sizes):
 def held_by_parts(others, freed, sizes):
     """Returns the bytes that other runs hold, less those of freed results. ``others``, ``freed``: of a Window."""
     return sum(count * sizes[part].held for part, count in others) - sum(
-        sizes[one.part].results[one.result] for one in freed if not any(i in sizes[part].saves for part, i in one.readers))
+        count * sizes[one.part].results[one.result] for one, count in freed if not any(i in sizes[part].saves for part, i in one.readers))
 
 
 def peak(windows, sizes):
@@ -108,12 +108,12 @@ class Choice:
         add(window.part, lambda sizes: sizes.of(window))
         for part, count in window.others:
             add(part, lambda sizes: count * sizes.held)
-        for one in window.freed:
+        for one, count in window.freed:
             saving = [(part, i) for part, i in one.readers if any(i in sizes.saves for sizes in self.pools[part])]
             if any(all(i in sizes.saves for sizes in self.pools[part]) for part, i in saving):
                 continue
-            add(one.part, lambda sizes: -sizes.results[one.result])
-            size = max(sizes.results[one.result] for sizes in self.pools[one.part])
+            add(one.part, lambda sizes: -count * sizes.results[one.result])
+            size = count * max(sizes.results[one.result] for sizes in self.pools[one.part])
             for part, i in saving:
                 add(part, lambda sizes: size if i in sizes.saves else 0)
 

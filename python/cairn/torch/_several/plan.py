@@ -5,7 +5,6 @@ each part is searched again, within exactly the memory that the others leave to 
 pools. This repeats as long as there is time.
 """
 
-import collections
 import dataclasses
 import time
 from typing import Optional
@@ -222,7 +221,7 @@ class Planner:
     # --- Results
 
     def _digest(self):
-        windows = [[w.part, w.backward, w.others, w.beside, [dataclasses.astuple(one) for one in w.freed]] for w in self.windows]
+        windows = [[w.part, w.backward, w.others, w.beside, [[dataclasses.astuple(one), count] for one, count in w.freed]] for w in self.windows]
         return digest([part.graph.fingerprint for part in self.parts], [part.key for part in self.parts], windows, self.times,
                       self.goal, self.limits.identity, _private.kernel_settings())
 
@@ -274,13 +273,14 @@ class Planner:
 def undominated(windows):
     """Returns the windows that no other one makes redundant: one of the same pass in which all that is counted is at least
     as much."""
-    kept = []
+    kept, counts = [], {}  # counts: Freed -> number of runs, of each window that is kept
     for window in sorted(set(windows), key=lambda w: (-w.beside, -sum(count for _, count in w.others), len(w.freed))):
-        freed = collections.Counter(window.freed)
+        freed = dict(window.freed)
         if not any(other.part == window.part and other.backward == window.backward and other.beside >= window.beside
                    and all(other.count(part) >= count for part, count in window.others)
-                   and collections.Counter(other.freed) <= freed for other in kept):
+                   and all(count <= freed.get(one, 0) for one, count in counts[other].items()) for other in kept):
             kept.append(window)
+            counts[window] = freed
     return kept
 
 

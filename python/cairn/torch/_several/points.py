@@ -44,7 +44,8 @@ def key_of(trace):
     """Returns a name for the graph that is the same when it is compiled again, although measured costs may differ."""
     edges = [[sorted((s.producer.index, s.output) for s in op.reads), sorted(before.index for before in op.after),
               [[s.size, s.keep] for s in op.outputs], op.pinned] for op in trace.operations]
-    return digest(description(trace), edges)
+    results = [[i, s.producer.index, s.output] for i, s in trace.kept_results().items()]
+    return digest(description(trace), edges, results)
 
 
 class Part:

@@ -268,27 +268,29 @@ class Watch:
             beside = window.beside + sum(count * self._parts[key].runs.sizes.held for key, count in window.others
                                          if key not in number)
             freed = []
-            for one in window.freed:
+            for one, count in window.freed:
                 if one.part in number:
                     readers = tuple((number[key], i) for key, i in one.readers if key in number)
-                    freed.append(Freed(number[one.part], one.result, readers))
+                    freed.append((Freed(number[one.part], one.result, readers), count))
                 else:
-                    beside -= self._parts[one.part].runs.sizes.results[one.result]
+                    beside -= count * self._parts[one.part].runs.sizes.results[one.result]
             if window.part in number:
                 found.append(Window(number[window.part], window.backward, others, beside, tuple(freed)))
         return found
 
 
 def _freed(runs, readers, numbers):
-    """Returns a Freed for each freed result of the runs. ``numbers``: from a Run to the numbers of these results.
+    """Returns Window.freed for the freed results of the runs. ``numbers``: from a Run to the numbers of these results.
     ``readers``: Runs that may have read them."""
-    found = []
-    for run in runs:
-        for number in numbers.get(run, ()):
-            read = [(reader.graph.part.key, i) for reader in readers for of, result, i in reader.reads
-                    if result == number and of() is run]
-            found.append(Freed(run.graph.part.key, number, tuple(sorted(read))))
-    return tuple(sorted(found, key=lambda one: (one.part, one.result, one.readers)))
+    if not any(run in numbers for run in runs):
+        return ()
+    read = {}
+    for reader in readers:
+        for of, result, i in reader.reads:
+            read.setdefault((of(), result), []).append((reader.graph.part.key, i))
+    found = collections.Counter(Freed(run.graph.part.key, number, tuple(sorted(read.get((run, number), ()))))
+                                for run in runs for number in numbers.get(run, ()))
+    return tuple(sorted(found.items(), key=lambda entry: (entry[0].part, entry[0].result, entry[0].readers)))
 
 
 class Among:

@@ -21,8 +21,10 @@ class Averages:
     def enter(self, parameters):
         """Begins a step of optimizers with these parameters. The first call searches for the modules."""
         if self._modules is None:
-            known = {id(p) for p in parameters}
-            self._modules = [one for one in _private.DataParallel.all() if any(id(p) in known for p in one.parameters())]
+            known = {id(p): i for i, p in enumerate(parameters)}
+            found = [([known[id(p)] for p in one.parameters() if id(p) in known], one) for one in _private.DataParallel.all()]
+            # All ranks exchange in the order of the optimizers' parameters.
+            self._modules = [one for at, one in sorted(((at, one) for at, one in found if at), key=lambda entry: min(entry[0]))]
         if not self._modules and _private.collective_store() is not None:
             raise cairn.InputError("optimizer: with several ranks gradients are exchanged before the optimizer's step, and no "
                                    "DistributedDataParallel has parameters of this optimizer; plan the step without optimizer=")
@@ -63,6 +65,11 @@ class Averages:
                     f"optimizer: {len(missing)} of {len(parameters)} parameters of DistributedDataParallel get no gradient in this "
                     f"graph, the first of shape {list(missing[0].shape)}: the step does not use them or is several graphs "
                     "(TORCH_LOGS=graph_breaks), and all ranks must exchange the same; plan the step without optimizer=")
+            hooked = next((p for p in parameters if p._backward_hooks or p._post_accumulate_grad_hooks), None)
+            if hooked is not None:
+                raise cairn.InputError(
+                    f"optimizer: a parameter of DistributedDataParallel, of shape {list(hooked.shape)}, has a hook, which would get "
+                    "the average of its gradient instead of the gradient; plan the step without optimizer=")
             for bucket in one.buckets(parameters):
                 positions = [returned[id(parameters[i])] for i in bucket]
                 averages = inline(graph, output, lambda *gradients, one=one: _private.average(gradients, one.ranks, one.group),

@@ -118,6 +118,13 @@ class Updates:
 
     def __enter__(self):
         self.averages.enter(p for optimizer in self.optimizers for group in optimizer.param_groups for p in group["params"])
+        try:
+            return self._begin()
+        except BaseException:
+            self.averages.leave()
+            raise
+
+    def _begin(self):
         self._find_owners()
         now = self._kinds_now()
         if self._kinds is not None and now != self._kinds:

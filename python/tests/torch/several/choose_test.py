@@ -29,7 +29,7 @@ def problem(draw, parts, schedules, windows, results=0, shared=False):
     pools = [[schedule(part) for _ in range(draw.randint(1, schedules))] for part in range(parts)]
     def window():
         part, others = draw.randrange(parts), [(part, draw.randint(1, 3)) for part in range(parts) if draw.random() < 0.6]
-        freed = [Freed(one, result, readers(one, result)) for one in {part, *dict(others)} for result in range(results)
+        freed = [(Freed(one, result, readers(one, result)), 1) for one in {part, *dict(others)} for result in range(results)
                  if draw.random() < 0.3]
         return Window(part, draw.random() < 0.5, tuple(others), draw.randint(0, 5), tuple(freed))
 
