@@ -18,8 +18,8 @@ _MOST_HALVINGS = 16  # searches for the least budget, each of which halves what 
 
 @dataclasses.dataclass(frozen=True)
 class Freed:
-    """A result of a part that nobody holds any more, so that it is in memory only if a schedule saves it: that of the part
-    itself, or that of a part that reads it. ``result``: its index. ``readers``: (part, index of its input) of the latter."""
+    """A result of a part that nobody holds any more. It is in memory only if a schedule saves it: the schedule of the part
+    itself, or of a reader. ``result``: its index. ``readers``: (part, index of its input) of the latter."""
 
     part: int
     result: int
@@ -84,8 +84,8 @@ def peak(windows, sizes):
 class Choice:
     """The choice among ``pools[part]``, lists of Sizes. ``times[part]``: how often a step runs the part.
 
-    A result that several chosen schedules save is counted for each of them, and may be counted although it is freed, so
-    that each schedule has bytes of its own in each window. So a choice never takes more than it is said to take."""
+    Each schedule has bytes of its own in each window. So a result that several chosen schedules save is counted several
+    times. A choice never takes more than it is said to take."""
 
     def __init__(self, pools, windows, times):
         self.pools, self.windows = pools, list(windows)
