@@ -206,14 +206,13 @@ def main():
     table.add_device(parser)
     rows.add_files(parser)
     given = parser.parse_args()
-    known = {**models.MODELS, **models.MORE}
-    unknown = [name for name in given.models if name not in known]
+    unknown = [name for name in given.models if name not in table.ALL]
     if unknown:
         parser.error(f"no model is called {unknown[0]!r}; models/tables.py and models/more.py list them")
     data = json.loads(given.json.read_text()) if given.json and given.json.exists() else {"models": {}}
     data["machine"] = table.machine(given.threads, given.device)
     with tempfile.TemporaryDirectory() as folder:
-        for model in given.models or known:
+        for model in given.models or table.ALL:
             data["models"][model] = found = {}
             for mode in ("aot", *(b if b == "min" else f"{b}%" for b in given.budgets.split(","))):
                 begin = time.monotonic()

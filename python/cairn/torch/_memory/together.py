@@ -82,7 +82,8 @@ class Alive:
             if self._continues(args, made.flowing):
                 self.owner.continues = self.owner.report.outside = True
             held, runs, loose = self._begin(inputs, made)
-            made.reads, freed = _reads(args, runs), _freed_results()
+            freed = self._freed_results()
+            made.reads = _reads(args, runs) if self.watch.enabled else []
             self._count_copies(made)
             with self._while_running():
                 result = run(args)
@@ -136,7 +137,7 @@ class Alive:
             # Bytes of results that have been freed. They are subtracted, because the promise includes all results until
             # the backward pass has ended.
             let_go = sum(mine.storages[key][1] for key in mine.freed) if mine is not None else 0
-            freed = _freed_results()
+            freed = self._freed_results()
             with self._while_running():
                 result = run(args)
             if mine is not None and not _private.keeps_graph():
@@ -348,6 +349,15 @@ class Alive:
             self._tell(whole, "sum", f"{held}graphs that are alive at once add up to {size_text(whole.promised)}, which is above the "
                                      f"budget of {size_text(budget)}{self.watch.outlook()}")
 
+    def _freed_results(self):
+        """Returns a dict from each Run whose backward pass may still come to the numbers of its freed results, if the
+        watch needs it."""
+        if not self.watch.enabled:
+            return {}
+        with _lock:
+            found = {run: [run.results[key] for key in run.freed] for run in _open}
+        return {run: numbers for run, numbers in found.items() if numbers}
+
     def _watched(self, run, held, freed, backward=False):
         with _lock:
             open_runs = list(_open)
@@ -411,13 +421,6 @@ def _are_real(values):
 def storages_of(values):
     """Returns the keys of the storages of the tensors among the values."""
     return {value.untyped_storage()._cdata for value in filter(_private.is_plain, values)}
-
-
-def _freed_results():
-    """Returns a dict from each Run whose backward pass may still come to the numbers of its freed results."""
-    with _lock:
-        found = {run: [run.results[key] for key in run.freed] for run in _open}
-    return {run: numbers for run, numbers in found.items() if numbers}
 
 
 def _reads(args, runs):

@@ -15,7 +15,7 @@ class Averages:
 
     def __init__(self):
         self._modules = None  # list of _private.DataParallel; None: not searched yet
-        self._owned = {}  # id(parameter) -> its _private.DataParallel
+        self._averaged = set()  # ids of the parameters whose gradients are averaged
         self._inside = contextlib.ExitStack()
 
     def enter(self, parameters):
@@ -32,7 +32,7 @@ class Averages:
             feature = one.unknown_feature()
             if feature is not None:
                 raise cairn.InputError(f"optimizer: DistributedDataParallel with {feature}; plan the step without optimizer=")
-        self._owned = {id(p): one for one in self._modules for p in one.parameters()}
+        self._averaged = {id(p) for one in self._modules for p in one.parameters()}
         for one in self._modules:
             self._inside.enter_context(one)
 
@@ -40,7 +40,7 @@ class Averages:
         self._inside.close()
 
     def has(self, parameter):
-        return id(parameter) in self._owned
+        return id(parameter) in self._averaged
 
     def insert(self, graph, placeholders, inputs):
         """Replaces, in place, the gradients that a joint graph returns by their averages. ``inputs``: the tensor of each

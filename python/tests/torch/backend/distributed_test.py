@@ -2,6 +2,7 @@
 found."""
 
 import unittest
+import unittest.mock
 import warnings
 
 import cairn.torch
@@ -10,6 +11,7 @@ import ranks
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as collectives
+from cairn.torch._plan import solve
 
 RANKS = 2
 
@@ -113,6 +115,19 @@ def steps(rank):
             train_step(x)
         results.append([p.detach().clone() for p in model.parameters()])
     return results
+
+
+class OtherRanks(unittest.TestCase):
+    def test_a_budget_of_another_rank_that_was_not_met(self):
+        """It says nothing about a higher budget, or about the least one."""
+        unmet = {"unmet": ["cannot be met", 5, 20]}
+        for goal, own in ((10, False), (19, False), (20, True), (None, True)):
+            with unittest.mock.patch.object(solve, "first_of_ranks", return_value=(unmet, True)), \
+                    unittest.mock.patch.object(solve, "_find", return_value=({}, "solved")), \
+                    unittest.mock.patch.object(solve, "_valid", return_value=unmet):
+                entry, source = solve._agree(None, "", None, goal, unittest.mock.Mock(), "", unittest.mock.Mock())
+            self.assertEqual(source, "solved" if own else "another rank", goal)
+            self.assertEqual("unmet" in entry, not own)
 
 
 @unittest.skipUnless(ranks.available, "this torch has no gloo")

@@ -3,9 +3,7 @@
 import itertools
 import random
 import unittest
-import unittest.mock
 
-from cairn.torch._plan import solve
 from cairn.torch._several.choose import Choice, Freed, Sizes, Window, peak
 from cairn.torch._several.plan import undominated
 
@@ -42,19 +40,6 @@ def cost_of(pools, times, chosen):
 
 def peak_of(pools, windows, chosen):
     return peak(windows, [pool[i] for pool, i in zip(pools, chosen)])
-
-
-class OtherRanks(unittest.TestCase):
-    def test_a_budget_of_another_rank_that_was_not_met(self):
-        """It says nothing about a higher budget, or about the least one."""
-        unmet = {"unmet": ["cannot be met", 5, 20]}
-        for goal, own in ((10, False), (19, False), (20, True), (None, True)):
-            with unittest.mock.patch.object(solve, "first_of_ranks", return_value=(unmet, True)), \
-                    unittest.mock.patch.object(solve, "_find", return_value=({}, "solved")), \
-                    unittest.mock.patch.object(solve, "_valid", return_value=unmet):
-                entry, source = solve._agree(None, "", None, goal, unittest.mock.Mock(), "", unittest.mock.Mock())
-            self.assertEqual(source, "solved" if own else "another rank", goal)
-            self.assertEqual("unmet" in entry, not own)
 
 
 class Choices(unittest.TestCase):
