@@ -18,8 +18,9 @@ from .._report import Together, size_text
 from .._rewrite.modules import input_names
 from .._rewrite.tangents import WORTH_TELLING
 from .events import bytes_beyond
+from .sums import Sums
 
-_PASSES = 16  # largest number of backward passes in _added_up; several threads can each run a backward pass at once
+_PASSES = 16  # largest number of backward passes in _sums; several threads can each run a backward pass at once
 
 _lock = threading.Lock()
 # The Runs whose backward pass may still come. Autograd's node of that pass keeps a Run alive.
@@ -28,7 +29,7 @@ _loose = {}  # storage -> (weak reference, bytes): results of graphs without a b
 # Storage -> (reference, bytes, backward pass): gradients that one graph passes to another, and results of graphs whose
 # backward pass has ended.
 _passing = {}
-_added_up = {}  # backward pass -> ids of leaves with gradients that autograd holds until it has added up all of them
+_sums = {}  # backward pass -> its Sums
 _running = {}  # thread -> the Alive of the pass that runs in it
 _local = threading.local()  # .made: the Run of this thread's latest forward pass
 
@@ -39,6 +40,7 @@ class Run:
 
     def __init__(self, graph, flowing):
         self.graph = graph
+        self.tensors = ()  # indices of the inputs that are tensors
         self.flowing = flowing  # indices of the inputs whose gradients are passed on to the graphs that made them
         self.storages = {}
         self.copies = {}  # likewise, the copies on the host
@@ -79,6 +81,7 @@ class Alive:
             inputs = storages_of(args)
             made = Run(self, [i for i, t in enumerate(args)
                               if isinstance(t, torch.Tensor) and t.requires_grad and not t.is_leaf])
+            made.tensors = [i for i, t in enumerate(args) if isinstance(t, torch.Tensor)]
             if self._continues(args, made.flowing):
                 self.owner.continues = self.owner.report.outside = True
             held, runs, loose = self._begin(inputs, made)
@@ -133,7 +136,8 @@ class Alive:
             given = _weak(gradients)
             held, runs, _ = self._begin(given, mine, beside=self._beside(gradients, given, mine))
             del gradients
-            held += self._begin_gradients(mine)
+            edges = _private.edges_of_node()
+            held += self._begin_gradients(mine, edges)
             # Bytes of results that have been freed. They are subtracted, because the promise includes all results until
             # the backward pass has ended.
             let_go = sum(mine.storages[key][1] for key in mine.freed) if mine is not None else 0
@@ -148,8 +152,9 @@ class Alive:
                 passing.update((key, mine.storages[key]) for key in mine.results)
             with _lock:
                 _passing.update((key, (*entry, task)) for key, entry in passing.items())
-            self._seen(held, runs, backward=True, let_go=let_go)
-            self._watched(mine, held - let_go, freed, backward=True)
+            at_end = self._end_gradients(edges, _gradients_of(edges, result, mine), passing)
+            self._seen(held, runs, backward=True, let_go=let_go, at_end=at_end)
+            self._watched(mine, held - let_go, freed, backward=True, at_end=at_end)
             return result
 
         return call
@@ -296,22 +301,32 @@ class Alive:
             f"are parts of larger tensors: {size_text(size)} beside {size_text(self.report.promised)} as promised")
         return beside
 
-    def _begin_gradients(self, mine):
-        """Returns the bytes of new gradients of parameters that are in memory in addition to the resident gradients.
-        These are the gradients from other Runs in the same backward pass, which autograd keeps until it has added them
-        up. If gradients are copied into buckets (DistributedDataParallel), these are all new gradients. With
-        ``accumulate=True``, the promise already includes them."""
-        gradients = _private.leaves_of_node()
-        leaves = {id(leaf): size for leaf, size in gradients}
-        self._tell_of_accumulated(sum(size for leaf, size in gradients if leaf.grad is not None))
-        self._tell_of_replaced(sum(size for leaf, size in gradients if _private.may_be_replaced(leaf)))
+    def _begin_gradients(self, mine, edges):
+        """Returns the bytes of gradients that are in memory while the pass runs, in addition to those of results and to the
+        resident gradients of parameters. ``edges``: where the pass will pass on gradients. Autograd keeps gradients of
+        parameters from other Runs in the same backward pass until it has added them up, and sums of gradients of results.
+        If gradients are copied into buckets (DistributedDataParallel), all new gradients of parameters count, too."""
+        leaves = [edge for edge in edges if edge.leaf is not None]
+        self._tell_of_accumulated(sum(edge.size for edge in leaves if edge.leaf.grad is not None))
+        self._tell_of_replaced(sum(edge.size for edge in leaves if _private.may_be_replaced(edge.leaf)))
         with _lock:
-            known = _added_up.setdefault(_private.graph_task(), set())
-            while len(_added_up) > _PASSES:
-                del _added_up[next(iter(_added_up))]
-            beside = set(leaves) if mine is not None and mine.copied else known & leaves.keys()
-            known.update(leaves)
-        return 0 if self.owner.options.accumulate else sum(leaves[key] for key in beside)
+            sums = _sums.setdefault(_private.graph_task(), Sums())
+            while len(_sums) > _PASSES:
+                del _sums[next(iter(_sums))]
+            held, waiting = sums.begin(_private.name_of_node(), leaves)
+        is_copied = mine is not None and mine.copied and not self.owner.options.accumulate
+        return held + sum(edge.size for edge in (leaves if is_copied else waiting))
+
+    def _end_gradients(self, edges, gradients, passing):
+        """Returns the bytes of this pass that are in memory when autograd adds its gradients to earlier ones out of place; 0
+        if it adds none. ``gradients``: a result of _gradients_of(). ``passing``: what the pass leaves in memory."""
+        with _lock:
+            sums = _sums.get(_private.graph_task())
+            largest = sums.end(edges, gradients) if sums is not None else 0
+        if not largest:
+            return 0
+        added = sum(edge.size for edge in edges if edge.leaf is not None) if self.owner.options.accumulate else 0
+        return largest + added + sum(_in_memory(passing).values())
 
     def _tell_of_accumulated(self, size):
         """Warns that torch makes new gradients in addition to the existing ones."""
@@ -329,9 +344,9 @@ class Alive:
                 f"{size_text(size)} of replaced ones stay beside the new, which {size_text(self.report.promised)} as promised does not count; "
                 "backend(..., accumulate=True) does")
 
-    def _seen(self, held, runs, backward=False, let_go=0):
+    def _seen(self, held, runs, backward=False, let_go=0, at_end=0):
         """Records that a pass has run while other graphs held ``held`` bytes. ``let_go``: bytes of freed results that
-        the promise for the pass includes nevertheless."""
+        the promise for the pass includes nevertheless. ``at_end``: a result of _end_gradients()."""
         report = self.report
         if not held and not report.of_step:
             return
@@ -341,8 +356,10 @@ class Alive:
             measured = min(report.measured, promised)
         whole = self._whole(runs)
         with _lock:
-            whole.add(held + promised - let_go, held + measured - let_go if measured is not None else None,
-                      f"the {'backward' if backward else 'forward'} pass of {report.name}")
+            name = f"the {'backward' if backward else 'forward'} pass of {report.name}"
+            whole.add(held + promised - let_go, held + measured - let_go if measured is not None else None, name)
+            if at_end:
+                whole.add(held + at_end, held + at_end, f"autograd's sum of gradients after {name}")
         budget = self.watch.budget_of(report)
         if (backward or not runs) and budget is not None and whole.promised > budget:
             held = "" if self.watch.plan else "budgets hold for each graph, and "
@@ -358,10 +375,10 @@ class Alive:
             found = {run: [run.results[key] for key in run.freed] for run in _open}
         return {run: numbers for run, numbers in found.items() if numbers}
 
-    def _watched(self, run, held, freed, backward=False):
+    def _watched(self, run, held, freed, backward=False, at_end=0):
         with _lock:
             open_runs = list(_open)
-        self.watch.ran(self, run, backward, held, open_runs, freed)
+        self.watch.ran(self, run, backward, held, open_runs, freed, at_end)
 
     def is_free(self):
         """Returns whether no run of this graph waits for its backward pass."""
@@ -406,6 +423,13 @@ def held_by_graphs_of(owner):
     with _lock:
         held = {key: size for run in _open if run.graph.owner is owner for key, size in _in_memory(run.storages).items()}
     return sum(held.values())
+
+
+def _gradients_of(edges, results, run):
+    """Returns the gradient for each Edge, among the results of the backward pass of a Run; None where it is unknown."""
+    inputs = run.tensors if run is not None else ()
+    found = [results[inputs[edge.index]] if edge.index < len(inputs) and inputs[edge.index] < len(results) else None for edge in edges]
+    return [gradient if _private.is_plain(gradient) else None for gradient in found]
 
 
 def _note_given(made, gradients):

@@ -8,8 +8,8 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import aot_eager
 from torch._dynamo.exc import ShortenTraceback
 
-from .autograd import (accumulates, autograd_is_compiled, backward_node, free_unchecked, graph_task, keeps_graph,
-                       leaves_of_node, may_be_replaced, metadata_of_node, nodes_made, saves_by_hooks)
+from .autograd import (accumulates, autograd_is_compiled, backward_node, edges_of_node, free_unchecked, graph_task,
+                       keeps_graph, may_be_replaced, metadata_of_node, name_of_node, nodes_made, saves_by_hooks)
 from .descriptions import (argument_of, compiling, hide_writes, input_of, input_position, is_gradient, is_mutation,
                            mutated_inputs, output_descriptions, result_of, static_inputs, unseen_writes, written_inputs)
 from .distributed import (DataParallel, average, collective_store, gradients_are_copied, splits_for_ddp, wait_tensor,
@@ -28,7 +28,7 @@ from .running import (as_plain_tensors, autocasts, boxed, called_boxed, compilin
 from .sizes import (DATA_SIZE, OnlyPresentSizes, bound_sizes, hint, input_sizes, is_sized_by_data, is_sym,
                     may_exceed_plan, pin_sizes, plan_exactly, plans_for_larger, shape_env_of,
                     sized_by_data)
-from .tensors import (alignment_of, copy_of_input, empty_aligned, holders, is_batched, is_plain, is_there,
+from .tensors import (adds_in_place, alignment_of, copy_of_input, empty_aligned, holders, is_batched, is_plain, is_there,
                       negated_when_read, owns_its_memory, tensors_of_storage, weak_storage)
 from .tracing import (compile_kernel, fake_like, fake_mode_of, inductor_config, replaced_tensors, trace_fake,
                       trace_functional)

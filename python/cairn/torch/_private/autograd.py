@@ -1,5 +1,8 @@
 """Autograd's own graph: the node that runs now, the leaves to which it passes gradients, and its saved values."""
 
+import dataclasses
+import math
+
 import torch
 from torch._dynamo import compiled_autograd
 
@@ -26,10 +29,42 @@ def free_unchecked():
         node._tensors_no_vc_check = []
 
 
-def leaves_of_node():
-    """Returns (leaf, bytes of its gradient) for each leaf to which the running node passes a gradient."""
-    return [(variable, variable.numel() * variable.element_size()) for node, _ in torch._C._current_autograd_node().next_functions
-            if (variable := getattr(node, "variable", None)) is not None]
+@dataclasses.dataclass(frozen=True)
+class Edge:
+    """Where a node passes a gradient. ``target``: identifies the input of the next node in one backward pass. ``leaf``: the
+    leaf whose gradient it is; None for a computed tensor. ``reader``: identifies the compiled graph that reads the
+    gradient, possibly through views; None if it is unknown. ``size``: bytes of the gradient. ``index``: the node has had
+    this number of other tensors as inputs before the one whose gradient it is."""
+
+    target: tuple
+    leaf: object
+    reader: object
+    size: int
+    index: int
+
+
+def edges_of_node():
+    """Returns an Edge for each gradient that the running node passes on."""
+    found = enumerate(torch._C._current_autograd_node().next_functions)
+    return [_edge(index, node, i) for index, (node, i) in found if node is not None]
+
+
+def _edge(index, node, i):
+    leaf = getattr(node, "variable", None)
+    if leaf is not None:
+        return Edge((id(leaf), 0), leaf, None, leaf.numel() * leaf.element_size(), index)
+    given, target, reader = node._input_metadata[i], (name_of_node(node), i), node
+    while "cairn" not in reader.metadata and len(reader.next_functions) == 1 and reader.next_functions[0][0] is not None:
+        reader = reader.next_functions[0][0]
+    size = 0 if given.is_nested_tensor else math.prod(given.shape) * given.dtype.itemsize
+    return Edge(target, None, name_of_node(reader) if "cairn" in reader.metadata else None, size, index)
+
+
+def name_of_node(node=None):
+    """Returns what tells a node, by default the running one, from others of the same graph of autograd. Torch makes new
+    objects for the same node, so these cannot be compared."""
+    node = node if node is not None else torch._C._current_autograd_node()
+    return node._sequence_nr(), node.name()
 
 
 def may_be_replaced(leaf):

@@ -1,5 +1,7 @@
 """The memory of tensors: whether it is shared, resized or batched, and how its address is aligned."""
 
+import functools
+
 import torch
 import torch.multiprocessing.reductions
 
@@ -40,6 +42,22 @@ def tensors_of_storage(tensor):
     """Returns how many tensors use this tensor's storage."""
     storage = tensor.untyped_storage()
     return torch._C._storage_Use_Count(storage._cdata) - 1  # minus the storage's own Python object
+
+
+def adds_in_place(gradient, storage_was_read):
+    """Returns whether autograd will add another gradient to this one in place, because nothing else refers to its memory.
+    ``storage_was_read``: whether untyped_storage() has been called. In new versions of torch, the object that it returns
+    then lives as long as the storage."""
+    shape, strides = gradient.shape, gradient.stride()
+    is_dense = extent(shape, strides) == gradient.numel() and all(step for n, step in zip(shape, strides) if n > 1)
+    return is_dense and not gradient._is_view() and not (storage_was_read and _objects_of_storages_stay())
+
+
+@functools.cache
+def _objects_of_storages_stay():
+    tensor = torch.empty(1)
+    key = tensor.untyped_storage()._cdata
+    return torch._C._storage_Use_Count(key) > 1
 
 
 def weak_storage(storage):

@@ -30,13 +30,15 @@ class Freed:
 class Window:
     """One pass of a part. ``others`` has (part, number of its runs that are held) for all runs beside the one that this
     pass belongs to. ``beside``: bytes of anything else that is in memory. ``freed``: a Freed for each freed result of the
-    parts, which their sizes count, with the number of runs in which it is freed."""
+    parts, which their sizes count, with the number of runs in which it is freed. ``at_end``: the pass takes at least these
+    bytes, whatever its schedule, because autograd adds up gradients when it ends."""
 
     part: int
     backward: bool
     others: tuple = ()
     beside: int = 0
     freed: tuple = ()
+    at_end: int = 0
 
     def count(self, part):
         """Returns how many other runs of a part are held."""
@@ -45,7 +47,8 @@ class Window:
     def joined(self, other):
         """Returns the Window that counts what is in memory in either of two windows of one pass with the same others."""
         freed = collections.Counter(dict(self.freed)) & collections.Counter(dict(other.freed))
-        return dataclasses.replace(self, beside=max(self.beside, other.beside), freed=tuple(freed.items()))
+        return dataclasses.replace(self, beside=max(self.beside, other.beside), freed=tuple(freed.items()),
+                                   at_end=max(self.at_end, other.at_end))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Sizes:
     saves: frozenset = frozenset()
 
     def of(self, window):
-        return self.backward if window.backward else self.forward
+        return max(window.at_end, self.backward if window.backward else self.forward)
 
 
 def peak_of(window, sizes):

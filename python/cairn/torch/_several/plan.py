@@ -162,7 +162,7 @@ class Planner:
             count = window.count(i)
             if window.part == i and count:
                 shared.append((own.sizes.of(window) + count * own.sizes.held + left, count))
-            elif window.part == i:
+            elif window.part == i and own.sizes.of(window) > window.at_end:
                 most = min(most, own.sizes.of(window) + left)
             elif count:
                 held = min(held, own.sizes.held + left // count)
@@ -221,7 +221,8 @@ class Planner:
     # --- Results
 
     def _digest(self):
-        windows = [[w.part, w.backward, w.others, w.beside, [[dataclasses.astuple(one), count] for one, count in w.freed]] for w in self.windows]
+        windows = [[w.part, w.backward, w.others, w.beside, w.at_end, [[dataclasses.astuple(one), count] for one, count in w.freed]]
+                   for w in self.windows]
         return digest([part.graph.fingerprint for part in self.parts], [part.key for part in self.parts], windows, self.times,
                       self.goal, self.limits.identity, _private.kernel_settings())
 
@@ -274,10 +275,10 @@ def undominated(windows):
     """Returns the windows that no other one makes redundant: one of the same pass in which all that is counted is at least
     as much."""
     kept, counts = [], {}  # counts: Freed -> number of runs, of each window that is kept
-    for window in sorted(set(windows), key=lambda w: (-w.beside, -sum(count for _, count in w.others), len(w.freed))):
+    for window in sorted(set(windows), key=lambda w: (-w.beside, -w.at_end, -sum(count for _, count in w.others), len(w.freed))):
         freed = dict(window.freed)
         if not any(other.part == window.part and other.backward == window.backward and other.beside >= window.beside
-                   and all(other.count(part) >= count for part, count in window.others)
+                   and other.at_end >= window.at_end and all(other.count(part) >= count for part, count in window.others)
                    and all(count <= freed.get(one, 0) for one, count in counts[other].items()) for other in kept):
             kept.append(window)
             counts[window] = freed

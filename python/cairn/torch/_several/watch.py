@@ -138,10 +138,10 @@ class Watch:
         return ": they are planned anew when the step has ended" if self.plan else (
             " in this first step: when it has ended, they are planned together")
 
-    def ran(self, alive, run, backward, held, open_runs, freed):
+    def ran(self, alive, run, backward, held, open_runs, freed, at_end=0):
         """Records that a pass has run. ``held``: the bytes that all other graphs held when it began. ``open_runs``: Runs of
         this and of other backends whose backward pass may still come. ``freed``: from a Run to the numbers of its results
-        that nobody held when the pass began."""
+        that nobody held when the pass began. ``at_end``: as in Window."""
         if not self.enabled:
             return
         if not backward:
@@ -167,7 +167,7 @@ class Watch:
                 others, gone = tuple(sorted(counts.items())), _freed([*mine, run] if backward else mine, [*mine, run], freed)
                 sizes = {key: part.runs.sizes for key, part in self._parts.items()}
                 beside = max(0, held - held_by_parts(others, gone, sizes))
-                window = Window(alive.part.key, backward, others, beside, gone)
+                window = Window(alive.part.key, backward, others, beside, gone, at_end)
                 self._passes.append((window, self._began[run]))
                 self._drop_unfinished()
         if backward and not mine:
@@ -275,7 +275,7 @@ class Watch:
                 else:
                     beside -= count * self._parts[one.part].runs.sizes.results[one.result]
             if window.part in number:
-                found.append(Window(number[window.part], window.backward, others, beside, tuple(freed)))
+                found.append(Window(number[window.part], window.backward, others, beside, tuple(freed), window.at_end))
         return found
 
 

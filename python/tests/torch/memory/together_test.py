@@ -1,5 +1,6 @@
 """Tests that the memory of several graphs that hold memory at the same time is added up, promised, and reported."""
 
+import itertools
 import threading
 import unittest
 
@@ -66,6 +67,36 @@ class Quarters(torch.nn.Module):
         y = self.parts[2](y).sin()
         torch._dynamo.graph_break()
         return (self.parts[3](y) * first).square().mean()
+
+
+class Shared(torch.nn.Module):
+    """Layers that are used before and after a graph break."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(3)])
+
+    def forward(self, x):
+        x = self.layers(x)
+        torch._dynamo.graph_break()
+        return self.layers(x).square().mean()
+
+
+class Skips(torch.nn.Module):
+    """Three parts read a large result of the first part, and are small themselves."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale, self.other = torch.nn.Parameter(torch.ones(64)), torch.nn.Parameter(torch.ones(64))
+
+    def forward(self, x):
+        y = torch.tanh(x * self.scale)
+        torch._dynamo.graph_break()
+        first = (y * self.other).sin().cos().exp().sum(0, keepdim=True)
+        torch._dynamo.graph_break()
+        second = (y.view(-1, 64) * self.other).sum(0, keepdim=True)
+        torch._dynamo.graph_break()
+        return (y * first * second).sum()
 
 
 def measured(step, parameters=()):
@@ -224,6 +255,28 @@ class Together(harness.Fresh):
         self.assertGreaterEqual(report.promised + gradients, really)
         self.assertLessEqual(report.promised + gradients, 1.1 * really)
         self.assertEqual(report.kept, True)
+
+    def test_sums_of_gradients_of_several_graphs(self):
+        """Autograd adds up gradients of a parameter or of a result between the graphs. It does so out of place."""
+        for kind, together, old in harness.afresh(itertools.product((Shared, Skips), (False, True), (False, True))):
+            with self.subTest(kind=kind.__name__, together=together, old=old):
+                model, x = kind(), torch.randn(16, 256) if kind is Shared else torch.randn(512, 64)
+                compiled = torch.compile(model, backend=backend("min", together=together, accumulate=old))
+
+                def step():
+                    compiled(x).backward()
+
+                report, _, _ = self.run_steps(step, model)
+                if not old:
+                    model.zero_grad()
+                really = measured(step)
+                gradients = 0 if old else sum(p.numel() * p.element_size() for p in model.parameters())
+                self.assertGreater(len(report.graphs), 1)
+                self.assertLessEqual(really, report.promised + gradients)
+                self.assertLessEqual(report.promised + gradients, 1.03 * really)
+                self.assertEqual(report.kept, True)
+                if kind is Shared:
+                    self.assertRegex(str(report), "at most, in autograd's sum of gradients after the backward pass of graph")
 
     def test_gradients_that_hooks_or_their_type_replace(self):
         """The graph's gradients stay in memory beside those that parameters get."""

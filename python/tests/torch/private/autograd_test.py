@@ -36,7 +36,7 @@ class Nodes(unittest.TestCase):
         with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
             self.assertTrue(_private.saves_by_hooks())
 
-    def test_leaves_of_node(self):
+    def test_edges_of_node(self):
         found = []
 
         class Seen(torch.autograd.Function):
@@ -46,12 +46,19 @@ class Nodes(unittest.TestCase):
 
             @staticmethod
             def backward(ctx, gradient):
-                found.extend(_private.leaves_of_node())
-                return gradient, gradient, None, None
+                found.append((_private.name_of_node(), _private.edges_of_node()))
+                return (gradient, *[gradient] * (len(ctx.needs_input_grad) - 2), None)
 
         leaf, other = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
-        Seen.apply(leaf, other * 2, torch.ones(3), 1).sum().backward()
-        self.assertEqual([(id(t), size) for t, size in found], [(id(leaf), 12)])
+        first = Seen.apply(leaf, 1)
+        first.grad_fn.metadata["cairn"] = "a compiled graph"
+        (Seen.apply(first.view(1, 3).view(3), first, leaf, other * 2, 1)).sum().backward()
+        (_, edges), (name, last) = found
+        self.assertEqual([(edge.leaf is leaf, edge.reader, edge.size) for edge in edges],
+                         [(False, name, 12), (False, name, 12), (True, None, 12), (False, None, 12)])
+        self.assertEqual([edge.target for edge in last], [edges[2].target])
+        self.assertEqual(len({edge.target for edge in edges}), 4)
+        self.assertEqual([edge.index for edge in edges], [0, 1, 2, 3])
 
     def test_backward_node(self):
         nodes = []

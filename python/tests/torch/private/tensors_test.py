@@ -43,6 +43,35 @@ class Memory(unittest.TestCase):
         self.assertTrue(y.is_neg() and y.data_ptr() == x.data_ptr())
         self.assertTrue(torch.equal(y.clone(), -x))
 
+    def test_adds_in_place(self):
+        """Autograd keeps the address of a gradient if it adds another one in place."""
+        def read(gradient):
+            gradient.untyped_storage()
+            return gradient
+
+        kinds = {"new": lambda: torch.ones(3, 4), "view": lambda: torch.ones(4, 3).t(), "expanded": lambda: torch.ones(4).expand(3, 4),
+                 "read": lambda: read(torch.ones(3, 4))}
+        for name, make in kinds.items():
+            with self.subTest(name):
+                found = []
+
+                class Given(torch.autograd.Function):
+                    @staticmethod
+                    def forward(ctx, x):
+                        return x.sum()
+
+                    @staticmethod
+                    def backward(ctx, _):
+                        gradient = make()
+                        found.append((gradient.data_ptr(), _private.adds_in_place(gradient, storage_was_read=name == "read")))
+                        return gradient
+
+                x = torch.zeros(3, 4, requires_grad=True)
+                (Given.apply(x) + Given.apply(x)).backward()
+                (address, is_in_place), _ = found
+                self.assertEqual(x.grad.tolist(), [[2.0] * 4] * 3)
+                self.assertEqual(x.grad.data_ptr() == address, is_in_place)
+
     def test_weak_storage(self):
         x = torch.ones(3)
         found = _private.weak_storage(x.untyped_storage())

@@ -29,7 +29,7 @@ def problem(draw, parts, schedules, windows, results=0, shared=False):
         part, others = draw.randrange(parts), [(part, draw.randint(1, 3)) for part in range(parts) if draw.random() < 0.6]
         freed = [(Freed(one, result, readers(one, result)), 1) for one in {part, *dict(others)} for result in range(results)
                  if draw.random() < 0.3]
-        return Window(part, draw.random() < 0.5, tuple(others), draw.randint(0, 5), tuple(freed))
+        return Window(part, draw.random() < 0.5, tuple(others), draw.randint(0, 5), tuple(freed), draw.choice((0, 30, 60)))
 
     return pools, [window() for _ in range(windows)], [draw.randint(1, 3) for _ in range(parts)]
 
