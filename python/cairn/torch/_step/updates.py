@@ -130,13 +130,7 @@ class Updates:
         if self._kinds is not None and now != self._kinds:
             self.changes += 1
             self._kinds = now
-        self._marks = {}
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                for p in group["params"]:
-                    if p.requires_grad and (p.dtype, p.device) not in self._marks:
-                        scalar = torch.full((), torch.nan, dtype=p.dtype, device=p.device)
-                        self._marks[p.dtype, p.device] = scalar, scalar._version
+        self._make_marks()
         self._hooks = {id(o): o.register_step_pre_hook(_private.left_alone(self._before_step)) for o in self.optimizers}
         self._hooks[None] = _private.before_any_step(self._before_any_step)
         for optimizer in self.optimizers:
@@ -146,6 +140,16 @@ class Updates:
         self._watch_zeroing()
         self._active = True
         return self
+
+    def _make_marks(self):
+        """Makes the scalars of Marks that are missing or were written. A step with all of them takes no memory for them."""
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    scalar, version = self._marks.get((p.dtype, p.device), (None, None))
+                    if p.requires_grad and (scalar is None or scalar._version != version):
+                        scalar = torch.full((), torch.nan, dtype=p.dtype, device=p.device)
+                        self._marks[p.dtype, p.device] = scalar, scalar._version
 
     def _watch_zeroing(self):
         """Replaces zero_grad() of the optimizers by functions that note whether gradients are to be zeros, not None."""
