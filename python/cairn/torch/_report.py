@@ -70,8 +70,12 @@ class GraphReport:
     trains: bool = False  # whether there is a backward pass and the graph was not compiled for an evaluation
     updated: int = 0  # number of parameters updated in the backward pass; their gradients are in the budget
     measured: Optional[int] = None
+    not_measured: str = "has not run"  # why ``measured`` is None
     measured_before: bool = False  # whether an earlier process with the same schedule measured ``measured``
     measured_forward: Optional[int] = None
+    # Whether an earlier run was freed without a backward pass, such as that of a result without a gradient. Until a
+    # backward pass comes, the promise is about the forward pass.
+    only_forward: bool = False
     measured_backward: Optional[int] = None
     promised_forward: int = 0  # the peak of the forward pass alone
     promised_backward: int = 0  # the peak of the backward pass, with the values that the forward pass saved
@@ -95,13 +99,26 @@ class GraphReport:
 
     @property
     def kept(self):
-        """Returns False if a measured peak was above the promise. Returns None if nothing was measured, or if nothing
-        is promised because data of other sizes, or other branches of the code, may need more, or a pass left what is
-        saved. Otherwise returns True."""
-        if self.measured is not None and (self.broken_by or self.measured > self.promised):
+        """Returns False if a measured peak was above the promise. Returns None if ``unknown`` is not empty. Otherwise
+        returns True."""
+        measured = self._measured_so_far
+        if measured is not None and (self.broken_by or measured > self.promised):
             return False
-        unknown = self.measured is None or self.sized_by_data or self.branching or self.retained
-        return None if unknown else True
+        return None if self.unknown else True
+
+    @property
+    def unknown(self):
+        """Returns why it is not known whether the promise is kept, as texts: the graph was not measured, or nothing is
+        promised, because data of other sizes, or other branches of the code, may need more, or a pass left what is
+        saved."""
+        return [text for text, holds in ((self.not_measured, self._measured_so_far is None),
+                                         ("has sizes that depend on data", self.sized_by_data),
+                                         ("runs code that depends on data", self.branching),
+                                         ("had a backward pass that kept what was saved for it", self.retained)) if holds]
+
+    @property
+    def _measured_so_far(self):
+        return self.measured_forward if self.measured is None and self.only_forward else self.measured
 
     def __str__(self):
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""
@@ -266,15 +283,21 @@ class Report:
 
     @property
     def kept(self):
-        """Returns whether all promises were kept; None if something was not measured, runs without a budget, or ran
-        while another thread ran a graph."""
-        known = [g.kept for g in self.graphs]
-        if self.together:
-            measured = self.together.measured
-            known.append(None if measured is None else measured <= self.together.promised)
-        if False in known:
-            return False
-        return None if None in known or self.unplanned or self.overlapping or not known else True
+        """Returns whether all promises were kept; None if ``unknown`` is not empty, and no promise was broken."""
+        broken = any(g.kept is False for g in self.graphs) or (
+            self.together and self.together.measured is not None and self.together.measured > self.together.promised)
+        return False if broken else None if self.unknown else True
+
+    @property
+    def unknown(self):
+        """Returns why it is not known whether all promises are kept, as texts. It is known if everything was measured,
+        and nothing runs without a budget, or while another thread runs a graph."""
+        found = [f"{g.name} {reason}" for g in self.graphs for reason in g.unknown]
+        if self.together and self.together.measured is None and not found:
+            found.append("graphs that are alive at once were not measured")
+        found += ["a graph runs without a budget"] if self.unplanned else []
+        found += ["graphs ran in several threads at the same time"] if self.overlapping else []
+        return found or ([] if self.graphs else ["nothing was compiled"])
 
     def __str__(self):
         lines = [str(g) for g in self.graphs]
@@ -292,6 +315,8 @@ class Report:
             lines.append(f"the first step, whose graphs were planned one by one: {size_text(self.first_step.promised)}")
         if self.broken_before:
             lines.append(f"before the present plan, {self.broken_before} promises were broken")
+        if self.kept is None and self.graphs:
+            lines.append(f"whether all promises are kept is unknown: {'; '.join(self.unknown[:4])}{'; ...' if len(self.unknown) > 4 else ''}")
         if self.outside:
             lines.append("differentiable code runs outside of graphs, and what it takes is in no promise" +
                          ("" if self.whole_step is not None else ": cairn.torch.measure_step measures it"))

@@ -67,6 +67,8 @@ class Compiling:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint, self.alive.is_free)
             if self.report.measured_before:  # by an earlier process, whose backward pass presumably used no autocast
                 self.autocast_behind.add(False)
+        else:
+            self.report.not_measured = "is not measured (measure=False)"
         return forward, backward
 
     def _partition_region(self, joint, num_fwd_outputs):
@@ -211,6 +213,8 @@ class Compiling:
         if options.measure:
             self.measured = Measured(trace, solved, report, None, module)
             run = self.measured.alone(run)
+        else:
+            report.not_measured = "is not measured (measure=False)"
         run = Alive(self.owner, report).alone(run)
         copied = copied_as_a_whole(module)
 

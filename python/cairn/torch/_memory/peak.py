@@ -80,8 +80,12 @@ class Measured:
                 self._count()
                 if self.passed_over and not self.done:
                     self.passed_over -= 1
+                    self.report.not_measured = "has run only while the optimizer made its state"
                     return run(args)
-            if (self.done and not finds_sizes) or not MemoryTrace.available():
+            if self.done and not finds_sizes:
+                return run(args)
+            if not MemoryTrace.available():
+                self.report.not_measured = "ran while a profiler, or something else, recorded memory"
                 return run(args)
             if finds_sizes:
                 self._note_sizes(args)
@@ -117,6 +121,7 @@ class Measured:
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
         peak, operation = trace.at_peak()
+        self.report.only_forward = self.forward_peak is not None and self.is_free()
         if self.forward_peak is None or peak > self.forward_peak:
             self.forward_peak, self.forward_operation = peak, operation
         # If this run has allocated memory at an address, the value that an earlier run had there has been freed.
@@ -125,6 +130,7 @@ class Measured:
         self.inputs.update((storage._cdata, _private.weak_storage(storage)) for storage in inputs)
         self.outputs -= allocated
         self.report.measured_forward = self.forward_peak
+        self.report.not_measured = "has run no backward pass"
         results, saved = list(result)[:self.split], list(result)[self.split:]
         kept = [results[i] for i in self.kept_positions]
         self.outputs_held = max(self.outputs_held, bytes_of([*saved, *kept]) - bytes_of(saved))
@@ -144,6 +150,9 @@ class Measured:
 
     def _backward(self, run, args, names, tangents, on_host):
         if self.forward_peak is None or _private.keeps_graph() or any(map(_private.is_batched, args)):
+            self.report.not_measured = ("ran a backward pass that keeps what was saved for it" if _private.keeps_graph() else
+                                        "ran a backward pass for several gradients at once" if self.forward_peak is not None else
+                                        self.report.not_measured)
             return run(args)
         held = bytes_of(a for i, (a, n) in enumerate(zip(args, names))
                         if i not in on_host and (not n.startswith("primals") or self._is_copied(a)))

@@ -197,6 +197,21 @@ class Fallback(harness.Fresh):
             torch.compile(second, backend=chosen)(torch.randn(12, 64)).sum().backward()
         self.assertEqual([graph.kept for graph in chosen.report.graphs], [True, None])
         self.assertIsNone(chosen.report.kept)
+        self.assertEqual(chosen.report.unknown, ["graph 1 ran while a profiler, or something else, recorded memory"])
+        self.assertIn(f"whether all promises are kept is unknown: {chosen.report.unknown[0]}\n", str(chosen.report))
+
+    def test_a_result_whose_gradient_nobody_asks_for(self):
+        """The promise is then about the forward pass, as soon as a run has been freed without a backward pass."""
+        chosen, model, x = backend("min"), two_layers(), torch.randn(4, 64)
+        compiled = torch.compile(model, backend=chosen)
+        found = []
+        for step in (lambda: compiled(x), lambda: compiled(x), lambda: compiled(x).sum().backward()):
+            result = step()
+            found.append((chosen.report.kept, chosen.report.unknown))
+            del result
+        self.assertEqual(found, [(None, ["graph 0 has run no backward pass"]), (True, []), (True, [])])
+        graph = chosen.report.graphs[0]
+        self.assertEqual((graph.measured, graph.measured_forward <= graph.promised_forward), (graph.promised, True))
 
     def test_whatever_the_backend_does(self):
         """Whichever part of the backend raises an error, the model runs without a budget, with one warning."""
