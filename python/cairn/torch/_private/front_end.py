@@ -8,7 +8,7 @@ import pathlib
 import weakref
 
 import torch
-from torch._dynamo import symbolic_convert, trace_rules
+from torch._dynamo import pgo, symbolic_convert, trace_rules
 from torch._dynamo.exc import SkipFrame, TensorifyScalarRestartAnalysis
 
 from . import optimizers
@@ -113,10 +113,16 @@ def compiled_code():
         return None
 
 
-def compile_again(code):
-    """Has torch.compile compile a function again, with all its variants, when it is called next."""
+def compile_again(code, as_first_time=False):
+    """Has torch.compile compile a function again, with all its variants, when it is called next. ``as_first_time``: sizes
+    that have varied are not symbolic from the beginning, but only after they have varied again."""
     if code is not None:
         torch._dynamo.eval_frame.remove_from_cache(code)
+        if as_first_time:
+            states = pgo.get_code_state()
+            name = code.co_filename, code.co_firstlineno, code.co_name
+            for key in [key for key in states if (key.filename, key.firstlineno, key.name) == name]:
+                del states[key]
 
 
 def sizes_differentiated(module):

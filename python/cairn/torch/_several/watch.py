@@ -219,8 +219,12 @@ class Watch:
             self.owner.tell(f"the graphs of a step have been planned together {_MOST_PLANS} times, and are not planned anew: steps "
                             f"with other graphs may exceed the budget (report.promised, not report.step, says what they take)")
             return
+        # If the step has run all variants of a function, they belong to different modules of the same class, and the first
+        # one gets the sizes of the first module again.
+        ran = {window.part for window, _ in passes}
         for code in codes:
-            _private.compile_again(code)
+            variants = {key for key, graph in self._compiled.items() if code in self._codes[key] and graph() is not None}
+            _private.compile_again(code, as_first_time=variants <= ran)
 
     def _drop_unfinished(self):
         """Forgets the passes of runs that were freed without a backward pass, such as those of an evaluation with

@@ -132,6 +132,27 @@ class FrontEnd(unittest.TestCase):
             self.assertEqual(len(compiled), graphs)
         self.assertIn(function.__code__, codes)
 
+    def test_compile_again_as_first_time(self):
+        """Without it, sizes that have varied are symbolic from the beginning."""
+        symbolic = []
+
+        def backend(module, inputs):
+            symbolic.append(any(type(x) is torch.SymInt for x in inputs))
+            return module.forward
+
+        def function(x):
+            return x.sin() * scale
+
+        for scale in (2, 3):  # a variable of a closure, too
+            for as_first_time in (False, True):
+                torch._dynamo.reset()
+                symbolic.clear()
+                run = torch.compile(function, backend=backend)
+                for _ in range(2):
+                    run(torch.ones(3)), run(torch.ones(4))
+                    _private.compile_again(function.__code__, as_first_time)
+                self.assertEqual(symbolic, [False, True, False, True] if as_first_time else [False, True, True])
+
     def test_register_backend(self):
         used = []
         _private.register_backend("of_a_test", lambda module, _: used.append(None) or module.forward)

@@ -93,6 +93,31 @@ class Freed(torch.nn.Module):
         return y.chunk(8, 1)[0].cos().square().mean()
 
 
+class Widths(torch.nn.Module):
+    """Modules of one class, each a graph, whose inputs have different widths. Torch 2.15 cannot compile the first one with
+    symbolic sizes."""
+
+    class Part(torch.nn.Module):
+        def __init__(self, width, uses_strides=False, ends=False):
+            super().__init__()
+            self.layer = torch.nn.Sequential(Layer(width), Layer(width), *([Loss()] if ends else []))
+            self.width, self.uses_strides = width, uses_strides
+
+        def forward(self, x):
+            x = x[:, :self.width].contiguous()
+            return self.layer(torch.as_strided(x, x.shape, x.contiguous().stride()) if self.uses_strides else x)
+
+    def __init__(self):
+        super().__init__()
+        self.parts = torch.nn.ModuleList([self.Part(64, uses_strides=True), self.Part(32), self.Part(16, ends=True)])
+
+    def forward(self, x):
+        for part in self.parts:
+            torch._dynamo.graph_break()
+            x = part(x)
+        return x
+
+
 class StepsOfSeveralGraphs(harness.Fresh):
     def setUp(self):
         super().setUp()
@@ -405,6 +430,16 @@ class StepsOfSeveralGraphs(harness.Fresh):
             for _ in range(2):
                 run(self.x).backward()
         self.assertIsNotNone(chosen.report.step)
+
+    def test_modules_of_one_class_with_other_sizes(self):
+        """They are compiled for the plan in the same way as before it."""
+        model, chosen = Widths(), backend("min")
+        expected = steps(model, "aot_eager", self.x)[0]
+        found, peak, _ = steps(model, chosen, self.x)
+        self.assertTrue(equal(expected, found))
+        self.assertEqual(chosen.report.step.parts, 3)
+        self.assertLessEqual(peak, chosen.report.promised)
+        self.assertEqual(chosen.report.kept, True)
 
     def test_a_step(self):
         """Graph breaks inside of cairn.torch.step."""
