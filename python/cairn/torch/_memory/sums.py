@@ -15,9 +15,14 @@ class Sums:
         self._waiting = {}  # Edge.target -> whether autograd adds the next gradient in place
         self._sums = {}  # the same, of results of graphs -> (name of the node that reads the sum, its size)
 
-    def begin(self, node, edges):
-        """Receives the name of the node that begins, and Edges along which it will pass on gradients. Returns (the sizes of
-        all sums of gradients of results, the edges to which gradients have been passed before)."""
+    def begin(self, node, edges, zeros=()):
+        """Receives the name of the node that begins, and Edges along which it will pass on gradients. ``zeros``: Edges along
+        which autograd has passed on zeros, because the node's graph has written into results of other graphs. Returns (the
+        sizes of all sums of gradients of results, the edges to which gradients have been passed before)."""
+        for edge in zeros:
+            self._waiting[edge.target] = True
+            if edge.reader is not None:
+                self._sums[edge.target] = edge.reader, edge.size
         self._sums = {target: (reader, size) for target, (reader, size) in self._sums.items() if reader != node}
         return sum(size for _, size in self._sums.values()), [edge for edge in edges if edge.target in self._waiting]
 

@@ -51,6 +51,7 @@ class Run:
         self.reads = []  # (weak reference to a Run, number of its result, index of the input that is this result)
         self.given = {}  # storage -> (reference, bytes) of gradients of results that the caller gives
         self.to_write = ()  # results that AOTAutograd will copy into inputs
+        self.zeros = ()  # where autograd passes zeros because of these writes: a result of edges_of_writes()
 
     @property
     def freed(self):
@@ -186,6 +187,7 @@ class Alive:
             if made is None:
                 return result
             made.to_write = ()
+            made.zeros = _private.edges_of_writes(_private.argument_of(description, args) for _, description in self.written)
             node = _private.backward_node((*result, *args), before, self.number)
             if node is not None:
                 node.metadata["cairn"] = made
@@ -304,8 +306,9 @@ class Alive:
     def _begin_gradients(self, mine, edges):
         """Returns the bytes of gradients that are in memory while the pass runs, in addition to those of results and to the
         resident gradients of parameters. ``edges``: where the pass will pass on gradients. Autograd keeps gradients of
-        parameters from other Runs in the same backward pass until it has added them up, and sums of gradients of results.
-        If gradients are copied into buckets (DistributedDataParallel), all new gradients of parameters count, too."""
+        parameters from other Runs in the same backward pass until it has added them up, sums of gradients of results, and
+        zeros for results that a graph has written into. If gradients are copied into buckets (DistributedDataParallel), all
+        new gradients of parameters count, too."""
         leaves = [edge for edge in edges if edge.leaf is not None]
         self._tell_of_accumulated(sum(edge.size for edge in leaves if edge.leaf.grad is not None))
         self._tell_of_replaced(sum(edge.size for edge in leaves if _private.may_be_replaced(edge.leaf)))
@@ -313,7 +316,7 @@ class Alive:
             sums = _sums.setdefault(_private.graph_task(), Sums())
             while len(_sums) > _PASSES:
                 del _sums[next(iter(_sums))]
-            held, waiting = sums.begin(_private.name_of_node(), leaves)
+            held, waiting = sums.begin(_private.name_of_node(), leaves, mine.zeros if mine is not None else ())
         is_copied = mine is not None and mine.copied and not self.owner.options.accumulate
         return held + sum(edge.size for edge in (leaves if is_copied else waiting))
 
@@ -428,7 +431,8 @@ def held_by_graphs_of(owner):
 def _gradients_of(edges, results, run):
     """Returns the gradient for each Edge, among the results of the backward pass of a Run; None where it is unknown."""
     inputs = run.tensors if run is not None else ()
-    found = [results[inputs[edge.index]] if edge.index < len(inputs) and inputs[edge.index] < len(results) else None for edge in edges]
+    positions = [inputs[edge.index] if edge.index < len(inputs) else len(results) for edge in edges]
+    found = [results[position] if position < len(results) else None for position in positions]
     return [gradient if _private.is_plain(gradient) else None for gradient in found]
 
 

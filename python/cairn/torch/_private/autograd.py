@@ -7,6 +7,9 @@ import torch
 from torch._dynamo import compiled_autograd
 
 
+_VIEWS = 4  # largest number of views of a written tensor that are followed
+
+
 def accumulates(leaf):
     """Returns whether the running backward pass adds to this leaf's gradient."""
     try:
@@ -58,6 +61,27 @@ def _edge(index, node, i):
         reader = reader.next_functions[0][0]
     size = 0 if given.is_nested_tensor else math.prod(given.shape) * given.dtype.itemsize
     return Edge(target, None, name_of_node(reader) if "cairn" in reader.metadata else None, size, index)
+
+
+def edges_of_writes(tensors):
+    """Returns an Edge for each of these tensors that was written in place and has had a gradient function before. Its
+    ``size`` is that of the zeros, or of the copy, that autograd passes to the earlier function when a gradient comes."""
+    found = {}
+    for tensor in tensors:
+        node = _function_of(tensor) if isinstance(tensor, torch.Tensor) else None
+        for _ in range(_VIEWS):
+            if node is None or _is_write(node) or len(node.next_functions) != 1:
+                break
+            node = node.next_functions[0][0]
+        before = node.next_functions[0] if node is not None and _is_write(node) else (None, 0)
+        if before[0] is not None and getattr(before[0], "variable", None) is None:
+            edge = _edge(0, *before)
+            found[edge.target] = edge
+    return list(found.values())
+
+
+def _is_write(node):
+    return node.name().rpartition("::")[2] in ("CopyBackwards", "CopySlices")  # of a tensor, and of a view
 
 
 def name_of_node(node=None):

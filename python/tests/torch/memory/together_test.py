@@ -99,6 +99,24 @@ class Skips(torch.nn.Module):
         return (y * first * second).sum()
 
 
+class Writes(torch.nn.Module):
+    """The second part writes into results of the first one. Autograd makes zeros for what they were before."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = torch.nn.ModuleList([torch.nn.Linear(64, 64) for _ in range(4)])
+        self.up, self.down = torch.nn.Linear(64, 512), torch.nn.Linear(512, 64)
+
+    def forward(self, x):
+        parts = [layer(x) for layer in self.stem]
+        torch._dynamo.graph_break()
+        more = self.down(torch.tanh(self.up(x)))
+        for part in parts:
+            part += more
+        torch._dynamo.graph_break()
+        return sum(part.pow(2).mean() for part in parts)
+
+
 def measured(step, parameters=()):
     """Returns the peak in bytes while ``step()`` runs, minus the gradients of parameters that it leaves."""
     with cairn.torch.MemoryTrace() as trace:
@@ -277,6 +295,16 @@ class Together(harness.Fresh):
                 self.assertEqual(report.kept, True)
                 if kind is Shared:
                     self.assertRegex(str(report), "at most, in autograd's sum of gradients after the backward pass of graph")
+
+    def test_zeros_for_results_that_another_graph_writes(self):
+        for together in harness.afresh((False, True)):
+            with self.subTest(together=together):
+                model, self.x = Writes(), torch.randn(512, 64)
+                compiled = torch.compile(model, backend=backend("min", together=together))
+                report, _, really = self.run_steps(lambda: compiled(self.x).backward(), model)
+                self.assertLessEqual(really, report.promised)
+                self.assertLessEqual(report.promised, 1.03 * really)
+                self.assertEqual(report.kept, True)
 
     def test_gradients_that_hooks_or_their_type_replace(self):
         """The graph's gradients stay in memory beside those that parameters get."""
