@@ -142,11 +142,17 @@ int plan_schedule(const PlanArguments& arguments) {
   const auto file = core::load_schedule(arguments.schedule, graph, {}, reading(arguments.schedule));
   options.limit = from_start(options.limit);
   const core::Stopwatch watch(options.limit);
-  FoundPlan result{planned(arguments, "planning", [&] { return fit::checked_plan(graph, file.schedule, options); }),
+  std::optional<core::Plan> read;  // the plan in the schedule's file
+  if (options.guard_bytes == 0) read = fit::plan_at(graph, file.schedule, file.offsets, options.alignment);
+  FoundPlan result{planned(arguments, "planning",
+                           [&] {
+                             if (read && read->bytes == read->lower_bound)
+                               return solvers::PlanSolution{solvers::Status::optimal, *read, read->lower_bound};
+                             return fit::checked_plan(graph, file.schedule, options);
+                           }),
                    watch.seconds(),
                    {}};
-  const auto read = fit::plan_at(graph, file.schedule, file.offsets, options.alignment);
-  if (read && options.guard_bytes == 0 && read->bytes < result.solution.plan.bytes) result.solution.plan = *read;
+  if (read && read->bytes < result.solution.plan.bytes) result.solution.plan = *read;
   const core::Plan& plan = result.solution.plan;
   const std::string name = fit::graph_name(graph, arguments.source.name);
   write_output(arguments.output, [&] { return core::plan_to_json(graph, plan); });

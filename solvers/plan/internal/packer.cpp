@@ -85,13 +85,21 @@ class Packer {
       if (done()) return std::move(best_);
       build_up(values(key));
     }
+    const std::vector<std::vector<double>> starts{values(length), values(area)};
+    if (conflicts_ > kManyConflicts) improve(starts, kFirstRounds);
     place_orders();
-    improve({values(length), values(area)});
+    improve(starts, kMostRounds);
     return std::move(best_);
   }
 
  private:
   using Key = std::function<double(const BlockMeasures&)>;
+  /// Number of conflicts beyond which scanning all conflicts of a block takes longer than a search in an Occupancy.
+  static constexpr double kMostConflicts = 1e8;
+  /// Number of conflicts beyond which kFirstRounds rounds of improve() come before passes over all conflicts, because
+  /// such a pass takes as long as many of these rounds.
+  static constexpr double kManyConflicts = 1e7;
+  static constexpr int kMostRounds = 4000, kFirstRounds = 100;  ///< of improve()
 
   bool done() {
     const bool any = !best_.offsets.empty();
@@ -120,7 +128,6 @@ class Packer {
   /// Places the blocks of `order` one by one, each at the lowest possible offset (first-fit). Uses an Occupancy instead
   /// of the Placer if blocks have so many conflicts that scanning them would take too long. Returns the height.
   std::int64_t place_lowest(const std::vector<std::int32_t>& order, bool hints) {
-    constexpr double kMostConflicts = 1e8;
     if (conflicts_ < kMostConflicts) return placer_->place(order, offsets_, Fit::lowest, hints, !best_.offsets.empty());
     constexpr std::int64_t kSearch = 2000;  // work of placing one block with an Occupancy, in comparisons of buffers
     std::vector<std::int64_t> times;
@@ -201,15 +208,15 @@ class Packer {
 
   /// Improves packings by squeaky wheel optimisation (Joslin and Clements, 1999). A block that ends above the lower
   /// bound gets a larger key, so that the skyline heuristic prefers it the next time. After kPatience rounds without a
-  /// lower packing, restarts with the keys of one of `starts`, changed at random.
-  void improve(const std::vector<std::vector<double>>& starts) {
-    constexpr int kMostRounds = 4000, kPatience = 100;
+  /// lower packing, restarts with the keys of one of `starts`, changed at random. Ends after `rounds` rounds.
+  void improve(const std::vector<std::vector<double>>& starts, int rounds) {
+    constexpr int kPatience = 100;
     core::Random random(1);
     std::vector<double> key;
     std::int64_t lowest = 0;
     int since_lowest = kPatience;
     std::size_t start = 0;
-    for (int round = 0; round < kMostRounds && !done(); ++round) {
+    for (int round = 0; round < rounds && !done(); ++round) {
       if (since_lowest == kPatience) {
         key = starts[start++ % starts.size()];
         if (start > starts.size()) {
