@@ -60,7 +60,9 @@ class GraphReport:
     fused: int = 0  # number of operations that are kernels compiled by Inductor
     unnamed: list = dataclasses.field(default_factory=list)  # patterns of never_recompute= that name nothing in the graph
     not_fused: list = dataclasses.field(default_factory=list)  # texts about kernels that Inductor could not compile
-    of_step: bool = False  # whether its schedule is part of the plan of a step of several graphs (Report.step)
+    # Whether its schedule is part of the plan of a step of several graphs (Report.step), or of a step that meets the budget
+    # without such a plan.
+    of_step: bool = False
     branching: list = dataclasses.field(default_factory=list)  # names of operations that run other code for other data
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that could not be measured
     # Names of operations whose results have an unbounded size that depends on data.
@@ -94,8 +96,8 @@ class GraphReport:
     @property
     def met(self):
         """Returns whether the promise is within the budget. A tiny graph, or one of an evaluation, may exceed a budget
-        in percent (_plan/share.py)."""
-        return self.budget is None or self.promised <= self.budget
+        in percent (_plan/share.py). A graph of a step meets the budget if the step does."""
+        return self.budget is None or self.of_step or self.promised <= self.budget
 
     @property
     def kept(self):
@@ -307,7 +309,7 @@ class Report:
         if self.together:
             lines.append(f"graphs that are alive at once: promised {size_text(self.promised)}, measured "
                          f"{'not yet' if self.measured is None else size_text(self.measured)} at most, in {self.together.at}"
-                         f"{'' if self.step else '; each keeps the budget for itself'}")
+                         f"{'' if self.step or all(g.of_step for g in self.graphs) else '; each keeps the budget for itself'}")
             if self.together.host_peak:
                 lines.append(f"graphs that are alive at once: {size_text(self.together.host_peak)} on the host at most; each keeps "
                              "host_budget for itself")

@@ -80,7 +80,7 @@ class Measured:
                 self._count()
                 if self.passed_over and not self.done:
                     self.passed_over -= 1
-                    self.report.not_measured = "has run only while the optimizer made its state"
+                    self.report.not_measured = "is measured in a later run, as the optimizer may make its state in the first"
                     return run(args)
             if self.done and not finds_sizes:
                 return run(args)

@@ -310,7 +310,7 @@ class Alive:
         zeros for results that a graph has written into. If gradients are copied into buckets (DistributedDataParallel), all
         new gradients of parameters count, too."""
         leaves = [edge for edge in edges if edge.leaf is not None]
-        self._tell_of_accumulated(sum(edge.size for edge in leaves if edge.leaf.grad is not None))
+        self._tell_of_accumulated(sum(edge.size for edge in leaves if edge.leaf.grad is not None and _private.accumulates(edge.leaf)))
         self._tell_of_replaced(sum(edge.size for edge in leaves if _private.may_be_replaced(edge.leaf)))
         with _lock:
             sums = _sums.setdefault(_private.graph_task(), Sums())

@@ -56,7 +56,9 @@ class Share:
         else:
             self.unmet = unmet
             if self.evaluates:
-                tell_of_least(self.owner, report, "it is in evaluation mode; its backward pass would be an error")
+                held = among.held if among is not None else 0
+                error = "" if held else "; its backward pass would be an error"  # else the graphs are planned together then
+                tell_of_least(self.owner, report, f"it is in evaluation mode{error}", held)
 
     def backward_begins(self):
         self.report.trains = True
@@ -86,6 +88,8 @@ def _ends_in_loss(joint):
     return any(isinstance(t, torch.Tensor) and _private.hint(t.numel()) == 1 for t in tangents)
 
 
-def tell_of_least(owner, report, why):
-    owner.tell(f"{report.name}: {str(owner.options.budget).strip()} is {size_text(report.budget)}, and the least that is found is "
-               f"{size_text(report.promised)}: the graph uses this budget, because {why}")
+def tell_of_least(owner, report, why, held=0):
+    """Warns that a graph exceeds its share. ``held``: bytes of it that other graphs hold."""
+    of_others = f", of which other graphs hold {size_text(held)}" if held else ""
+    owner.tell(f"{report.name}: {str(owner.options.budget).strip()} is {size_text(report.budget)}{of_others}, and the least that is found "
+               f"is {size_text(report.promised)}: the graph uses this budget, because {why}")

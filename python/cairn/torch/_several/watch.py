@@ -14,6 +14,7 @@ import weakref
 from .. import _private
 from .._errors import InfeasibleError
 from .._plan.solve import budget_bytes, is_share
+from .._report import Together
 from .choose import Freed, Window, held_by_parts, peak
 from .plan import Planner
 
@@ -260,7 +261,19 @@ class Watch:
         # Under a budget in bytes that is met, a plan of the round would cost no less. Under a share, the graphs were planned
         # for shares of what each of them takes, or of smaller rounds.
         is_larger = self.plan is None or goal > self.plan.report.budget
-        return are_new and is_larger and is_share(self.owner.options.budget)
+        if are_new and is_larger and is_share(self.owner.options.budget):
+            return True
+        if self.plan is None:
+            self._accept(parts, most)
+        return False
+
+    def _accept(self, parts, most):
+        """Reports a round that meets the budget without a plan for all graphs. ``most``: its peak in bytes. The promise of
+        a graph alone may be higher, because it includes results that the step frees."""
+        for part in parts:
+            part.report.of_step = True
+        whole = Together.of([self.owner.report])
+        whole.add(most, None, whole.at)
 
 
     def _numbered(self, windows, keys):

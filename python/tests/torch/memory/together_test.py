@@ -100,19 +100,23 @@ class Skips(torch.nn.Module):
 
 
 class Writes(torch.nn.Module):
-    """The second part writes into results of the first one. Autograd makes zeros for what they were before."""
+    """The second part writes into results of the first one, or adds to them. If it writes, autograd makes zeros for what
+    they were before."""
 
-    def __init__(self):
+    def __init__(self, in_place=True):
         super().__init__()
-        self.stem = torch.nn.ModuleList([torch.nn.Linear(64, 64) for _ in range(4)])
+        self.stem, self.in_place = torch.nn.ModuleList([torch.nn.Linear(64, 64) for _ in range(4)]), in_place
         self.up, self.down = torch.nn.Linear(64, 512), torch.nn.Linear(512, 64)
 
     def forward(self, x):
         parts = [layer(x) for layer in self.stem]
         torch._dynamo.graph_break()
         more = self.down(torch.tanh(self.up(x)))
-        for part in parts:
-            part += more
+        if self.in_place:
+            for part in parts:
+                part += more
+        else:
+            parts = [part + more for part in parts]
         torch._dynamo.graph_break()
         return sum(part.pow(2).mean() for part in parts)
 
@@ -327,6 +331,15 @@ class Together(harness.Fresh):
                     report, told, peak = self.run_steps(lambda: compiled(self.x).backward(), model)
                     self.assertEqual(["accumulate=True" in text for text in told], [] if counted else [True])
                     self.assertIs(report.promised >= peak, counted)
+
+    def test_gradients_that_are_returned_are_not_added_up(self):
+        model, chosen = Layer(), backend("min")
+        compiled = torch.compile(model, backend=chosen)
+        with harness.cairn_warnings("error"):
+            compiled(self.x).sum().backward()
+            torch.autograd.grad(compiled(self.x).sum(), list(model.parameters()))
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "gradients are added to those of earlier steps"):
+            compiled(self.x).sum().backward()
 
     def test_a_block_that_is_called_four_times(self):
         """One backward pass adds up the gradients of the four calls."""

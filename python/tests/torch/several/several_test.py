@@ -16,7 +16,7 @@ from cairn.torch import _private
 from cairn.torch._memory import together
 from cairn.torch._several import choose
 from random_models import Break, RandomModel, loss_of
-from together_test import Halves, Layer, Loss, Quarters, measured
+from together_test import Halves, Layer, Loss, Quarters, Writes, measured
 
 WORK = 2_000
 MODELS = int(os.environ.get("CAIRN_TORCH_MODELS", "24"))
@@ -166,6 +166,21 @@ class StepsOfSeveralGraphs(harness.Fresh):
         _, _, told = steps(Halves(), chosen, self.x)
         self.assertIsNone(chosen.report.step)
         self.assertEqual(len(told), 1)
+
+    def test_bytes_that_the_first_step_keeps_to_because_results_are_freed(self):
+        """No plan for all graphs is needed, so the report is about the graphs, and says that they meet the budget."""
+        model, whole, x = Writes(in_place=False), backend("100%"), torch.randn(512, 64)
+        steps(model, whole, x)
+        chosen = backend(int(1.01 * whole.report.step.promised))
+        _, peak, _ = steps(model, chosen, x)
+        report = chosen.report
+        self.assertIsNone(report.step)
+        self.assertGreater(max(graph.promised for graph in report.graphs), report.graphs[0].budget)
+        self.assertLessEqual(peak, report.promised)
+        self.assertLessEqual(report.promised, report.graphs[0].budget)
+        self.assertEqual((report.kept, [graph.met for graph in report.graphs]), (True, [True] * 3))
+        self.assertNotIn("for itself", str(report))
+        self.assertNotIn("not met", str(report))
 
     def test_bytes_that_a_graph_exceeds_only_alone(self):
         """The least budget of a step can be given as bytes, although a graph of the step needs more by itself."""
