@@ -81,11 +81,13 @@ class Planner:
         if chosen is not None:
             return chosen
         self._fill_pools()
-        chosen = self._descended() if self.goal is None else self._within(self.goal)
-        if chosen is None and self.or_least and self.baseline <= TINY:
+        chosen = self._within(self.goal) if self.goal is not None else None
+        if chosen is None:  # lower budgets show schedules that the search within the budget does not find
             chosen = self._descended()
-        if chosen is None:
-            raise self._unmet()
+            if self.goal is None or (self.or_least and self.baseline <= TINY):
+                self.goal = max(self.goal or 0, self._peak(chosen))
+            if self._peak(chosen) > self.goal:
+                raise self._unmet()
         chosen = self._cheaper(chosen)
         _cache.store(name, self._schedules(chosen))
         return chosen
@@ -190,7 +192,6 @@ class Planner:
                 step /= 2
             else:
                 points, least = lower, self._peak(lower)
-        self.goal = least
         return points
 
     def _cheaper(self, points):
