@@ -31,7 +31,7 @@ PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options)
   }
   solution.lower_bound = bound;
   solution.work = watch.work();
-  solution.timed_out = plan.bytes > target && watch.expired();
+  solution.timed_out = packing.timed_out;
   if (too_small) {
     solution.status = Status::infeasible;
   } else if (plan.bytes == bound) {

@@ -76,19 +76,9 @@ class Packer {
   }
 
   Packing pack() {
-    if (instance_.blocks.empty()) return {0, {}};
-    const auto length = [](const BlockMeasures& m) { return static_cast<double>(m.length); };
-    const auto area = [&](const BlockMeasures& m) { return length(m) * static_cast<double>(m.size); };
-    const auto crowd = [&](const BlockMeasures& m) { return length(m) * static_cast<double>(m.crowd); };
-    if (std::any_of(instance_.blocks.begin(), instance_.blocks.end(), usable_hint)) place_hinted(values(length));
-    for (const Key& key : {Key(length), Key(area), Key(crowd)}) {
-      if (done()) return std::move(best_);
-      build_up(values(key));
-    }
-    const std::vector<std::vector<double>> starts{values(length), values(area)};
-    if (conflicts_ > kManyConflicts) improve(starts, kFirstRounds);
-    place_orders();
-    improve(starts, kMostRounds);
+    if (instance_.blocks.empty()) return {0, {}, false};
+    search();
+    best_.timed_out = best_.height > target_ && is_late();
     return std::move(best_);
   }
 
@@ -101,13 +91,30 @@ class Packer {
   static constexpr double kManyConflicts = 1e7;
   static constexpr int kMostRounds = 4000, kFirstRounds = 100;  ///< of improve()
 
-  bool done() {
-    const bool any = !best_.offsets.empty();
-    return any && (best_.height <= target_ || watch_.expired());
+  void search() {
+    const auto length = [](const BlockMeasures& m) { return static_cast<double>(m.length); };
+    const auto area = [&](const BlockMeasures& m) { return length(m) * static_cast<double>(m.size); };
+    const auto crowd = [&](const BlockMeasures& m) { return length(m) * static_cast<double>(m.crowd); };
+    if (std::any_of(instance_.blocks.begin(), instance_.blocks.end(), usable_hint)) place_hinted(values(length));
+    for (const Key& key : {Key(length), Key(area), Key(crowd)}) {
+      if (done()) return;
+      build_up(values(key));
+    }
+    const std::vector<std::vector<double>> starts{values(length), values(area)};
+    if (conflicts_ > kManyConflicts) improve(starts, kFirstRounds);
+    place_orders();
+    improve(starts, kMostRounds);
   }
 
+  bool done() {
+    const bool any = !best_.offsets.empty();
+    return any && (best_.height <= target_ || is_late());
+  }
+  /// Returns whether the limit is over, or would be over before the end of another build_up().
+  bool is_late() { return watch_.expired() || watch_.rest().seconds < slowest_; }
+
   void keep(std::int64_t height) {
-    if (height < best_.height) best_ = {height, offsets_};
+    if (height < best_.height) best_ = {height, offsets_, false};
   }
 
   std::vector<double> values(const Key& key) const {
@@ -168,6 +175,7 @@ class Packer {
   /// heuristic ignores fixed offsets. So if there are any, builds a first-fit packing in the order of the heuristic's
   /// offsets instead.
   std::int64_t build_up(const std::vector<double>& key) {
+    const double begin = watch_.seconds();
     std::int64_t height = 0;
     if (loose_.size() < instance_.blocks.size()) {
       height = place_lowest(order_of_skyline(key), false);
@@ -176,6 +184,7 @@ class Packer {
       for (std::size_t b = 0; b < offsets_.size(); ++b) height = std::max(height, top(b));
     }
     keep(height);
+    slowest_ = std::max(slowest_, watch_.seconds() - begin);
     return height;
   }
 
@@ -245,6 +254,7 @@ class Packer {
   std::optional<Placer> placer_;
   std::vector<std::int32_t> loose_;  ///< blocks without a fixed offset
   std::vector<std::int64_t> offsets_;
+  double slowest_ = 0;  ///< duration in seconds of the slowest build_up() so far, which does not look at the clock
   Packing best_;
 };
 

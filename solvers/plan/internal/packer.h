@@ -12,6 +12,7 @@ namespace cairn::solvers::plan {
 struct Packing {
   std::int64_t height = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> offsets;
+  bool timed_out = false;  ///< whether the limit ended the search
 };
 
 /// Searches for a low packing by the methods of greedy_plan(), until the height is at most `target` bytes. `bound` is a

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cairn/core/error.h"
+#include "cairn/models/registry.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/support/random_graph.h"
@@ -102,6 +103,14 @@ TEST_CASE("a planner's status, bound and plan agree, whatever the capacity") {
   for (const Status status : {Status::optimal, Status::feasible, Status::infeasible, Status::not_found}) {
     CHECK(met[status] > 0);
   }
+}
+
+TEST_CASE("a step of 22000 buffers is planned at max-live") {
+  const Graph graph = models::build_model("gpt2", {.values = {{"layers", 24}}, .granularity = models::Granularity::op});
+  const solvers::PlanSolution found = solvers::find_plan(graph, baseline_schedule(graph));
+  CHECK(found.plan.buffers.size() > 20'000);
+  CHECK(found.status == solvers::Status::optimal);
+  CHECK_FALSE(found.timed_out);
 }
 
 TEST_CASE("a raised stop flag leaves the planner's first plan") {
