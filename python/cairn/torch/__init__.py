@@ -11,6 +11,7 @@ from ._backend.named import named
 from ._errors import CairnWarning, InfeasibleError, WrittenError
 from ._graph.fit import Fit, will_it_fit
 from ._graph.of_model import graph
+from ._graph.operators import declare_pure
 from ._memory.events import MemoryTrace, measure_peak
 from ._memory.snapshot import Snapshot, read_snapshot
 from ._report import GraphReport, Report
@@ -19,5 +20,6 @@ from ._trainers import trainer_callback
 
 _private.register_backend("cairn", named)
 
-__all__ = ["CairnWarning", "Fit", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "Snapshot", "Step", "WrittenError",
-           "backend", "graph", "last_report", "measure_peak", "measure_step", "read_snapshot", "step", "trainer_callback", "will_it_fit"]
+__all__ = ["CairnWarning", "Fit", "GraphReport", "InfeasibleError", "MemoryTrace", "Report", "Snapshot", "Step",
+           "WrittenError", "backend", "declare_pure", "graph", "last_report", "measure_peak", "measure_step",
+           "read_snapshot", "step", "trainer_callback", "will_it_fit"]

@@ -1,11 +1,12 @@
 """Finds out whether an operator draws random numbers, has side effects ("acts"), or shares storage with its arguments.
 
 Only operators that are known to be pure functions may run again or be moved. All others are assumed to draw or act:
-each runs once, and they keep their order in the traced graph.
+each runs once, and they keep their order in the traced graph. declare_pure() makes more operators known.
 """
 
 import operator
 
+import cairn
 import torch
 from torch.utils import _pytree as pytree
 
@@ -17,6 +18,8 @@ _DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
 # Operators that only compute with a given seed, although their tags call them random.
 _DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")
 _DESCRIBED = ("aten", "prims")  # namespaces whose schemas and tags are complete
+# Operators of other packages that are pure functions: those whose code was read, and those of declare_pure().
+_pure = {"transformers::grouped_mm_fallback", "transformers::grouped_mm_fallback_backward"}
 # Prefixes of operators with side effects that schemas do not show.
 _ACT = ("aten::sym_constrain", "aten::_local_scalar_dense")
 _OF_NUMBERS = ("_operator", "math")  # modules of functions that compute sizes
@@ -37,6 +40,25 @@ def is_described(target):
     return computes_sizes or getattr(target, "runs_again", False)
 
 
+def declare_pure(*operators):
+    """Says that operators of other packages are pure functions, so that Cairn may run them again and in another order.
+    ``operators``: what ``torch.library.custom_op`` returns, operators such as ``torch.ops.package.name``, or names such as
+    "package::name". Called with the same arguments, an operator must return the same bits. It must neither draw random
+    numbers nor write nor print. Cairn cannot check this. Graphs that are compiled afterwards know of it. Raises InputError
+    for an operator that does not exist, or whose schema or tags say otherwise."""
+    names = [_private.qualified_name(given) for given in operators]
+    for name in names:
+        found = _private.overloads(name)
+        if not found:
+            raise cairn.InputError(f"declare_pure: there is no operator {name!r}; names are 'package::name', and the package must "
+                                   "be imported before")
+        for overload in found:
+            schema = overload._schema
+            if schema.is_mutable or not schema.returns or may_alias(overload) or torch.Tag.nondeterministic_seeded in overload.tags:
+                raise cairn.InputError(f"declare_pure: {name!r} writes, draws random numbers, or returns nothing or a view")
+    _pure.update(names)
+
+
 def branches_on_data(node):
     """Returns whether a node runs other code, or code more often, for other data."""
     target = node.target
@@ -47,7 +69,7 @@ def acts(node):
     """Returns whether a node has, or may have, side effects."""
     target = node.target
     if not is_described(target):
-        return True
+        return schema_name(target) not in _pure
     if not isinstance(target, torch._ops.OpOverload):
         return False
     schema = target._schema
