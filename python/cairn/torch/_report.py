@@ -25,6 +25,9 @@ def without_sizes(text):
     return re.sub(rf"-?[0-9.]+ ({'|'.join(_UNITS)})\b", "bytes", text)
 
 
+NO_BACKWARD = "has run no backward pass"  # a value of GraphReport.not_measured
+
+
 @dataclasses.dataclass
 class Item:
     """An operation, and its line in the model's code."""
@@ -113,14 +116,17 @@ class GraphReport:
         """Returns why it is not known whether the promise is kept, as texts: the graph was not measured, or nothing is
         promised, because data of other sizes, or other branches of the code, may need more, or a pass left what is
         saved."""
-        return [text for text, holds in ((self.not_measured, self._measured_so_far is None),
+        compiled = self.not_measured == NO_BACKWARD and _private.autograd_was_compiled()
+        not_measured = self.not_measured + (" but those of compiled autograd, which are not measured" if compiled else "")
+        return [text for text, holds in ((not_measured, self._measured_so_far is None),
                                          ("has sizes that depend on data", self.sized_by_data),
                                          ("runs code that depends on data", self.branching),
                                          ("had a backward pass that kept what was saved for it", self.retained)) if holds]
 
     @property
     def _measured_so_far(self):
-        return self.measured_forward if self.measured is None and self.only_forward else self.measured
+        of_forward = self.measured is None and self.only_forward and not _private.autograd_was_compiled()
+        return self.measured_forward if of_forward else self.measured
 
     def __str__(self):
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""

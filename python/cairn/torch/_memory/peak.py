@@ -85,7 +85,7 @@ class Measured:
             if self.done and not finds_sizes:
                 return run(args)
             if not MemoryTrace.available():
-                self.report.not_measured = "ran while a profiler, or something else, recorded memory"
+                self.report.not_measured = "ran while something else recorded memory: a profiler, or Cairn for the whole step"
                 return run(args)
             if finds_sizes:
                 self._note_sizes(args)
@@ -130,7 +130,7 @@ class Measured:
         self.inputs.update((storage._cdata, _private.weak_storage(storage)) for storage in inputs)
         self.outputs -= allocated
         self.report.measured_forward = self.forward_peak
-        self.report.not_measured = "has run no backward pass"
+        self.report.not_measured = _report.NO_BACKWARD
         results, saved = list(result)[:self.split], list(result)[self.split:]
         kept = [results[i] for i in self.kept_positions]
         self.outputs_held = max(self.outputs_held, bytes_of([*saved, *kept]) - bytes_of(saved))

@@ -145,6 +145,11 @@ def keeps_graph():
     return torch._C._autograd._get_current_graph_task_keep_graph()
 
 
+def autograd_was_compiled():
+    """Returns whether this process has compiled backward passes (compiled autograd), which call no compiled graph's own."""
+    return torch._dynamo.utils.counters["compiled_autograd"]["captures"] > 0
+
+
 def autograd_is_compiled():
     """Returns whether backward passes are compiled now (compiled autograd)."""
     return torch._dynamo.config.compiled_autograd or compiled_autograd.compiled_autograd_enabled

@@ -14,6 +14,8 @@ from .._memory.events import MemoryTrace
 from .._memory.together import storages_of
 from .updates import OptimizersThatStep, Updates
 
+_LATEST = 10  # the whole step is measured from this step on even if some graphs are not measured
+
 
 def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="keep", inputs="checked", differentiated="loss",
          accumulate=False, never_recompute=(), offload=None, host_budget=None, calibrate=True, measure=True, fallback=True, time_limit=10.0,
@@ -86,9 +88,11 @@ class Step:
         self._calls += 1
         updates = self._backend.options.updates
         # The first step compiles the graphs and allocates the optimizers' state. Graphs are measured in the first or
-        # the second step, so the whole step is measured in the step after that.
+        # the second step, so the whole step is measured in the step after that. Two measurements cannot run at once, so
+        # graphs that are not measured yet, such as those of other shapes, come first.
+        waits = self._calls < _LATEST and any(graph.measured is None for graph in self.report.graphs)
         measured = (self._calls >= (2 if updates is None else 3) and self.report.whole_step is None
-                    and self._backend.options.measure)
+                    and self._backend.options.measure and not waits)
         run = self._measured if measured and self.report.graphs and MemoryTrace.available() else self._run
         with _private.left_to_python, updates or contextlib.nullcontext():
             result = self._counted(*args, **kwargs) if self._calls == 1 else run(*args, **kwargs)

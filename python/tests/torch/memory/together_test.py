@@ -307,7 +307,7 @@ class Together(harness.Fresh):
                 compiled = torch.compile(model, backend=backend("min", together=together))
                 report, _, really = self.run_steps(lambda: compiled(self.x).backward(), model)
                 self.assertLessEqual(really, report.promised)
-                self.assertLessEqual(report.promised, 1.03 * really)
+                self.assertLessEqual(report.promised, 1.05 * really)
                 self.assertEqual(report.kept, True)
 
     def test_gradients_that_hooks_or_their_type_replace(self):
@@ -436,6 +436,9 @@ class Together(harness.Fresh):
                     compiled(x).backward()
             found.append([*model.buffers(), *(p.grad for p in model.parameters())])
         self.assertTrue(all(map(torch.equal, *found)))
+        report = cairn.torch.last_report()
+        self.assertEqual((report.measured, report.kept), (None, None))
+        self.assertIn("but those of compiled autograd, which are not measured", report.unknown[0])
 
     def test_what_a_function_keeps_in_its_context_is_freed(self):
         """The value in the context is freed as soon as it has been read, and not only when the loss is freed."""

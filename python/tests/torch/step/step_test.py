@@ -137,6 +137,24 @@ class Steps(harness.Fresh):
         self.assertGreater(sum("mean" in i.operation or "pow" in i.operation or "sub" in i.operation
                                for i in cairn.torch.last_report().graphs[0].at_peak), 0)
 
+    def test_graphs_are_measured_before_the_whole_step(self):
+        """Steps have two shapes in turn, and each shape has a graph of its own."""
+        model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64))
+
+        def train_step(x):
+            model.zero_grad(set_to_none=True)
+            loss = model(x).square().mean()
+            loss.backward()
+            return loss.detach()
+
+        with torch._dynamo.config.patch(automatic_dynamic_shapes=False):
+            planned = cairn.torch.step(train_step, "min", work_limit=2_000)
+            for rows in (64, 32, 32, 64, 64, 64):
+                planned(torch.randn(rows, 64))
+        self.assertGreater(len(planned.report.graphs), 1)
+        self.assertEqual((planned.report.kept, planned.report.unknown), (True, []))
+        self.assertIsNotNone(planned.report.whole_step)
+
     def test_the_whole_step_is_measured(self):
         trained(self.net(self.plain), "min")
         report = cairn.torch.last_report()
