@@ -103,6 +103,13 @@ def budget_bytes(budget, baseline_peak):
             return None
         share = _SHARE.fullmatch(text)
         if share is None:
+            number = _NUMBER.fullmatch(text)
+            if number is not None:
+                size = fractions.Fraction(number[0])
+                if size.denominator > 1:
+                    raise cairn.InputError(f"budget: {budget!r} is not a whole number of bytes; shares are written as '60%'")
+                if size == 0:
+                    raise cairn.InputError(f"budget: {budget!r} is not above 0")
             try:
                 return _cairn.parse_bytes(text, "budget")
             except cairn.InputError:
@@ -122,7 +129,8 @@ def budget_bytes(budget, baseline_peak):
     return size
 
 
-_SHARE = re.compile(r"([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})\s*%")
+_NUMBER = re.compile(r"[0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99}")
+_SHARE = re.compile(rf"({_NUMBER.pattern})\s*%")
 
 
 def _whole(value):

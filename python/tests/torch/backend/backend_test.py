@@ -501,6 +501,12 @@ class BadInput(harness.Fresh):
     def test_a_share_above_all_of_it_is_refused(self):
         with self.assertRaisesRegex(cairn.InputError, "^budget: '150%' is more than .* at most '100%'$"):
             cairn.torch.backend("150%")
+        for text in ("0.6", " .5", "1.25"):
+            with self.assertRaisesRegex(cairn.InputError, "is not a whole number of bytes; shares are written as '60%'"):
+                cairn.torch.backend(text)
+        for text in ("0", "0.0", "0%"):
+            with self.assertRaisesRegex(cairn.InputError, "is not above 0"):
+                cairn.torch.backend(text)
 
     def test_a_graph_that_cannot_be_scheduled_runs_and_says_so(self):
         model, inputs = harness.gpt()
