@@ -83,7 +83,7 @@ def measure(given, tell):
         if given.rounds:
             options = argparse.Namespace(inductor=False, modes=["checkpoint", rows.AS_CHECKPOINT], rounds=given.rounds,
                                          seconds=given.seconds, timeout=600, time_limit=given.time_limit,
-                                         threads=given.threads)
+                                         threads=given.threads, device="cpu")
             data["equal_peak"] = table.measure_model(given.model, options, folder / "cache", tell)
     return data
 
