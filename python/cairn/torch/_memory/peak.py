@@ -150,9 +150,10 @@ class Measured:
 
     def _backward(self, run, args, names, tangents, on_host):
         if self.forward_peak is None or _private.keeps_graph() or any(map(_private.is_batched, args)):
-            self.report.not_measured = ("ran a backward pass that keeps what was saved for it" if _private.keeps_graph() else
-                                        "ran a backward pass for several gradients at once" if self.forward_peak is not None else
-                                        self.report.not_measured)
+            if _private.keeps_graph():
+                self.report.not_measured = "ran a backward pass that keeps what was saved for it"
+            elif self.forward_peak is not None:
+                self.report.not_measured = "ran a backward pass for several gradients at once"
             return run(args)
         held = bytes_of(a for i, (a, n) in enumerate(zip(args, names))
                         if i not in on_host and (not n.startswith("primals") or self._is_copied(a)))

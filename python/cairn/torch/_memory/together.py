@@ -38,9 +38,9 @@ class Run:
     """One run of a graph's forward pass. ``storages`` maps each storage that the run leaves in memory to (weak
     reference, bytes)."""
 
-    def __init__(self, graph, flowing):
+    def __init__(self, graph, tensors, flowing):
         self.graph = graph
-        self.tensors = ()  # indices of the inputs that are tensors
+        self.tensors = tensors  # indices of the inputs that are tensors
         self.flowing = flowing  # indices of the inputs whose gradients are passed on to the graphs that made them
         self.storages = {}
         self.copies = {}  # likewise, the copies on the host
@@ -80,9 +80,8 @@ class Alive:
             if not _are_real(args):
                 return run(args)
             inputs = storages_of(args)
-            made = Run(self, [i for i, t in enumerate(args)
-                              if isinstance(t, torch.Tensor) and t.requires_grad and not t.is_leaf])
-            made.tensors = [i for i, t in enumerate(args) if isinstance(t, torch.Tensor)]
+            tensors = [i for i, t in enumerate(args) if isinstance(t, torch.Tensor)]
+            made = Run(self, tensors, [i for i in tensors if args[i].requires_grad and not args[i].is_leaf])
             if self._continues(args, made.flowing):
                 self.owner.continues = self.owner.report.outside = True
             held, runs, loose = self._begin(inputs, made)

@@ -246,7 +246,7 @@ class Watch:
                              if window.part not in freed and freed.isdisjoint(key for key, _ in window.others)}
 
     def _needs_plan(self, windows, are_new):
-        """Returns whether a round calls for a plan."""
+        """Returns whether a round calls for a plan. If it does not, the reports get what the round takes."""
         keys = list(self._times)
         parts = [self._parts[key] for key in keys]
         windows = self._numbered(windows, keys)
