@@ -157,7 +157,7 @@ class BoundBeside {
 
 // Number of seconds after which `auto` ends if a bound proves that no schedule is within the budget.
 constexpr double kHopelessSeconds = 2;
-constexpr double kCutting = 0.1;  // fraction of the limit for offer_cut()
+constexpr double kCutting = 0.2;  // fraction of the limit for offer_cut()
 constexpr double kPricing = 0.2;  // fraction of the remaining limit for offer_priced()
 // Factor by which construct() multiplies the share of the limit (AutoTurn::share) of each solver that is not exact. The
 // factor is below 1 to leave time for the search that follows.

@@ -13,6 +13,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/solvers/common/support/flow_network.h"
 #include "cairn/solvers/registry.h"
+#include "cairn/solvers/remat/bound/cut/moment_program.h"
 #include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
@@ -189,6 +190,72 @@ TEST_CASE("The bound from one moment is the optimum of its linear relaxation", "
   REQUIRE(infeasible > 5);
 }
 
+/// Checks that a choice at a moment is one of all ways, and costs `extra`.
+void require_way(const Graph& graph, const Moment& moment, const MomentCut& cut, std::int64_t extra) {
+  std::int64_t cost = 0, bytes = 0;
+  for (NodeId v = 0; v < graph.node_count(); ++v) {
+    if (cut.again[v] == 0) continue;
+    REQUIRE_FALSE(moment.is_after(v));
+    REQUIRE_FALSE((moment.is_before(v) && graph.pinned(v)));
+    if (moment.is_before(v)) cost += graph.cost(v);
+  }
+  for (ValueId x = 0; x < graph.value_count(); ++x) {
+    const NodeId v = graph.producer(x);
+    const auto reads = [&](NodeId w) { return w != moment.node && (moment.is_after(w) || cut.again[w] != 0); };
+    const bool read = std::ranges::find(graph.inputs(moment.node), x) != graph.inputs(moment.node).end();
+    const bool needed = graph.value_kept(x) || std::ranges::any_of(graph.readers(x), reads);
+    if (cut.held[x] != 0) bytes += graph.value_size(x);
+    if (needed && !moment.is_after(v) && !read && graph.value_size(x) > 0)
+      REQUIRE((cut.held[x] != 0 || cut.again[v] != 0));
+  }
+  REQUIRE(cost == extra);
+  REQUIRE(bytes == cut.bytes);
+  REQUIRE(bytes <= moment.room);
+}
+
+TEST_CASE("The integer program of one moment is solved exactly", "[cut_bound]") {
+  std::int64_t above_relaxation = 0, found = 0, beyond = 0;
+  tests::for_each_seed(3000, [&](Random& random) {
+    const Graph graph = small_graph(random, 9);
+    const OrderRule order = random.chance(70) ? OrderRule::free : OrderRule::input;
+    const MomentCutOptions options{
+        .budget = random_budget(random, graph), .order = order, .link = {}, .host_budget = {}};
+    // In half of the cases, the moment is the one that needs the most memory in the input order.
+    const std::vector<std::int64_t> profile = core::Evaluator(graph).profile(graph.input_order());
+    const auto highest = std::ranges::max_element(profile) - profile.begin();
+    const NodeId node = random.chance(50) ? static_cast<NodeId>(random.below(graph.node_count()))
+                                          : graph.input_order()[static_cast<std::size_t>(highest) / 2];
+    MomentBound bound(graph, node, options);
+    core::Stopwatch watch(core::Limit{});
+    bound.maximize(watch);
+    if (bound.infeasible()) return;
+    std::optional<std::int64_t> least;
+    for (const Way& way : all_ways(graph, node, order)) {
+      if (way.bytes <= bound.moment().room && (!least || way.cost < *least)) least = way.cost;
+    }
+    const std::int64_t known = random.chance(50) ? 0 : random.between(0, 2 * bound.extra() + 1);
+    const std::int64_t most = std::max(known, bound.extra()) + random.between(0, 20);
+    CAPTURE(node, options.budget, bound.moment().room, least.value_or(-1), known, most);
+    const MomentOptimum optimum = moment_optimum(graph, bound, known, most, watch);
+    REQUIRE(optimum.infeasible == !least.has_value());
+    if (!least) return;
+    if (*least > most) {
+      REQUIRE(optimum.extra == most + 1);
+      REQUIRE_FALSE(optimum.cut);
+      ++beyond;
+      return;
+    }
+    REQUIRE(optimum.extra == std::max(*least, known));
+    REQUIRE(optimum.cut.has_value() == (*least >= known));
+    if (optimum.cut) require_way(graph, bound.moment(), *optimum.cut, *least);
+    above_relaxation += *least > bound.extra() ? 1 : 0;
+    found += optimum.cut ? 1 : 0;
+  });
+  REQUIRE(above_relaxation > 20);
+  REQUIRE(found > 500);
+  REQUIRE(beyond > 20);
+}
+
 TEST_CASE("The bound from one moment is never above the optimum", "[cut_bound]") {
   std::int64_t above = 0, tight = 0;
   tests::for_each_seed(600, [&](Random& random) {
@@ -205,7 +272,10 @@ TEST_CASE("The bound from one moment is never above the optimum", "[cut_bound]")
       if (best.status == Status::infeasible) continue;
       REQUIRE_FALSE(bound.infeasible());
       REQUIRE(base + bound.extra() <= best.cost);
-      highest = std::max(highest, base + bound.extra());
+      const MomentOptimum optimum = moment_optimum(graph, bound, 0, best.cost, watch);
+      REQUIRE_FALSE(optimum.infeasible);
+      REQUIRE(base + optimum.extra <= best.cost);
+      highest = std::max(highest, base + optimum.extra);
       const std::optional<MomentCut> cut = bound.cut(watch);
       if (!cut) continue;
       const core::Schedule schedule = follow_cut(graph, v, *cut, OrderRule::free);

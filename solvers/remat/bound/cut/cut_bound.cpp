@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/support/saturating.h"
 #include "cairn/solvers/common/support/costs.h"
+#include "cairn/solvers/remat/bound/cut/moment_program.h"
 
 namespace cairn::solvers {
 namespace {
@@ -27,7 +30,8 @@ class Moments {
     tried_.assign(memory_.size(), 0);
     try_largest();
     climb();
-    return answer_;
+    if (!options_.link) solve_best();
+    return std::move(answer_);
   }
 
  private:
@@ -71,15 +75,35 @@ class Moments {
 
   void try_moment(std::size_t place) {
     tried_[place] = 1;
-    MomentBound bound(graph_, graph_.input_order()[place], options_);
-    bound.maximize(watch_);
-    answer_.infeasible = answer_.infeasible || bound.infeasible();
-    const std::int64_t value = core::saturating_add(base_, bound.extra());
-    if (value <= answer_.value) return;
+    auto bound = std::make_unique<MomentBound>(graph_, graph_.input_order()[place], options_);
+    bound->maximize(watch_);
+    answer_.infeasible = answer_.infeasible || bound->infeasible();
+    if (raise(bound->extra(), bound->moment().node)) best_ = place;
+    if (bound->extra() == 0) return;
+    bounds_.push_back(std::move(bound));
+    std::ranges::sort(bounds_, std::greater<>(), &MomentBound::extra);
+    if (bounds_.size() > options_.solved) bounds_.pop_back();
+  }
+
+  /// Raises the bounds of the best moments to the optima of their integer programs.
+  void solve_best() {
+    for (const std::unique_ptr<MomentBound>& bound : bounds_) {
+      if (done()) return;
+      const std::int64_t extra = answer_.value - base_;
+      MomentOptimum optimum = moment_optimum(graph_, *bound, extra, enough_ - 1 - base_, watch_);
+      answer_.infeasible = optimum.infeasible;
+      if (raise(optimum.extra, bound->moment().node) || (bound == bounds_.front() && optimum.cut))
+        answer_.cut = std::move(optimum.cut);
+    }
+  }
+
+  bool raise(std::int64_t extra, core::NodeId moment) {
+    const std::int64_t value = core::saturating_add(base_, extra);
+    if (value <= answer_.value) return false;
     answer_.value = value;
-    answer_.moment = graph_.input_order()[place];
-    best_ = place;
+    answer_.moment = moment;
     if (raised_) raised_(value);
+    return true;
   }
 
   const core::Graph& graph_;
@@ -91,6 +115,7 @@ class Moments {
   std::vector<std::uint8_t> tried_;
   std::int64_t base_ = 0;
   std::size_t best_ = 0;
+  std::vector<std::unique_ptr<MomentBound>> bounds_;  ///< the highest ones, the highest first
   CutBound answer_;
 };
 

@@ -34,50 +34,24 @@ constexpr double ceil_product(std::int64_t a, std::int64_t b, int bits) {
 
 MomentBound::MomentBound(const core::Graph& graph, core::NodeId moment, const MomentCutOptions& options)
     : graph_(graph),
-      moment_(moment),
       options_(options),
+      moment_(graph, moment, options.budget, options.order),
       source_(graph.node_count() + graph.value_count()),
       sink_(source_ + 1) {
   const std::int64_t total = std::max<std::int64_t>(cost_of(graph, graph.input_order()), 1);
   scale_ = kCostBits - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(total)));
-  room_ = options.budget - graph.size(moment) - graph.scratch(moment);
-  for (const core::ValueId x : graph.inputs(moment)) room_ -= graph.value_size(x);
-  infeasible_ = room_ < 0;
+  infeasible_ = moment_.room < 0;
   network_.reset(sink_ + 1);
   add_arcs();
 }
 
-/// Finds which nodes run at or after the moment in every schedule, and which have run before it in every schedule.
-void MomentBound::find_sides(std::vector<std::uint8_t>& after, std::vector<std::uint8_t>& before) const {
-  const std::span<const core::NodeId> order = graph_.input_order();
-  after.assign(graph_.node_count(), 0);
-  before.assign(graph_.node_count(), 0);
-  if (options_.order != OrderRule::free) {
-    const auto at = std::ranges::find(order, moment_);
-    for (auto v = order.begin(); v != order.end(); ++v) (v < at ? before : after)[*v] = 1;
-    return;
-  }
-  after[moment_] = before[moment_] = 1;
-  for (const core::NodeId v : order) {
-    for (const core::NodeId u : graph_.predecessors(v)) after[v] |= after[u];
-  }
-  for (auto v = order.rbegin(); v != order.rend(); ++v) {
-    for (const core::NodeId u : graph_.predecessors(*v)) before[u] |= before[*v];
-  }
-  before[moment_] = 0;
-}
-
 void MomentBound::add_arcs() {
-  std::vector<std::uint8_t> before;
-  find_sides(after_, before);
   const core::NodeId n = graph_.node_count();
-  std::vector<std::uint8_t> free(graph_.value_count(), 0);
-  for (const core::ValueId x : graph_.inputs(moment_)) free[x] = 1;
   double made = 0;
   for (const core::NodeId v : graph_.input_order()) {
-    if (after_[v] != 0) continue;
-    const bool fixed = before[v] != 0 && graph_.pinned(v);
-    if (before[v] != 0) {
+    if (moment_.is_after(v)) continue;
+    const bool fixed = moment_.is_before(v) && graph_.pinned(v);
+    if (moment_.is_before(v)) {
       network_.add_arc(source_, v, fixed ? FlowNetwork::kUnlimited : scaled(graph_.cost(v)));
       if (!fixed) all_again_ += scaled(graph_.cost(v));
     }
@@ -87,12 +61,9 @@ void MomentBound::add_arcs() {
     const double weight = 1 + kLate * (1 - made / n);
     ++made;
     for (const core::ValueId x : graph_.outputs(v)) {
-      const auto late = [&](core::NodeId reader) { return reader != moment_ && after_[reader] != 0; };
-      if (graph_.value_kept(x) || std::ranges::any_of(graph_.readers(x), late)) {
-        network_.add_arc(n + x, sink_, FlowNetwork::kUnlimited);
-      }
+      if (moment_.needed[x] != 0) network_.add_arc(n + x, sink_, FlowNetwork::kUnlimited);
       const std::int32_t arc = network_.add_arc(v, n + x, 0);
-      if (free[x] != 0 || graph_.value_size(x) == 0) continue;
+      if (moment_.free[x] != 0) continue;
       std::int64_t copy = -1;
       if (options_.link && transferable(graph_, x)) {
         copy = scaled(core::copy_cost(*options_.link, graph_.value_size(x), graph_.cost_unit()));
@@ -151,7 +122,7 @@ std::optional<MomentBound::Point> MomentBound::evaluate(double price, core::Stop
   const std::optional<std::int64_t> capacity = solve(watch);
   if (!capacity) return std::nullopt;
   const double room =
-      static_cast<double>(room_) + (mover_ == Mover::host ? static_cast<double>(*options_.host_budget) : 0.0);
+      static_cast<double>(moment_.room) + (mover_ == Mover::host ? static_cast<double>(*options_.host_budget) : 0.0);
   Point point{price, static_cast<double>(*capacity), -room};
   point.value -= std::ldexp(static_cast<double>(of_byte) * room, -kPriceBits) * (1 + 1e-12) + 1;
   if (mover_ == Mover::link) point.value -= ceil_product(of_time, link_time_, kLinkBits);
@@ -214,12 +185,12 @@ void MomentBound::maximize_with(Mover mover, core::Stopwatch& watch) {
 }
 
 void MomentBound::maximize(core::Stopwatch& watch) {
-  if (infeasible_ || bytes_ <= room_) return;
+  if (infeasible_ || bytes_ <= moment_.room) return;
   if (!options_.link) return maximize_with(Mover::none, watch);
   if (std::ranges::any_of(arcs_, [](const ValueArc& arc) { return arc.copy < 0; })) maximize_with(Mover::any, watch);
   if (infeasible_) return;
   maximize_with(Mover::link, watch);
-  if (options_.host_budget && bytes_ - room_ > *options_.host_budget) maximize_with(Mover::host, watch);
+  if (options_.host_budget && bytes_ - moment_.room > *options_.host_budget) maximize_with(Mover::host, watch);
   mover_ = Mover::link;
 }
 
@@ -232,14 +203,14 @@ std::optional<MomentCut> MomentBound::cut_at(double price, core::Stopwatch& watc
   cut.again.assign(graph_.node_count(), 0);
   cut.held.assign(graph_.value_count(), 0);
   cut.moved.assign(graph_.value_count(), 0);
-  for (core::NodeId v = 0; v < graph_.node_count(); ++v) cut.again[v] = after_[v] == 0 && !on_source_side(v);
+  for (core::NodeId v = 0; v < graph_.node_count(); ++v) cut.again[v] = !moment_.is_after(v) && !on_source_side(v);
   std::int64_t time = 0, host = 0;
   // What cannot be moved comes first, then what is made last.
   for (const bool movable : {false, true}) {
     for (auto arc = arcs_.rbegin(); arc != arcs_.rend(); ++arc) {
       if (movable != (arc->copy >= 0) || !crosses(*arc)) continue;
       const std::int64_t bytes = graph_.value_size(arc->value);
-      if (cut.bytes + bytes <= room_) {
+      if (cut.bytes + bytes <= moment_.room) {
         cut.held[arc->value] = 1;
         cut.bytes += bytes;
       } else if (!movable) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "cairn/core/link.h"
 #include "cairn/solvers/common/bound.h"
 #include "cairn/solvers/common/support/flow_network.h"
+#include "cairn/solvers/remat/bound/cut/moment.h"
 
 namespace cairn::solvers {
 
@@ -17,6 +20,7 @@ struct MomentCutOptions {
   OrderRule order = OrderRule::free;        ///< order rule of the schedules
   std::optional<core::Link> link;           ///< without it, schedules have no transfers
   std::optional<std::int64_t> host_budget;  ///< largest number of bytes on the host; without it, there is no limit
+  std::size_t solved = 4;                   ///< number of moments whose integer programs are solved (moment_program.h)
 };
 
 /// Decides for each value that is made before the first run of a node, the *moment*, how nodes after the moment get it.
@@ -63,6 +67,9 @@ class MomentBound {
   std::int64_t extra() const { return extra_; }
   /// Returns whether it is proved that no schedule is within the budget.
   bool infeasible() const { return infeasible_; }
+  /// Returns the price of a byte that gives the bound, in units of cost.
+  double price() const { return std::ldexp(best_.price, -scale_); }
+  const Moment& moment() const { return moment_; }
 
   /// Returns a cut whose held bytes are within the budget, and nearly the cheapest one, or nothing if the watch
   /// expired. Values that are made late are rather held than others of equal price, because the descendants of p that
@@ -84,7 +91,6 @@ class MomentBound {
     double weight;      ///< by which prices are multiplied in cut()
   };
 
-  void find_sides(std::vector<std::uint8_t>& after, std::vector<std::uint8_t>& before) const;
   void add_arcs();
   std::int64_t scaled(std::int64_t cost) const;
   double link_price(double price) const;
@@ -97,13 +103,11 @@ class MomentBound {
   std::optional<MomentCut> cut_at(double price, core::Stopwatch& watch);
 
   const core::Graph& graph_;
-  core::NodeId moment_;
   const MomentCutOptions& options_;
+  const Moment moment_;
   FlowNetwork network_;
   std::int32_t source_, sink_;
-  std::vector<std::uint8_t> after_;  ///< for each node, whether it can only run at the moment or later
   std::vector<ValueArc> arcs_;
-  std::int64_t room_ = 0;       ///< bytes that can be held besides inputs and outputs of p
   std::int64_t bytes_ = 0;      ///< total bytes of the values in arcs_
   std::int64_t link_time_ = 0;  ///< scaled time before the moment in a schedule that runs each node at most once
   std::int64_t all_again_ = 0;  ///< scaled cost of running again all nodes that may run again

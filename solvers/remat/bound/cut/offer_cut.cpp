@@ -13,28 +13,37 @@
 namespace cairn::solvers {
 namespace {
 
-/// Offers the schedule that follows the best cut at a moment. If it is above the budget, evicts values first, and
-/// offers what has the lowest peak then.
-void offer_schedule(const core::Graph& graph, core::NodeId moment, const MomentCutOptions& options,
-                    Incumbent& incumbent, core::Stopwatch& watch) {
-  std::optional<CutSchedule> cut = cut_schedule(graph, options, moment, watch);
-  if (!cut) return;
-  core::Schedule schedule = std::move(cut->schedule);
+/// Offers a schedule that follows a cut. If it is above the budget, evicts values first, and offers what has the lowest
+/// peak then.
+void offer_schedule(const core::Graph& graph, core::Schedule schedule, std::int64_t budget, Incumbent& incumbent,
+                    core::Stopwatch& watch) {
   const core::Evaluation evaluation = incumbent.offer(schedule);
-  if (schedule.length() > kMostRetained || watch.expired_now()) return;
+  if (schedule.length() > kMostRetained || watch.expired_now() || incumbent.done()) return;
   core::EditableSchedule work(graph);
-  if (evaluation.peak > options.budget) {
+  if (evaluation.peak > budget) {
     work.assign(schedule.steps);
-    const bool fits = evict_until_it_fits(graph, work, options.budget, 0, watch, incumbent.scope().max_occurrences);
+    const bool fits = evict_until_it_fits(graph, work, budget, 0, watch, incumbent.scope().max_occurrences);
     schedule = {work.steps(), {}};
     incumbent.offer(schedule);
     if (!fits) return;
   }
-  offer_retained(graph, schedule, options.budget, work, incumbent, watch);
+  offer_retained(graph, schedule, budget, work, incumbent, watch);
+}
+
+/// Offers the schedules that follow the cheapest choice at the moment of the bound and a nearly cheapest one.
+void offer_schedules(const core::Graph& graph, const CutBound& bound, const MomentCutOptions& options,
+                     Incumbent& incumbent, core::Stopwatch& watch) {
+  if (bound.cut) {
+    core::Schedule cheapest = follow_cut(graph, bound.moment, *bound.cut, options.order);
+    offer_schedule(graph, std::move(cheapest), options.budget, incumbent, watch);
+  }
+  if (incumbent.done()) return;
+  std::optional<CutSchedule> cut = cut_schedule(graph, options, bound.moment, watch);
+  if (cut) offer_schedule(graph, std::move(cut->schedule), options.budget, incumbent, watch);
 }
 
 MomentCutOptions options_for(std::int64_t budget, const Incumbent& incumbent) {
-  return {.budget = budget, .order = incumbent.scope().order, .link = {}, .host_budget = {}};
+  return {.budget = budget, .order = incumbent.scope().order, .link = {}, .host_budget = {}, .solved = 1};
 }
 
 /// Offers the schedules of the best cuts for budgets between `low` and the incumbent's peak, by bisection.
@@ -48,7 +57,7 @@ void bisect_cuts(const core::Graph& graph, std::int64_t low, Incumbent& incumben
     if (bound.infeasible) {
       incumbent.raise_peak_bound({budget + 1, {incumbent.scope().order, 0}});
     } else if (bound.moment != core::kNoNode) {
-      offer_schedule(graph, bound.moment, options, incumbent, watch);
+      offer_schedules(graph, bound, options, incumbent, watch);
     }
     if (incumbent.peak() <= budget) {
       high = incumbent.peak();
@@ -68,7 +77,7 @@ void offer_cut(const core::Graph& graph, std::int64_t budget, Incumbent& incumbe
   if (bound.infeasible) return incumbent.raise_peak_bound({budget + 1, scope});
   incumbent.raise_cost_bound({bound.value, scope});
   if (bound.moment == core::kNoNode || incumbent.done() || scope.order == OrderRule::stages) return;
-  offer_schedule(graph, bound.moment, options, incumbent, watch);
+  offer_schedules(graph, bound, options, incumbent, watch);
 }
 
 void offer_low_cuts(const core::Graph& graph, Incumbent& incumbent, core::Stopwatch& watch) {
