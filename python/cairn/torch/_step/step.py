@@ -108,6 +108,8 @@ class Step:
             self._backend.tell(
                 f"this step ran {ran} graphs, {whose}: it has several losses or shapes, or something in it cannot be compiled "
                 "(TORCH_LOGS=graph_breaks names that)")
+        if ran and self._calls == 1 and updates is not None:
+            updates.tell_of_unused()
         if ran and self._backend.continues:
             self._backend.runs_without_budget(
                 "a part of the model before the graph of this step runs without a budget, because torch.compile cannot compile it "

@@ -66,6 +66,7 @@ class Updates:
             if not isinstance(optimizer, torch.optim.Optimizer) or not hasattr(optimizer, "_optimizer_step_pre_hooks"):
                 raise cairn.InputError(f"optimizer: a torch.optim.Optimizer, or a list of them, not {type(optimizer).__name__}")
             refuse_coupled(optimizer)
+        self.optimizers = list({id(optimizer): optimizer for optimizer in self.optimizers}.values())
         self.tell = lambda text: warnings.warn(text, CairnWarning, stacklevel=2)
         self.averages = Averages()
         self._active = False
@@ -304,6 +305,13 @@ class Updates:
         for p in mine:
             p.grad = None
             del self._updated[id(p)]
+
+    def tell_of_unused(self):
+        """Warns of the optimizers of which no parameter was updated in a backward pass so far."""
+        for optimizer in self.optimizers:
+            if not any(id(p) in self._ever_updated for group in optimizer.param_groups for p in group["params"]):
+                self.tell(f"optimizer: the plan does not contain {type(optimizer).__name__}, as no graph of this step computes "
+                          "the gradient of one of its parameters (does it have the parameters of another model?)")
 
     def _after_step(self, optimizer, args, kwargs):
         # A step() that calls the one of its base class calls hooks twice.

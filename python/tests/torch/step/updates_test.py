@@ -316,6 +316,26 @@ class Updated(unittest.TestCase):
             found = self.trained(lambda: net(adam), "min", between=add)
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(self.trained(lambda: net(adam), None)[1], found[1])))
 
+    def test_an_optimizer_of_other_parameters_is_told(self):
+        model, optimizer, loss_of, inputs = net(adam)
+        other = adam(copy.deepcopy(model))
+        step = cairn.torch.step(lambda *inputs: plain(model, optimizer, loss_of, inputs), "min", optimizer=[other, optimizer],
+                                work_limit=WORK)
+        with self.assertWarnsRegex(cairn.torch.CairnWarning, "the plan does not contain AdamW, as no graph") as caught:
+            step(*inputs)
+        self.assertEqual(sum("does not contain" in str(w.message) for w in caught.warnings), 1)
+        with harness.cairn_warnings("error"):
+            step(*inputs)
+
+    def test_an_optimizer_that_is_named_twice(self):
+        model, optimizer, loss_of, inputs = net(adam)
+        for named in ([optimizer, optimizer], optimizer):
+            step = cairn.torch.step(lambda *inputs: plain(model, optimizer, loss_of, inputs), "min", optimizer=named,
+                                    work_limit=WORK)
+            for _ in range(2):
+                step(*inputs)
+            self.assertGreater(step.report.graphs[0].updated, 0)
+
     def test_an_optimizer_that_has_state_already(self):
         def make():
             model, optimizer, loss_of, inputs = net(adam)
