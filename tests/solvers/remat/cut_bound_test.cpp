@@ -13,7 +13,7 @@
 #include "cairn/core/profile.h"
 #include "cairn/solvers/common/support/flow_network.h"
 #include "cairn/solvers/registry.h"
-#include "cairn/solvers/remat/bound/cut/moment_program.h"
+#include "cairn/solvers/remat/bound/cut/moments_program.h"
 #include "cairn/solvers/remat/exact/exact_remat.h"
 #include "cairn/tests/catch.h"
 #include "cairn/tests/reference/reference.h"
@@ -190,70 +190,213 @@ TEST_CASE("The bound from one moment is the optimum of its linear relaxation", "
   REQUIRE(infeasible > 5);
 }
 
-/// Checks that a choice at a moment is one of all ways, and costs `extra`.
-void require_way(const Graph& graph, const Moment& moment, const MomentCut& cut, std::int64_t extra) {
-  std::int64_t cost = 0, bytes = 0;
-  for (NodeId v = 0; v < graph.node_count(); ++v) {
-    if (cut.again[v] == 0) continue;
-    REQUIRE_FALSE(moment.is_after(v));
-    REQUIRE_FALSE((moment.is_before(v) && graph.pinned(v)));
-    if (moment.is_before(v)) cost += graph.cost(v);
+/// What holds in every schedule at several moments, by the words of the theorem in moments_program.h.
+class Literal {
+ public:
+  Literal(const Graph& graph, const Moments& moments) : graph_(graph), moments_(moments) {
+    const int count = moments.count();
+    for (NodeId v = 0; v < graph.node_count(); ++v) {
+      earliest_.push_back(0);
+      latest_.push_back(count);
+      for (int t = count; t-- > 0;) {
+        const NodeId p = moments[t].node;
+        if (v == p || moments[t].is_before(v)) latest_.back() = t;
+        if (v != p && moments[t].is_after(v)) earliest_.back() = std::max(earliest_.back(), t + 1);
+      }
+    }
   }
-  for (ValueId x = 0; x < graph.value_count(); ++x) {
-    const NodeId v = graph.producer(x);
-    const auto reads = [&](NodeId w) { return w != moment.node && (moment.is_after(w) || cut.again[w] != 0); };
-    const bool read = std::ranges::find(graph.inputs(moment.node), x) != graph.inputs(moment.node).end();
-    const bool needed = graph.value_kept(x) || std::ranges::any_of(graph.readers(x), reads);
-    if (cut.held[x] != 0) bytes += graph.value_size(x);
-    if (needed && !moment.is_after(v) && !read && graph.value_size(x) > 0)
-      REQUIRE((cut.held[x] != 0 || cut.again[v] != 0));
+
+  /// Returns the sum of cost(v) (number of stages in which v runs - 1), or nothing if the runs break a rule or need
+  /// more memory than there is.
+  std::optional<std::int64_t> cost(const std::vector<StageSet>& runs) const {
+    const int last = moments_.count();
+    std::int64_t cost = 0;
+    for (NodeId v = 0; v < graph_.node_count(); ++v) {
+      int times = 0, in_time = 0;
+      for (int t = 0; t <= last; ++t) {
+        if (!runs_in(runs, v, t)) continue;
+        if (t < earliest_[v]) return std::nullopt;
+        ++times;
+        in_time += t <= latest_[v] ? 1 : 0;
+      }
+      if (in_time == 0 || (graph_.pinned(v) && times > 1)) return std::nullopt;
+      cost += graph_.cost(v) * (times - 1);
+    }
+    for (int t = 0; t < last; ++t) {
+      std::int64_t bytes = 0;
+      for (ValueId x = 0; x < graph_.value_count(); ++x) {
+        if (!held(runs, x, t)) continue;
+        if (!can_be_held(runs, x, t)) return std::nullopt;
+        if (!counted(x, t)) bytes += graph_.value_size(x);
+      }
+      if (bytes > moments_[t].room) return std::nullopt;
+    }
+    return cost;
   }
-  REQUIRE(cost == extra);
-  REQUIRE(bytes == cut.bytes);
-  REQUIRE(bytes <= moment.room);
+
+  std::vector<StageSet> first_runs() const {
+    return std::vector<StageSet>(static_cast<std::size_t>(graph_.node_count()), 1);
+  }
+
+ private:
+  static bool runs_in(const std::vector<StageSet>& runs, NodeId v, int t) { return (runs[v] >> t & 1) != 0; }
+  /// Returns whether the moment's node reads or makes the value, which is therefore counted in Moment::room.
+  bool counted(ValueId x, int t) const {
+    const NodeId p = moments_[t].node;
+    return graph_.producer(x) == p || std::ranges::find(graph_.inputs(p), x) != graph_.inputs(p).end();
+  }
+  /// Returns whether the value must be there in stage t, either because it is made in the stage or held before it.
+  bool needed(const std::vector<StageSet>& runs, ValueId x, int t) const {
+    for (const NodeId w : graph_.readers(x)) {
+      if (runs_in(runs, w, t)) return true;
+    }
+    return t == moments_.count() ? graph_.value_kept(x) : held(runs, x, t);
+  }
+  bool held(const std::vector<StageSet>& runs, ValueId x, int t) const {
+    return counted(x, t) || (needed(runs, x, t + 1) && !runs_in(runs, graph_.producer(x), t + 1));
+  }
+  bool can_be_held(const std::vector<StageSet>& runs, ValueId x, int t) const {
+    return t > 0 || runs_in(runs, graph_.producer(x), 0);
+  }
+
+  const Graph& graph_;
+  const Moments& moments_;
+  std::vector<int> earliest_, latest_;
+};
+
+/// Returns the least cost of all ways to run nodes in stages.
+std::optional<std::int64_t> least_of_stages(const Graph& graph, const Moments& moments) {
+  const Literal literal(graph, moments);
+  const auto most = static_cast<StageSet>((1 << (moments.count() + 1)) - 1);
+  std::vector<StageSet> runs = literal.first_runs();
+  std::optional<std::int64_t> least;
+  while (true) {
+    if (const auto cost = literal.cost(runs); cost && (!least || *cost < *least)) least = cost;
+    std::size_t v = 0;
+    while (v < runs.size() && runs[v] == most) runs[v++] = 1;
+    if (v == runs.size()) return least;
+    ++runs[v];
+  }
 }
 
-TEST_CASE("The integer program of one moment is solved exactly", "[cut_bound]") {
+/// Returns a graph, a budget, and up to `count` moments.
+struct MomentsCase {
+  Graph graph;
+  MomentCutOptions options;
+  std::vector<Moment> chosen;
+};
+MomentsCase moments_case(Random& random, NodeId most_nodes, int count) {
+  MomentsCase made{small_graph(random, most_nodes), {}, {}};
+  made.options.order = random.chance(70) ? OrderRule::free : OrderRule::input;
+  made.options.budget = random_budget(random, made.graph);
+  // In half of the cases, the first moment is the one that needs the most memory in the input order.
+  const std::vector<std::int64_t> profile = core::Evaluator(made.graph).profile(made.graph.input_order());
+  const auto highest = static_cast<std::size_t>(std::ranges::max_element(profile) - profile.begin()) / 2;
+  for (int k = 0; k < count; ++k) {
+    const NodeId node = k == 0 && random.chance(50) ? made.graph.input_order()[highest]
+                                                    : static_cast<NodeId>(random.below(made.graph.node_count()));
+    made.chosen.emplace_back(made.graph, node, made.options.budget, made.options.order);
+  }
+  return made;
+}
+
+TEST_CASE("The integer program of one moment is that of all ways", "[cut_bound]") {
   std::int64_t above_relaxation = 0, found = 0, beyond = 0;
   tests::for_each_seed(3000, [&](Random& random) {
-    const Graph graph = small_graph(random, 9);
-    const OrderRule order = random.chance(70) ? OrderRule::free : OrderRule::input;
-    const MomentCutOptions options{
-        .budget = random_budget(random, graph), .order = order, .link = {}, .host_budget = {}};
-    // In half of the cases, the moment is the one that needs the most memory in the input order.
-    const std::vector<std::int64_t> profile = core::Evaluator(graph).profile(graph.input_order());
-    const auto highest = std::ranges::max_element(profile) - profile.begin();
-    const NodeId node = random.chance(50) ? static_cast<NodeId>(random.below(graph.node_count()))
-                                          : graph.input_order()[static_cast<std::size_t>(highest) / 2];
+    const auto [graph, options, chosen] = moments_case(random, 9, 1);
+    const NodeId node = chosen.front().node;
     MomentBound bound(graph, node, options);
     core::Stopwatch watch(core::Limit{});
     bound.maximize(watch);
     if (bound.infeasible()) return;
     std::optional<std::int64_t> least;
-    for (const Way& way : all_ways(graph, node, order)) {
+    for (const Way& way : all_ways(graph, node, options.order)) {
       if (way.bytes <= bound.moment().room && (!least || way.cost < *least)) least = way.cost;
     }
-    const std::int64_t known = random.chance(50) ? 0 : random.between(0, 2 * bound.extra() + 1);
-    const std::int64_t most = std::max(known, bound.extra()) + random.between(0, 20);
+    const std::int64_t known =
+        std::max(bound.extra(), random.chance(50) ? 0 : random.between(0, 2 * bound.extra() + 1));
+    const std::int64_t most = known + random.between(0, 20);
     CAPTURE(node, options.budget, bound.moment().room, least.value_or(-1), known, most);
-    const MomentOptimum optimum = moment_optimum(graph, bound, known, most, watch);
+    const Moments moments(graph, bound.moment());
+    const MomentsOptimum optimum = moments_optimum(graph, moments, known, most, {bound.price()}, watch);
     REQUIRE(optimum.infeasible == !least.has_value());
     if (!least) return;
-    if (*least > most) {
-      REQUIRE(optimum.extra == most + 1);
-      REQUIRE_FALSE(optimum.cut);
-      ++beyond;
-      return;
-    }
-    REQUIRE(optimum.extra == std::max(*least, known));
-    REQUIRE(optimum.cut.has_value() == (*least >= known));
-    if (optimum.cut) require_way(graph, bound.moment(), *optimum.cut, *least);
+    REQUIRE(optimum.exact == (*least >= known && *least <= most));
+    REQUIRE(optimum.extra == (*least > most ? most + 1 : std::max(*least, known)));
     above_relaxation += *least > bound.extra() ? 1 : 0;
-    found += optimum.cut ? 1 : 0;
+    found += optimum.exact ? 1 : 0;
+    beyond += *least > most ? 1 : 0;
   });
   REQUIRE(above_relaxation > 20);
   REQUIRE(found > 500);
   REQUIRE(beyond > 20);
+}
+
+TEST_CASE("The integer program of several moments is that of all runs in stages", "[cut_bound]") {
+  std::int64_t several = 0, costly = 0, above_one = 0;
+  tests::for_each_seed(2500, [&](Random& random) {
+    const auto [graph, options, chosen] = moments_case(random, random.chance(50) ? 5 : 4, 3);
+    Moments moments(graph, chosen[0]);
+    const std::optional<std::int64_t> of_one = least_of_stages(graph, moments);
+    for (const Moment& moment : {chosen[1], chosen[2]}) {
+      if (graph.node_count() == 5 && moments.count() == 2) break;
+      if (std::optional<Moments> more = moments.with(moment)) moments = std::move(*more);
+    }
+    const std::optional<std::int64_t> least = least_of_stages(graph, moments);
+    std::vector<double> prices;
+    for (int t = 0; t < moments.count(); ++t)
+      prices.push_back(random.chance(50) ? 0.0 : 0.1 * static_cast<double>(random.between(0, 20)));
+    core::Stopwatch watch(core::Limit{});
+    const bool room = std::ranges::all_of(chosen, [](const Moment& m) { return m.room >= 0; });
+    if (!room) return;
+    const MomentsOptimum optimum = moments_optimum(graph, moments, 0, 1'000'000, prices, watch);
+    bool positive = true;
+    for (ValueId x = 0; x < graph.value_count(); ++x) positive = positive && graph.value_size(x) > 0;
+    CAPTURE(options.budget, moments.count(), least.value_or(-1), positive);
+    if (least) REQUIRE_FALSE(optimum.infeasible);
+    if (least) REQUIRE(optimum.extra <= *least);
+    if (!positive) return;  // the program lets nodes read values without bytes before they are made
+    REQUIRE(optimum.infeasible == !least.has_value());
+    if (!least) return;
+    REQUIRE(optimum.exact);
+    REQUIRE(optimum.extra == *least);
+    REQUIRE(Literal(graph, moments).cost(optimum.choice.runs) == *least);
+    several += moments.count() > 1 ? 1 : 0;
+    costly += *least > 0 ? 1 : 0;
+    above_one += moments.count() > 1 && *least > *of_one ? 1 : 0;
+  });
+  REQUIRE(several > 200);
+  REQUIRE(costly > 20);
+  REQUIRE(above_one > 5);
+}
+
+TEST_CASE("The bound from several moments is never above the optimum, and its schedule is valid", "[cut_bound]") {
+  std::int64_t above = 0, tight = 0;
+  tests::for_each_seed(1000, [&](Random& random) {
+    const auto [graph, options, chosen] = moments_case(random, 8, 4);
+    const Solution best = exact_remat(graph, {.budget = options.budget});
+    Moments moments(graph, chosen[0]);
+    for (const Moment& moment : chosen) {
+      if (std::optional<Moments> more = moments.with(moment)) moments = std::move(*more);
+    }
+    core::Stopwatch watch(core::Limit{});
+    const std::int64_t base = core::evaluate(graph, core::baseline_schedule(graph)).cost;
+    const std::vector<double> prices(static_cast<std::size_t>(moments.count()), 0.5);
+    CAPTURE(options.budget, moments.count());
+    const MomentsOptimum optimum = moments_optimum(graph, moments, 0, 1'000'000, prices, watch);
+    if (options.order == OrderRule::free && best.status == Status::optimal) {
+      REQUIRE_FALSE(optimum.infeasible);
+      REQUIRE(base + optimum.extra <= best.cost);
+    }
+    if (optimum.infeasible) return;
+    const core::Schedule schedule = follow_choice(graph, optimum.choice);
+    REQUIRE(reference::valid(graph, schedule));
+    REQUIRE(Scope{options.order, 0}.contains(graph, schedule));
+    above += optimum.extra > 0 ? 1 : 0;
+    tight += optimum.extra > 0 && base + optimum.extra == best.cost ? 1 : 0;
+  });
+  REQUIRE(above > 20);
+  REQUIRE(tight > 5);
 }
 
 TEST_CASE("The bound from one moment is never above the optimum", "[cut_bound]") {
@@ -272,10 +415,7 @@ TEST_CASE("The bound from one moment is never above the optimum", "[cut_bound]")
       if (best.status == Status::infeasible) continue;
       REQUIRE_FALSE(bound.infeasible());
       REQUIRE(base + bound.extra() <= best.cost);
-      const MomentOptimum optimum = moment_optimum(graph, bound, 0, best.cost, watch);
-      REQUIRE_FALSE(optimum.infeasible);
-      REQUIRE(base + optimum.extra <= best.cost);
-      highest = std::max(highest, base + optimum.extra);
+      highest = std::max(highest, base + bound.extra());
       const std::optional<MomentCut> cut = bound.cut(watch);
       if (!cut) continue;
       const core::Schedule schedule = follow_cut(graph, v, *cut, OrderRule::free);
@@ -290,7 +430,7 @@ TEST_CASE("The bound from one moment is never above the optimum", "[cut_bound]")
         },
         watch);
     if (best.status == Status::infeasible) return;
-    REQUIRE(chosen.value <= highest);
+    REQUIRE(chosen.value <= best.cost);
     REQUIRE((chosen.value == raised && chosen.moment != core::kNoNode) == (chosen.value > base));
     above += highest > base ? 1 : 0;
     tight += highest > base && highest == best.cost ? 1 : 0;

@@ -12,15 +12,15 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/support/saturating.h"
 #include "cairn/solvers/common/support/costs.h"
-#include "cairn/solvers/remat/bound/cut/moment_program.h"
+#include "cairn/solvers/remat/bound/cut/moments_program.h"
 
 namespace cairn::solvers {
 namespace {
 
-class Moments {
+class CutBounding {
  public:
-  Moments(const core::Graph& graph, const MomentCutOptions& options, std::int64_t enough,
-          const std::function<void(std::int64_t)>& raised, core::Stopwatch& watch)
+  CutBounding(const core::Graph& graph, const MomentCutOptions& options, std::int64_t enough,
+              const std::function<void(std::int64_t)>& raised, core::Stopwatch& watch)
       : graph_(graph), options_(options), enough_(enough), raised_(raised), watch_(watch) {}
 
   CutBound run() {
@@ -82,20 +82,76 @@ class Moments {
     if (bound->extra() == 0) return;
     bounds_.push_back(std::move(bound));
     std::ranges::sort(bounds_, std::greater<>(), &MomentBound::extra);
-    if (bounds_.size() > options_.solved) bounds_.pop_back();
+    if (bounds_.size() > std::max(options_.solved, kPartners)) bounds_.pop_back();
   }
 
-  /// Raises the bounds of the best moments to the optima of their integer programs.
+  /// Raises the bounds of the best moments to the optima of their integer programs. Then adds moments to the best one.
   void solve_best() {
-    for (const std::unique_ptr<MomentBound>& bound : bounds_) {
+    std::optional<Moments> best;
+    std::vector<double> prices;
+    for (std::size_t i = 0; i < std::min(options_.solved, bounds_.size()); ++i) {
       if (done()) return;
-      const std::int64_t extra = answer_.value - base_;
-      MomentOptimum optimum = moment_optimum(graph_, *bound, extra, enough_ - 1 - base_, watch_);
-      answer_.infeasible = optimum.infeasible;
-      if (raise(optimum.extra, bound->moment().node) || (bound == bounds_.front() && optimum.cut))
-        answer_.cut = std::move(optimum.cut);
+      const std::unique_ptr<MomentBound>& bound = bounds_[i];
+      Moments moments(graph_, bound->moment());
+      if (take(moments, {bound->price()}, bound->extra(), prices) || !best) best = std::move(moments);
+    }
+    while (best && best->count() < Moments::kMost && !done()) {
+      std::optional<Moments> better;
+      const std::vector<double> before = prices;
+      for (const core::NodeId node : next_moments()) {
+        std::optional<Moments> more = best->with(Moment(graph_, node, options_.budget, options_.order));
+        if (!more || done()) continue;
+        std::vector<double> start = before;
+        start.insert(start.begin() + more->place(node), 0.0);
+        if (take(*more, std::move(start), 0, prices)) better = std::move(more);
+      }
+      if (!better) return;
+      best = std::move(better);
     }
   }
+
+  /// Solves the integer program of moments. If this raises the bound, or if no choice is known, takes over the choice
+  /// and the prices, and returns true.
+  bool take(const Moments& moments, std::vector<double> start, std::int64_t known, std::vector<double>& prices) {
+    known = std::max(known, answer_.value - base_);
+    MomentsOptimum optimum = moments_optimum(graph_, moments, known, enough_ - 1 - base_, std::move(start), watch_);
+    answer_.infeasible = answer_.infeasible || optimum.infeasible;
+    const bool raised = raise(optimum.extra, moments[0].node);
+    if (optimum.prices.empty() || (!raised && answer_.choice)) return false;
+    answer_.choice = std::move(optimum.choice);
+    prices = std::move(optimum.prices);
+    return true;
+  }
+
+  /// Returns moments that can be added to those of the choice: first runs at which the schedule of the choice exceeds
+  /// the budget most, and the best single moments. Returns none if the schedule is within the budget.
+  std::vector<core::NodeId> next_moments() const {
+    constexpr std::size_t kTried = 3, kParts = 30;
+    const core::Schedule schedule = follow_choice(graph_, *answer_.choice);
+    const std::vector<std::int64_t> profile = core::Evaluator(graph_).profile(schedule);
+    std::vector<std::pair<std::int64_t, std::size_t>> steps;  // memory and number of steps
+    std::vector<std::uint8_t> ran(graph_.node_count(), 0);
+    for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+      if (std::exchange(ran[schedule.steps[i]], 1) == 0 && profile[2 * i + 1] > options_.budget)
+        steps.emplace_back(profile[2 * i + 1], i);
+    }
+    std::ranges::stable_sort(steps, std::greater<>(), &std::pair<std::int64_t, std::size_t>::first);
+    std::vector<core::NodeId> nodes;
+    std::vector<std::size_t> places;
+    for (const auto& [memory, i] : steps) {
+      const auto near = [&](std::size_t k) {
+        return std::max(i, k) - std::min(i, k) <= schedule.steps.size() / kParts;
+      };
+      if (nodes.size() == kTried) break;
+      if (std::ranges::any_of(places, near)) continue;
+      places.push_back(i);
+      nodes.push_back(schedule.steps[i]);
+    }
+    for (std::size_t i = 0; i < bounds_.size() && !nodes.empty(); ++i) nodes.push_back(bounds_[i]->moment().node);
+    return nodes;
+  }
+
+  static constexpr std::size_t kPartners = 8;  ///< number of the best single moments that are added to others
 
   bool raise(std::int64_t extra, core::NodeId moment) {
     const std::int64_t value = core::saturating_add(base_, extra);
@@ -191,7 +247,7 @@ class Follower {
 
 CutBound cut_bound(const core::Graph& graph, const MomentCutOptions& options, std::int64_t enough,
                    const std::function<void(std::int64_t)>& raised, core::Stopwatch& watch) {
-  return Moments(graph, options, enough, raised, watch).run();
+  return CutBounding(graph, options, enough, raised, watch).run();
 }
 
 std::int64_t cut_peak_bound(const core::Graph& graph, MomentCutOptions options, std::int64_t max_cost,

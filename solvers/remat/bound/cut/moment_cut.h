@@ -20,7 +20,7 @@ struct MomentCutOptions {
   OrderRule order = OrderRule::free;        ///< order rule of the schedules
   std::optional<core::Link> link;           ///< without it, schedules have no transfers
   std::optional<std::int64_t> host_budget;  ///< largest number of bytes on the host; without it, there is no limit
-  std::size_t solved = 4;                   ///< number of moments whose integer programs are solved (moment_program.h)
+  std::size_t solved = 4;                   ///< number of single moments whose integer programs are solved
 };
 
 /// Decides for each value that is made before the first run of a node, the *moment*, how nodes after the moment get it.

@@ -30,13 +30,10 @@ void offer_schedule(const core::Graph& graph, core::Schedule schedule, std::int6
   offer_retained(graph, schedule, budget, work, incumbent, watch);
 }
 
-/// Offers the schedules that follow the cheapest choice at the moment of the bound and a nearly cheapest one.
+/// Offers the schedules that follow the choice of the bound and a nearly cheapest cut at its moment.
 void offer_schedules(const core::Graph& graph, const CutBound& bound, const MomentCutOptions& options,
                      Incumbent& incumbent, core::Stopwatch& watch) {
-  if (bound.cut) {
-    core::Schedule cheapest = follow_cut(graph, bound.moment, *bound.cut, options.order);
-    offer_schedule(graph, std::move(cheapest), options.budget, incumbent, watch);
-  }
+  if (bound.choice) offer_schedule(graph, follow_choice(graph, *bound.choice), options.budget, incumbent, watch);
   if (incumbent.done()) return;
   std::optional<CutSchedule> cut = cut_schedule(graph, options, bound.moment, watch);
   if (cut) offer_schedule(graph, std::move(cut->schedule), options.budget, incumbent, watch);
