@@ -252,10 +252,12 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
 }
 
 Solution AutoRemat::solve() {
+  // On training graphs, the schedule of a cut is often optimal, which its bound proves in milliseconds.
+  if (options_.budget) offer_cuts();
   offer_prices();
   construct();
   go_on_with_cut_short();
-  offer_cuts();
+  if (!options_.budget) offer_cuts();
   if (!options_.budget && incumbent_.optimal() && !over()) return finish(lower_cost_of_peak());
   inner_.limit = watch_.rest();
   if (!searches()) return solve_without_search();
@@ -270,7 +272,7 @@ Solution AutoRemat::solve() {
 /// training graphs, other solvers find far worse schedules in the same time, and the bound on the cost is weak. So on
 /// such graphs the search gets nearly all of the remaining time (search_most_).
 void AutoRemat::offer_prices() {
-  if (!priced_ || incumbent_.within_budget()) return;
+  if (!priced_ || over()) return;
   core::Stopwatch part(in_visits(watch_.share(kPricing)));
   offer_priced(graph_, graph_.input_order(), *inner_.budget, incumbent_, part);
   watch_.charge(part.work() / kVisitsOfMove);
@@ -295,8 +297,8 @@ void AutoRemat::go_on_with_cut_short() {
     run(*cut_short_, kAgain);
 }
 
-/// Runs offer_cut(), whose bound often proves that the cheapest schedule found is nearly optimal. Without a budget,
-/// runs offer_affordable_cuts() or offer_low_cuts().
+/// Runs offer_cut(), whose bound often proves that its schedule is optimal or nearly so. Without a budget, runs
+/// offer_affordable_cuts() or offer_low_cuts(), which begin at the lowest peak found so far.
 void AutoRemat::offer_cuts() {
   if (!searches() || hopeless_ || over()) return;
   core::Stopwatch part(in_visits(watch_.share(kCutting)));

@@ -95,7 +95,7 @@ class CutBounding {
       Moments moments(graph_, bound->moment());
       if (take(moments, {bound->price()}, bound->extra(), prices) || !best) best = std::move(moments);
     }
-    while (best && best->count() < Moments::kMost && !done()) {
+    while (best && best->count() < std::min(options_.together, Moments::kMost) && !done()) {
       std::optional<Moments> better;
       const std::vector<double> before = prices;
       for (const core::NodeId node : next_moments()) {
@@ -175,73 +175,20 @@ class CutBounding {
   CutBound answer_;
 };
 
-class Follower {
- public:
-  explicit Follower(const core::Graph& graph) : graph_(graph), there_(graph.value_count(), 0) {}
-
-  core::Schedule run(core::NodeId moment, const MomentCut& cut, OrderRule rule) {
-    const auto order = graph_.input_order();
-    const std::vector<std::uint8_t> first = before(moment, cut, rule);
-    for (const core::NodeId v : order) {
-      if (first[v] != 0) add(v);
-    }
-    for (const core::NodeId v : order) {
-      if (cut.again[v] == 0 || graph_.pinned(v)) continue;
-      for (const core::ValueId x : graph_.outputs(v)) there_[x] = 0;
-    }
-    // Inputs of the moment's node are in memory, even if their nodes run again.
-    for (const core::ValueId x : graph_.inputs(moment)) there_[x] = 1;
-    add(moment);
-    for (const core::NodeId v : order) {
-      if (first[v] == 0 && v != moment) compute(v);
-    }
-    for (core::ValueId x = 0; x < graph_.value_count(); ++x) {
-      if (graph_.value_kept(x) && there_[x] == 0) compute(graph_.producer(x));
-    }
-    return std::move(schedule_);
+/// Returns for each node whether it runs before the moment: the ancestors of the moment's node, and what comes before
+/// it in the input order and does not run again or, if the order is not free, all that comes before it.
+std::vector<std::uint8_t> runs_before(const core::Graph& graph, core::NodeId moment, const MomentCut& cut,
+                                      OrderRule rule) {
+  const auto order = graph.input_order();
+  std::vector<std::uint8_t> first(graph.node_count(), 0);
+  for (const core::NodeId u : graph.predecessors(moment)) first[u] = 1;
+  for (auto v = std::ranges::find(order, moment); v-- != order.begin();) {
+    if (cut.again[*v] == 0 || rule != OrderRule::free) first[*v] = 1;
+    if (first[*v] == 0) continue;
+    for (const core::NodeId u : graph.predecessors(*v)) first[u] = 1;
   }
-
- private:
-  /// Returns for each node whether it runs before the moment: the ancestors of the moment's node, and what comes before
-  /// it in the input order and does not run again or, if the order is not free, all that comes before it.
-  std::vector<std::uint8_t> before(core::NodeId moment, const MomentCut& cut, OrderRule rule) const {
-    const auto order = graph_.input_order();
-    const auto at = std::ranges::find(order, moment);
-    std::vector<std::uint8_t> first(graph_.node_count(), 0);
-    for (const core::NodeId u : graph_.predecessors(moment)) first[u] = 1;
-    for (auto v = at; v-- != order.begin();) {
-      if (cut.again[*v] == 0 || rule != OrderRule::free) first[*v] = 1;
-      if (first[*v] == 0) continue;
-      for (const core::NodeId u : graph_.predecessors(*v)) first[u] = 1;
-    }
-    return first;
-  }
-
-  void add(core::NodeId v) {
-    schedule_.steps.push_back(v);
-    for (const core::ValueId x : graph_.outputs(v)) there_[x] = 1;
-  }
-
-  /// Runs a node after those that make missing inputs.
-  void compute(core::NodeId target) {
-    std::vector<std::pair<core::NodeId, std::size_t>> open{{target, 0}};  // nodes, and the next of their inputs
-    while (!open.empty()) {
-      auto& [v, next] = open.back();
-      const std::span<const core::ValueId> inputs = graph_.inputs(v);
-      while (next < inputs.size() && there_[inputs[next]] != 0) ++next;
-      if (next < inputs.size()) {
-        open.emplace_back(graph_.producer(inputs[next]), 0);
-      } else {
-        add(v);
-        open.pop_back();
-      }
-    }
-  }
-
-  const core::Graph& graph_;
-  std::vector<std::uint8_t> there_;  ///< for each value, whether it can be read
-  core::Schedule schedule_;
-};
+  return first;
+}
 
 }  // namespace
 
@@ -267,7 +214,16 @@ std::int64_t cut_peak_bound(const core::Graph& graph, MomentCutOptions options, 
 }
 
 core::Schedule follow_cut(const core::Graph& graph, core::NodeId moment, const MomentCut& cut, OrderRule order) {
-  return Follower(graph).run(moment, cut, order);
+  constexpr StageSet kBefore = 1, kAfter = 2;
+  const std::vector<std::uint8_t> before = runs_before(graph, moment, cut, order);
+  MomentsChoice choice{{moment}, {}, std::vector<StageSet>(graph.value_count(), 0)};
+  for (core::NodeId v = 0; v < graph.node_count(); ++v) {
+    choice.runs.push_back(before[v] != 0 || v == moment ? kBefore : kAfter);
+    for (const core::ValueId x : graph.outputs(v)) choice.held[x] = cut.again[v] == 0 ? kBefore : 0;
+  }
+  // Inputs of the moment's node are in memory, even if their nodes run again.
+  for (const core::ValueId x : graph.inputs(moment)) choice.held[x] = kBefore;
+  return follow_choice(graph, choice);
 }
 
 std::optional<CutSchedule> cut_schedule(const core::Graph& graph, const MomentCutOptions& options, core::NodeId moment,

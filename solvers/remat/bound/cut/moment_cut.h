@@ -21,6 +21,7 @@ struct MomentCutOptions {
   std::optional<core::Link> link;           ///< without it, schedules have no transfers
   std::optional<std::int64_t> host_budget;  ///< largest number of bytes on the host; without it, there is no limit
   std::size_t solved = 4;                   ///< number of single moments whose integer programs are solved
+  int together = 3;                         ///< largest number of moments of one integer program
 };
 
 /// Decides for each value that is made before the first run of a node, the *moment*, how nodes after the moment get it.

@@ -49,7 +49,9 @@ void bisect_cuts(const core::Graph& graph, std::int64_t low, Incumbent& incumben
   std::int64_t high = incumbent.peak();
   while (high - low > high / kNear && !watch.expired_now()) {
     const std::int64_t budget = low + (high - low) / 2;
-    const MomentCutOptions options = options_for(budget, incumbent);
+    // Integer programs take more time than they save here.
+    MomentCutOptions options = options_for(budget, incumbent);
+    options.solved = 0;
     const CutBound bound = cut_bound(graph, options, std::numeric_limits<std::int64_t>::max(), {}, watch);
     if (bound.infeasible) {
       incumbent.raise_peak_bound({budget + 1, {incumbent.scope().order, 0}});
@@ -85,7 +87,9 @@ void offer_affordable_cuts(const core::Graph& graph, std::int64_t max_cost, Incu
                            core::Stopwatch& watch) {
   constexpr double kShare = 0.5;  // of the limit, for the bound
   const std::int64_t bound = core::within(watch, kShare, [&](core::Stopwatch& part) {
-    return cut_peak_bound(graph, options_for(0, incumbent), max_cost, incumbent.peak(), part);
+    MomentCutOptions options = options_for(0, incumbent);
+    options.together = 1;
+    return cut_peak_bound(graph, options, max_cost, incumbent.peak(), part);
   });
   incumbent.raise_peak_bound({bound, {incumbent.scope().order, 0}});
   if (incumbent.scope().order != OrderRule::stages) bisect_cuts(graph, bound, incumbent, watch);
