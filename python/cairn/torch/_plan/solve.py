@@ -125,7 +125,9 @@ def budget_bytes(budget, baseline_peak):
     if size is None:
         raise cairn.InputError(f"budget: bytes, or text as '8GiB', '60%' or 'min'; not {budget!r}")
     if size < 1:
-        raise cairn.InputError(f"budget: {budget} is not above 0")
+        raise cairn.InputError("budget: the number of bytes is not above 0")
+    if size >= 2**63:
+        raise cairn.InputError("budget: the number of bytes is not below 2**63")
     return size
 
 
@@ -137,12 +139,10 @@ def _whole(value):
     """Returns a whole number, such as 2**30, 8e9 or a number of numpy, as an int; None for anything else."""
     if isinstance(value, bool):
         return None
-    if isinstance(value, numbers.Real) and float(value).is_integer():
-        return int(value)
     try:
         return operator.index(value)
     except TypeError:
-        return None
+        return int(value) if isinstance(value, numbers.Real) and float(value).is_integer() else None
 
 
 def _count(name, value, least):

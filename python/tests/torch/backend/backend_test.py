@@ -507,6 +507,9 @@ class BadInput(harness.Fresh):
         for text in ("0", "0.0", "0%"):
             with self.assertRaisesRegex(cairn.InputError, "is not above 0"):
                 cairn.torch.backend(text)
+        for size, error in ((0, "not above 0"), (-3, "not above 0"), (2**63, "not below 2\\*\\*63"), (10**400, "not below 2")):
+            with self.assertRaisesRegex(cairn.InputError, error):
+                cairn.torch.backend(size)
 
     def test_a_graph_that_cannot_be_scheduled_runs_and_says_so(self):
         model, inputs = harness.gpt()
