@@ -447,7 +447,8 @@ TEST_CASE("No schedule that costs at most as much has a peak below the bound", "
     const std::int64_t most = base + random.between(0, base / 2), peak = baseline_peak(graph);
     core::Stopwatch watch(core::Limit{});
     const std::int64_t bound =
-        cut_peak_bound(graph, {.budget = 0, .order = {}, .link = {}, .host_budget = {}}, most, peak, watch);
+        cut_peak_bound(graph, {.budget = 0, .order = {}, .link = {}, .host_budget = {}, .solved = 1, .together = 1},
+                       most, peak, watch);
     CAPTURE(most, bound, peak);
     REQUIRE(bound <= peak);
     REQUIRE(bound >= core::peak_lower_bound(graph));

@@ -38,9 +38,10 @@ class MomentsProgram {
     for (int t = 0; t < moments_.count(); ++t) optimum.infeasible |= first().least[t] > moments_[t].room;
     if (optimum.infeasible) return optimum;
     const double bound = find_prices(most);
-    // Rounding errors of the sums are far below this part of them.
-    constexpr double kSure = 1 - 1e-9;
-    const auto whole = static_cast<std::int64_t>(std::ceil(std::max(0.0, bound * kSure - 1e-6)));
+    // Far above the rounding errors of the sums, and far below any cost of a node.
+    constexpr double kLargest = 9e18;
+    const double sure = bound - kRounding * (std::abs(bound) + 2 * priced(rooms(), prices_)) - 1e-6;
+    const auto whole = static_cast<std::int64_t>(std::ceil(std::clamp(sure, 0.0, kLargest)));
     optimum.extra = std::max(known, whole);
     optimum.prices = prices_;
     deviations_.clear();
@@ -55,6 +56,7 @@ class MomentsProgram {
   // Labels that one threshold makes, for one moment and for several.
   static constexpr std::int64_t kMostLabels = 1 << 23, kMostLabelsOfSeveral = 1 << 20;
   static constexpr std::int32_t kNoIndex = -1;
+  static constexpr double kRounding = 1e-9;  // Rounding errors of sums of prices are far below this part of the sums.
   using Bytes = std::array<std::int64_t, Moments::kMost>;  ///< for each moment
   /// For each value that is in the state, the stages in which a node reads it that may or may not run there, without
   /// those in which a node reads it for certain.
@@ -392,8 +394,6 @@ class MomentsProgram {
 
   /// Looks for the cheapest choice that fits and costs at most `threshold`.
   Outcome search(std::int64_t threshold) {
-    // Rounding errors of sums of prices are far below this part of the sums.
-    constexpr double kRounding = 1e-9;
     most_ = threshold;
     most_priced_ = (static_cast<double>(threshold) + priced(rooms(), prices_)) * (1 + kRounding) + kRounding;
     deviations_.clear();
