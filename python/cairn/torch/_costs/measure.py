@@ -33,6 +33,7 @@ class Measurements:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self):
+        MemoryTrace.end_optional()
         self.can_record = MemoryTrace.available()
         return self
 

@@ -20,10 +20,16 @@ class MemoryTrace:
 
     After the block, ``peak`` is the largest number of bytes that were in memory, and ``end`` the number at the end of
     the block. From both, the bytes in memory at the beginning are subtracted.
+
+    ``optional``: whether end_optional() may end the trace before the end of the block. It has no events then, and
+    ``ended`` is True.
     """
 
-    def __init__(self, device="cpu"):
+    _optional = None  # the optional trace that records, and its thread
+
+    def __init__(self, device="cpu", optional=False):
         self.device = device
+        self.optional, self.ended = optional, False
         self.times, self.sizes, self.addresses = [], [], []
         self.blocks = []  # (beginning in ns, name) of operations and of record_function blocks
 
@@ -44,9 +50,24 @@ class MemoryTrace:
             if self.device == "cuda":
                 self._history = stack.enter_context(_private.AllocatorHistory())
             self._entered = stack.pop_all()
+        if self.optional:
+            MemoryTrace._optional = self, threading.get_ident()
         return self
 
+    @staticmethod
+    def end_optional():
+        """Ends the optional trace of this thread, if there is one, so that another one can record."""
+        trace, thread = MemoryTrace._optional or (None, None)
+        if thread == threading.get_ident():
+            MemoryTrace._optional = None
+            trace.ended = True
+            trace._entered.close()
+
     def __exit__(self, *error):
+        if self.ended:
+            return
+        if self.optional:
+            MemoryTrace._optional = None
         self._entered.__exit__(*error)
         if error[0] is None:
             found = []

@@ -150,11 +150,12 @@ def measure_step(step, report=None):
 
 
 def _measured_into(report, step):
-    """Calls ``step``. Stores its peak in the report, unless it compiles something."""
+    """Calls ``step``. Stores its peak in the report, unless it compiles something: this ends the measurement, because
+    operations are measured then."""
     known = list(map(id, report.graphs))
-    with MemoryTrace(report.graphs[0].device) as trace:
+    with MemoryTrace(report.graphs[0].device, optional=True) as trace:
         result = step()
-    if list(map(id, report.graphs)) == known:
+    if list(map(id, report.graphs)) == known and not trace.ended:
         # Old gradients that the step frees count to its end, because only the step before decides whether there are any.
         report.whole_step, report.whole_step_at = trace.at_peak(held=set(trace.addresses))
     return result

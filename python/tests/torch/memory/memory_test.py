@@ -30,6 +30,17 @@ class Traces(unittest.TestCase):
         self.assertEqual(trace.at_peak({address(a)})[0], 2000)
         self.assertEqual(a.sum() + c.sum(), 1250)
 
+    def test_an_optional_trace_makes_room_for_another(self):
+        with cairn.torch.MemoryTrace(optional=True) as trace:
+            torch.ones(1000)
+            cairn.torch.MemoryTrace.end_optional()
+            _, peak, _ = cairn.torch.measure_peak(lambda: torch.ones(10))
+        self.assertEqual((trace.ended, trace.peak, peak), (True, 0, 40))
+        with cairn.torch.MemoryTrace() as trace:
+            cairn.torch.MemoryTrace.end_optional()  # ends no other trace
+            torch.ones(100)
+        self.assertEqual((trace.ended, trace.peak), (False, 400))
+
     def test_what_was_there_before_may_count_to_the_end(self):
         with cairn.torch.MemoryTrace():  # the size of a storage is known only if it was allocated under a profiler
             before = torch.ones(1000)
