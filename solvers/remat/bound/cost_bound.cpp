@@ -70,8 +70,11 @@ class CostBounding {
   /// Raises the bound by what is in memory at one moment (cut/cut_bound.h).
   void raise_by_cuts() {
     const MomentCutOptions at{.budget = options_.budget, .order = options_.order, .link = {}, .host_budget = {}};
-    const CutBound bound = cut_bound(
-        graph_, at, known_cost(), [&](std::int64_t value) { raise(value); }, watch_);
+    constexpr double kPart = 0.3;  // of the limit
+    const CutBound bound = core::within(watch_, kPart, [&](core::Stopwatch& part) {
+      return cut_bound(
+          graph_, at, known_cost(), [&](std::int64_t value) { raise(value); }, part);
+    });
     if (bound.infeasible) answer_.infeasible = answer_.exhausted = true;
   }
 

@@ -93,28 +93,39 @@ class CutBounding {
       if (done()) return;
       const std::unique_ptr<MomentBound>& bound = bounds_[i];
       Moments moments(graph_, bound->moment());
-      if (take(moments, {bound->price()}, bound->extra(), prices) || !best) best = std::move(moments);
+      if (take(moments, {bound->price()}, bound->extra(), prices, watch_)) best = std::move(moments);
     }
-    while (best && best->count() < std::min(options_.together, Moments::kMost) && !done()) {
-      std::optional<Moments> better;
-      const std::vector<double> before = prices;
-      for (const core::NodeId node : next_moments()) {
-        std::optional<Moments> more = best->with(Moment(graph_, node, options_.budget, options_.order));
-        if (!more || done()) continue;
-        std::vector<double> start = before;
-        start.insert(start.begin() + more->place(node), 0.0);
-        if (take(*more, std::move(start), 0, prices)) better = std::move(more);
-      }
-      if (!better) return;
-      best = std::move(better);
+    if (!best || done()) return;
+    core::Limit limit = watch_.rest();
+    limit.work = std::min(limit.work, options_.together_work);
+    core::Stopwatch part(limit);
+    while (best) best = one_more(*best, prices, part);
+    watch_.charge(part.work());
+  }
+
+  /// Returns the moments and one more, of those that raise the bound the one that raises it most. Returns nothing if
+  /// none does. `prices` are those of the moments.
+  std::optional<Moments> one_more(const Moments& moments, std::vector<double>& prices, core::Stopwatch& watch) {
+    std::optional<Moments> best;
+    if (moments.count() >= options_.together) return best;
+    const std::vector<double> before = prices;
+    for (const core::NodeId node : next_moments()) {
+      if (done() || watch.expired_now()) return std::nullopt;
+      std::optional<Moments> more = moments.with(Moment(graph_, node, options_.budget, options_.order));
+      if (!more) continue;
+      std::vector<double> start = before;
+      start.insert(start.begin() + more->place(node), 0.0);
+      if (take(*more, std::move(start), 0, prices, watch)) best = std::move(more);
     }
+    return best;
   }
 
   /// Solves the integer program of moments. If this raises the bound, or if no choice is known, takes over the choice
   /// and the prices, and returns true.
-  bool take(const Moments& moments, std::vector<double> start, std::int64_t known, std::vector<double>& prices) {
+  bool take(const Moments& moments, std::vector<double> start, std::int64_t known, std::vector<double>& prices,
+            core::Stopwatch& watch) {
     known = std::max(known, answer_.value - base_);
-    MomentsOptimum optimum = moments_optimum(graph_, moments, known, enough_ - 1 - base_, std::move(start), watch_);
+    MomentsOptimum optimum = moments_optimum(graph_, moments, known, enough_ - 1 - base_, std::move(start), watch);
     answer_.infeasible = answer_.infeasible || optimum.infeasible;
     const bool raised = raise(optimum.extra, moments[0].node);
     if (optimum.prices.empty() || (!raised && answer_.choice)) return false;

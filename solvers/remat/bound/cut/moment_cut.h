@@ -22,6 +22,8 @@ struct MomentCutOptions {
   std::optional<std::int64_t> host_budget;  ///< largest number of bytes on the host; without it, there is no limit
   std::size_t solved = 4;                   ///< number of single moments whose integer programs are solved
   int together = 3;                         ///< largest number of moments of one integer program
+  /// largest work of the programs of several moments, in units of core::Limit::work
+  std::int64_t together_work = core::Limit::kAnyWork;
 };
 
 /// Decides for each value that is made before the first run of a node, the *moment*, how nodes after the moment get it.

@@ -40,7 +40,14 @@ void offer_schedules(const core::Graph& graph, const CutBound& bound, const Mome
 }
 
 MomentCutOptions options_for(std::int64_t budget, const Incumbent& incumbent) {
-  return {.budget = budget, .order = incumbent.scope().order, .link = {}, .host_budget = {}, .solved = 1};
+  // About half a second. More rarely pays.
+  constexpr std::int64_t kTogetherWork = 20'000'000;
+  return {.budget = budget,
+          .order = incumbent.scope().order,
+          .link = {},
+          .host_budget = {},
+          .solved = 1,
+          .together_work = kTogetherWork};
 }
 
 /// Offers the schedules of the best cuts for budgets between `low` and the incumbent's peak, by bisection.
