@@ -1,4 +1,5 @@
-// Implements the solver `auto` (internal/auto.h). `auto` first calls other solvers. In names of this file, the word
+// Implements the solver `auto` (internal/auto.h). With a budget, `auto` first offers the schedule of a bound, which is
+// often optimal. Then it calls other solvers. In names of this file, the word
 // "construction" stands for these calls and for the schedules that they return. Afterwards, `auto` improves the best
 // schedule found, which is called the incumbent, by a search that changes order and recomputation together.
 
@@ -157,7 +158,8 @@ class BoundBeside {
 
 // Number of seconds after which `auto` ends if a bound proves that no schedule is within the budget.
 constexpr double kHopelessSeconds = 2;
-constexpr double kCutting = 0.2;  // fraction of the limit for offer_cut()
+// Fractions of the limit for offer_cut(), and for its relatives without a budget.
+constexpr double kCutting = 0.2, kCuttingWithoutBudget = 0.1;
 constexpr double kPricing = 0.2;  // fraction of the remaining limit for offer_priced()
 // Factor by which construct() multiplies the share of the limit (AutoTurn::share) of each solver that is not exact. The
 // factor is below 1 to leave time for the search that follows.
@@ -252,12 +254,15 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
 }
 
 Solution AutoRemat::solve() {
-  // On training graphs, the schedule of a cut is often optimal, which its bound proves in milliseconds.
-  if (options_.budget) offer_cuts();
-  offer_prices();
+  const bool within = incumbent_.within_budget();
+  // On training graphs, the schedule of a cut is often optimal, which its bound proves in milliseconds. If cost does
+  // not count, other solvers are faster.
+  const bool cuts_first = options_.budget && !options_.peak_alone;
+  if (cuts_first) offer_cuts();
+  if (!within) offer_prices();
   construct();
   go_on_with_cut_short();
-  if (!options_.budget) offer_cuts();
+  if (!cuts_first) offer_cuts();
   if (!options_.budget && incumbent_.optimal() && !over()) return finish(lower_cost_of_peak());
   inner_.limit = watch_.rest();
   if (!searches()) return solve_without_search();
@@ -301,7 +306,7 @@ void AutoRemat::go_on_with_cut_short() {
 /// offer_affordable_cuts() or offer_low_cuts(), which begin at the lowest peak found so far.
 void AutoRemat::offer_cuts() {
   if (!searches() || hopeless_ || over()) return;
-  core::Stopwatch part(in_visits(watch_.share(kCutting)));
+  core::Stopwatch part(in_visits(watch_.share(inner_.budget ? kCutting : kCuttingWithoutBudget)));
   if (inner_.budget) {
     offer_cut(graph_, *inner_.budget, incumbent_, part);
   } else if (options_.max_cost) {

@@ -4,7 +4,8 @@
 
 namespace cairn::solvers {
 
-/// Finds the cheapest schedule within the budget or, without a budget, the schedule of least peak. First calls every
+/// Finds the cheapest schedule within the budget or, without a budget, the schedule of least peak. With a budget,
+/// offer_cut() comes first. Then calls every
 /// solver that has a turn (AutoTurn in registry.h), each with a part of the limit. Afterwards calls search()
 /// (remat/anneal/search.h), which starts from the schedules that these solvers found; at the same time, cost_bound()
 /// computes a lower bound on the cost. If the scope has OrderRule::stages or allows no recomputation, search() cannot

@@ -67,7 +67,7 @@ class CostBounding {
     return answer_.infeasible || answer_.exhausted || answer_.value >= known_cost() || watch_.expired_now();
   }
 
-  /// Raises the bound by what is in memory at one moment (cut/cut_bound.h).
+  /// Raises the bound by what is in memory at a few moments (cut/cut_bound.h).
   void raise_by_cuts() {
     const MomentCutOptions at{.budget = options_.budget, .order = options_.order, .link = {}, .host_budget = {}};
     constexpr double kPart = 0.3;  // of the limit

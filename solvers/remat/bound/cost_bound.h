@@ -43,8 +43,8 @@ struct CostBound {
 /// Computes a lower bound on the cost of every schedule within the budget that follows the order rule, with any number
 /// of recomputations. Uses one thread. Ends at the limit, or when the bound reaches the known cost.
 ///
-/// The first bound is that of cut_bound() (cut/cut_bound.h), which only considers what is in memory at one moment. It
-/// takes milliseconds, and is near the optimum if one moment needs far more memory than all others.
+/// The first bound is that of cut_bound() (cut/cut_bound.h), which only considers what is in memory at up to three
+/// moments. It is near the optimum if few moments need far more memory than all others.
 ///
 /// The second bound is the optimum of a relaxation, a simpler problem whose constraints all these schedules meet. A
 /// chain is a path of the graph with the most nodes. If the order rule is not `free`, the chain is the whole input

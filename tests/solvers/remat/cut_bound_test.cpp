@@ -1,4 +1,4 @@
-// Compares the bound from one moment with the literal relaxation and with the true optimum of small random graphs.
+// Compares the bounds from moments with the literal relaxations and with the true optimum of small random graphs.
 
 #include "cairn/solvers/remat/bound/cut/cut_bound.h"
 
@@ -397,6 +397,29 @@ TEST_CASE("The bound from several moments is never above the optimum, and its sc
   });
   REQUIRE(above > 20);
   REQUIRE(tight > 5);
+}
+
+TEST_CASE("Bounds that a limit cuts short are never above the optimum", "[cut_bound]") {
+  std::int64_t without_choice = 0, above = 0;
+  tests::for_each_seed(1500, [&](Random& random) {
+    const Graph graph = small_graph(random, 10);
+    const MomentCutOptions options{.budget = random_budget(random, graph), .order = {}, .link = {}, .host_budget = {}};
+    const Solution best = exact_remat(graph, {.budget = options.budget});
+    core::Limit limit;
+    limit.work = random.chance(50) ? random.between(1, 300) : random.between(300, 5000);
+    core::Stopwatch watch(limit);
+    const std::int64_t base = core::evaluate(graph, core::baseline_schedule(graph)).cost;
+    const CutBound bound = cut_bound(graph, options, std::int64_t{1} << 60, {}, watch);
+    CAPTURE(options.budget, limit.work);
+    if (best.status != Status::optimal) return;
+    REQUIRE_FALSE(bound.infeasible);
+    REQUIRE(bound.value <= best.cost);
+    if (bound.choice) REQUIRE(reference::valid(graph, follow_choice(graph, *bound.choice)));
+    without_choice += bound.value > base && !bound.choice ? 1 : 0;
+    above += bound.value > base ? 1 : 0;
+  });
+  REQUIRE(without_choice > 5);
+  REQUIRE(above > 50);
 }
 
 TEST_CASE("The bound from one moment is never above the optimum", "[cut_bound]") {

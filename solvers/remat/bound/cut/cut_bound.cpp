@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -30,11 +29,18 @@ class CutBounding {
     tried_.assign(memory_.size(), 0);
     try_largest();
     climb();
-    if (!options_.link) solve_best();
+    solve_best();
     return std::move(answer_);
   }
 
  private:
+  /// What a MomentBound found.
+  struct Single {
+    Moment moment;
+    std::int64_t extra;
+    double price;
+  };
+
   bool done() { return answer_.infeasible || answer_.value >= enough_ || watch_.expired_now(); }
 
   /// Tries the moments that need the most memory. Of moments that are near each other, only the first counts.
@@ -75,25 +81,24 @@ class CutBounding {
 
   void try_moment(std::size_t place) {
     tried_[place] = 1;
-    auto bound = std::make_unique<MomentBound>(graph_, graph_.input_order()[place], options_);
-    bound->maximize(watch_);
-    answer_.infeasible = answer_.infeasible || bound->infeasible();
-    if (raise(bound->extra(), bound->moment().node)) best_ = place;
-    if (bound->extra() == 0) return;
-    bounds_.push_back(std::move(bound));
-    std::ranges::sort(bounds_, std::greater<>(), &MomentBound::extra);
-    if (bounds_.size() > std::max(options_.solved, kPartners)) bounds_.pop_back();
+    MomentBound bound(graph_, graph_.input_order()[place], options_);
+    bound.maximize(watch_);
+    answer_.infeasible = answer_.infeasible || bound.infeasible();
+    if (raise(bound.extra(), bound.moment().node)) best_ = place;
+    if (bound.extra() == 0 || options_.solved == 0 || options_.link) return;
+    singles_.push_back({bound.moment(), bound.extra(), bound.price()});
+    std::ranges::stable_sort(singles_, std::greater<>(), &Single::extra);
+    if (singles_.size() > std::max(options_.solved, kPartners)) singles_.pop_back();
   }
 
   /// Raises the bounds of the best moments to the optima of their integer programs. Then adds moments to the best one.
   void solve_best() {
     std::optional<Moments> best;
     std::vector<double> prices;
-    for (std::size_t i = 0; i < std::min(options_.solved, bounds_.size()); ++i) {
+    for (std::size_t i = 0; i < std::min(options_.solved, singles_.size()); ++i) {
       if (done()) return;
-      const std::unique_ptr<MomentBound>& bound = bounds_[i];
-      Moments moments(graph_, bound->moment());
-      if (take(moments, {bound->price()}, bound->extra(), prices, watch_)) best = std::move(moments);
+      Moments moments(graph_, singles_[i].moment);
+      if (take(moments, {singles_[i].price}, singles_[i].extra, prices, watch_)) best = std::move(moments);
     }
     if (!best || done()) return;
     core::Limit limit = watch_.rest();
@@ -158,7 +163,7 @@ class CutBounding {
       places.push_back(i);
       nodes.push_back(schedule.steps[i]);
     }
-    for (std::size_t i = 0; i < bounds_.size() && !nodes.empty(); ++i) nodes.push_back(bounds_[i]->moment().node);
+    for (std::size_t i = 0; i < singles_.size() && !nodes.empty(); ++i) nodes.push_back(singles_[i].moment.node);
     return nodes;
   }
 
@@ -182,7 +187,7 @@ class CutBounding {
   std::vector<std::uint8_t> tried_;
   std::int64_t base_ = 0;
   std::size_t best_ = 0;
-  std::vector<std::unique_ptr<MomentBound>> bounds_;  ///< the highest ones, the highest first
+  std::vector<Single> singles_;  ///< the moments of the highest bounds, the highest first
   CutBound answer_;
 };
 

@@ -15,17 +15,18 @@ namespace cairn::solvers {
 struct CutBound {
   std::int64_t value = 0;   ///< no schedule within the budget costs less; with a link, none has a lower makespan
   bool infeasible = false;  ///< whether it is proved that no schedule is within the budget
-  core::NodeId moment = core::kNoNode;  ///< the moment that gives the bound, if it is above that of the input order
+  /// The moment that gives the bound, or the first of several, if the bound is above that of the input order.
+  core::NodeId moment = core::kNoNode;
   /// A cheap choice at one or several moments, if integer programs were solved.
   std::optional<MomentsChoice> choice;
 };
 
 /// Bounds the cost, or the makespan if there is a link, by MomentBound at several moments: those of the input order
-/// that need the most memory, and their neighbours. Without a link, raises the bounds of the best moments to the optima
-/// of their integer programs by moments_optimum(). After that, adds up to three moments to the best one, each of them a
-/// step at which the schedule of the choice so far exceeds the budget. Calls `raised` with every bound that is higher
-/// than all before. Ends when the watch expires, or when the bound reaches `enough`. Takes some minimum cuts for each
-/// moment.
+/// that need the most memory, and their neighbours. This takes some minimum cuts for each moment. Without a link,
+/// raises the bounds of the best moments to the optima of their integer programs by moments_optimum(). After that, adds
+/// moments to the best one, up to MomentCutOptions::together in all. It tries those at which the schedule of the choice
+/// so far exceeds the budget, and the best single ones. Calls `raised` with every bound that is higher than all before.
+/// Ends when the watch expires, or when the bound reaches `enough`.
 CutBound cut_bound(const core::Graph& graph, const MomentCutOptions& options, std::int64_t enough,
                    const std::function<void(std::int64_t)>& raised, core::Stopwatch& watch);
 

@@ -55,7 +55,7 @@ struct MomentsChoice {
 };
 
 /// Returns a schedule that follows a choice. In each stage, those nodes run in the input order whose first stage it is,
-/// the moment's node last. Before a node runs, its missing inputs are computed again, with all that this needs. After a
+/// the moment's node last. Before a node runs, its missing inputs are computed, with all that this needs. After a
 /// moment, only what is held at it is still in memory. The schedule may exceed the budget between the moments.
 core::Schedule follow_choice(const core::Graph& graph, const MomentsChoice& choice);
 

@@ -52,7 +52,7 @@ class MomentsProgram {
   }
 
  private:
-  static constexpr std::size_t kMostChoices = 1 << 18;  // of all states together, 56 bytes each
+  static constexpr std::size_t kMostChoices = 1 << 18;  // of all states together, 40 bytes each
   // Labels that one threshold makes, for one moment and for several.
   static constexpr std::int64_t kMostLabels = 1 << 23, kMostLabelsOfSeveral = 1 << 20;
   static constexpr std::int32_t kNoIndex = -1;
@@ -105,7 +105,8 @@ class MomentsProgram {
   StageSet from(int stage) const { return static_cast<StageSet>((1 << stages_) - (1 << stage)); }
   const State& first() const { return layers_.front().front(); }
 
-  /// Finds for each value the stages in which a node reads it for certain. Stage 0 does not count.
+  /// Finds for each value the stages in which a node reads it for certain, or in which it is kept. Stage 0 does not
+  /// count.
   void find_certain() {
     certain_.assign(graph_.value_count(), 0);
     for (ValueId x = 0; x < graph_.value_count(); ++x) {
@@ -375,21 +376,37 @@ class MomentsProgram {
     // The first threshold is higher than the bound by this part of it. The distance grows by kFaster from one threshold
     // to the next.
     constexpr std::int64_t kPart = 500, kFaster = 4;
+    const std::int64_t dearest = dearest_choice();
     std::int64_t step = optimum.extra / kPart;
     while (optimum.extra <= most) {
       const std::int64_t threshold = std::min(core::saturating_add(optimum.extra, step), most);
       const Outcome outcome = search(threshold);
       if (outcome == Outcome::cut) return;
       if (outcome == Outcome::found) {
-        if (best_.cost < known) return;
-        optimum.extra = best_.cost;
-        optimum.exact = true;
         optimum.choice = choice();
+        optimum.exact = best_.cost >= known;
+        if (optimum.exact) optimum.extra = best_.cost;
         return;
       }
+      optimum.infeasible = threshold >= dearest;
+      if (optimum.infeasible) return;
       optimum.extra = threshold + 1;
-      step = std::max<std::int64_t>(step, 1) * kFaster;
+      step = std::max<std::int64_t>(step, 1);
+      for (int k = 1; k < kFaster; k *= 2) step = core::saturating_add(step, step);
     }
+  }
+
+  /// Returns a cost that no choice exceeds.
+  std::int64_t dearest_choice() const {
+    std::int64_t sum = 0;
+    for (const std::vector<State>& layer : layers_) {
+      std::int64_t most = 0;
+      for (const State& state : layer) {
+        for (const Choice& choice : choices(state)) most = std::max(most, choice.cost);
+      }
+      sum = core::saturating_add(sum, most);
+    }
+    return sum;
   }
 
   /// Looks for the cheapest choice that fits and costs at most `threshold`.

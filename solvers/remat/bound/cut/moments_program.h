@@ -12,10 +12,12 @@ namespace cairn::solvers {
 struct MomentsOptimum {
   /// Every schedule within the budget costs at least this much more than running each node once.
   std::int64_t extra = 0;
-  bool infeasible = false;     ///< whether it is proved that no choice fits, so that no schedule is within the budget
-  bool exact = false;          ///< whether `choice` fits and costs `extra`, so that no choice costs less
-  MomentsChoice choice;        ///< a cheap choice; if it is not exact, it can need more memory than there is
-  std::vector<double> prices;  ///< of a byte at each moment, in units of cost, that give the best bound
+  bool infeasible = false;  ///< whether it is proved that no choice fits, so that no schedule is within the budget
+  bool exact = false;       ///< whether `choice` fits and costs `extra`, so that no choice costs less
+  MomentsChoice choice;     ///< a cheap choice; if it is not exact, it can need more memory than there is
+  /// Prices of a byte at each moment, in units of cost, that give the best bound. Empty if there was too little time or
+  /// memory for the dynamic program; there is no choice then, and `extra` is `known`.
+  std::vector<double> prices;
 };
 
 /// Bounds the cost of schedules from below by what is in memory at several moments (moments.h).
@@ -27,9 +29,10 @@ struct MomentsOptimum {
 ///     held[t-1][y] + runs[t][producer of y] >= held[t][y]          held[0][y] <= runs[0][producer of y]
 ///     sum of size(x) held[t][x] <= room of moment t, over all x that are not free at it
 ///
-/// Each node runs in at least one of the stages earliest(v) to latest(v), and in none before them. Kept values are
-/// in memory at the end. The schedule costs at least the sum of cost(v) (number of stages in which v runs - 1) more
-/// than running each node once. So the least such sum is a lower bound.
+/// Each node runs in at least one of the stages earliest(v) to latest(v), and in none before them. A kept value y is in
+/// memory at the end: held[last moment][y] + runs[last stage][producer of y] >= 1. The schedule costs at least the sum
+/// of cost(v) (number of stages in which v runs - 1) more than running each node once. So the least such sum is a lower
+/// bound.
 ///
 /// A dynamic program over the nodes, from the last to the first, finds it. Its state says for some values in which
 /// stages nodes read them that may or may not run there. Stages in which a node reads a value for certain are not part
