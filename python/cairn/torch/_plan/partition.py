@@ -44,6 +44,7 @@ class Options:
     updates: Optional[Updates] = None  # the updates by optimizers in the plan
     offload: Optional[Offload] = None  # what may move to the host; None: nothing
     together: bool = True  # whether a budget limits the graphs of a step together
+    latest: dict = dataclasses.field(default_factory=dict)  # key of a graph -> its latest [steps, transfers]
 
     @property
     def named_offload(self):
@@ -143,12 +144,18 @@ def schedule(prepared, options, or_least=False, among=None):
     if none meets the budget. ``among``: as in partition()."""
     trace, graph, seconds, goal = prepared.trace, prepared.graph, prepared.seconds, prepared.goal
     limits = limits_of(options, trace)
-    given, held = None, 0
+    given, repeated, held = None, None, 0
     if among is not None:
         given, held = among.planned(prepared), among.held
         goal, or_least = (goal, or_least) if among.goal is None else (among.goal, True)
+    if given is None and _private.graph_task() != -1:
+        # A graph that is compiled within a backward pass runs a forward pass again, for a checkpoint. The checkpoint
+        # passes saved values to the backward pass of the first run by their order, so both need the same schedule.
+        repeated = options.latest.get(prepared.key)
     if given is not None:
         solved = solve.given(graph, given, goal, prepared.baseline)
+    elif repeated is not None:
+        solved = solve.given(graph, repeated, goal, prepared.baseline, "planned as in the forward pass that runs again")
     else:
         def search(within, or_least):
             # All ranks have the budget that the caller has given, but bytes of a share can differ.
@@ -174,6 +181,7 @@ def schedule(prepared, options, or_least=False, among=None):
         if exceeds and not solve.is_share(options.budget):  # a share of the whole step is known only after a step
             solved = search_whole()
         solved.budget = goal
+    options.latest[prepared.key] = [solved.steps, solved.transfers]
     if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
         # The peak that another process measured may differ here, because the scratch of some operations is unknown.
         solved.measured = None

@@ -206,10 +206,9 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     return solved
 
 
-def given(graph, schedule, goal, baseline):
+def given(graph, schedule, goal, baseline, source="planned with the step's other graphs"):
     """Returns a Solved of a schedule, [steps, transfers], that was found elsewhere."""
-    return _solved(graph, schedule[0], goal, time.monotonic(), "planned with the step's other graphs", "", "feasible", None, baseline,
-                   schedule[1])
+    return _solved(graph, schedule[0], goal, time.monotonic(), source, "", "feasible", None, baseline, schedule[1])
 
 
 def digest(*identity):

@@ -222,11 +222,11 @@ class StepsOfSeveralGraphs(harness.Fresh):
 
         class Convolved(Layer):
             def forward(self, x):
-                return super().forward(torch.nn.functional.conv1d(x[None], self.weights, padding=1)[0])
+                return super().forward(torch.nn.functional.conv1d(x[None], self.weights, padding=15)[0])
 
         def layer():
             made = Convolved(dropout=0.1)
-            made.weights = torch.nn.Parameter(torch.ones(64, 64, 3))
+            made.weights = torch.nn.Parameter(torch.ones(64, 64, 31) / 31)
             return made
 
         model = Halves(layer=layer)
