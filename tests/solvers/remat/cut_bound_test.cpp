@@ -234,10 +234,6 @@ class Literal {
     return cost;
   }
 
-  std::vector<StageSet> first_runs() const {
-    return std::vector<StageSet>(static_cast<std::size_t>(graph_.node_count()), 1);
-  }
-
  private:
   static bool runs_in(const std::vector<StageSet>& runs, NodeId v, int t) { return (runs[v] >> t & 1) != 0; }
   /// Returns whether the moment's node reads or makes the value, which is therefore counted in Moment::room.
@@ -268,7 +264,7 @@ class Literal {
 std::optional<std::int64_t> least_of_stages(const Graph& graph, const Moments& moments) {
   const Literal literal(graph, moments);
   const auto most = static_cast<StageSet>((1 << (moments.count() + 1)) - 1);
-  std::vector<StageSet> runs = literal.first_runs();
+  std::vector<StageSet> runs(static_cast<std::size_t>(graph.node_count()), 1);
   std::optional<std::int64_t> least;
   while (true) {
     if (const auto cost = literal.cost(runs); cost && (!least || *cost < *least)) least = cost;
@@ -279,12 +275,13 @@ std::optional<std::int64_t> least_of_stages(const Graph& graph, const Moments& m
   }
 }
 
-/// Returns a graph, a budget, and up to `count` moments.
 struct MomentsCase {
   Graph graph;
   MomentCutOptions options;
   std::vector<Moment> chosen;
 };
+
+/// Returns a graph of at most `most_nodes` nodes, a budget, and `count` moments, which need not be comparable.
 MomentsCase moments_case(Random& random, NodeId most_nodes, int count) {
   MomentsCase made{small_graph(random, most_nodes), {}, {}};
   made.options.order = random.chance(70) ? OrderRule::free : OrderRule::input;
