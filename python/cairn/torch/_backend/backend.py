@@ -14,6 +14,7 @@ from .._plan.partition import Options
 from .._several.watch import Watch
 from .compiling import Compiling
 from .fallback import run_guarded
+from .repeated import same_graph_again
 
 _last = None
 
@@ -175,6 +176,10 @@ class Backend:
                 "needs fewer (TORCH_LOGS=recompiles says what differs)")
 
     def __call__(self, module, example_inputs, **given):
+        return same_graph_again(self._compiled(module, example_inputs, given), module)
+
+    def _compiled(self, module, example_inputs, given):
+        """Returns a function that computes the module within the budget, or without a budget if that is impossible."""
         remember(self.report)
         self.frames.add(_private.compiled_frame())
         known = len(self.report.graphs)

@@ -149,8 +149,8 @@ def schedule(prepared, options, or_least=False, among=None):
         given, held = among.planned(prepared), among.held
         goal, or_least = (goal, or_least) if among.goal is None else (among.goal, True)
     if given is None and _private.graph_task() != -1:
-        # A graph that is compiled within a backward pass runs a forward pass again, for a checkpoint. The checkpoint
-        # passes saved values to the backward pass of the first run by their order, so both need the same schedule.
+        # A graph that is compiled within a backward pass runs a forward pass again, for a checkpoint, which runs the
+        # earlier graph instead if it can (_backend/repeated.py). No search is needed, and both save the same values.
         repeated = options.latest.get(prepared.key)
     if given is not None:
         solved = solve.given(graph, given, goal, prepared.baseline)

@@ -394,6 +394,50 @@ class Fallback(harness.Fresh):
             for other in found[1:]:
                 self.assertTrue(all(map(torch.equal, found[0], other)))
 
+    def test_checkpoints_about_it_of_several_sizes(self):
+        """The first size has a graph of its own, and all later ones share a graph for all sizes. A checkpoint of the first
+        size runs its own graph again, although torch.compile would choose the shared one by then."""
+        def layers():
+            torch.manual_seed(0)
+            return torch.nn.Sequential(*[f() for _ in range(6) for f in (lambda: torch.nn.Linear(64, 64), torch.nn.GELU, torch.nn.Tanh)])
+
+        def step(model, sizes, early_stop):
+            losses = []
+            for size in sizes:
+                x = torch.randn(size, 64, requires_grad=True)
+                with torch.utils.checkpoint.set_checkpoint_early_stop(early_stop):
+                    losses.append(torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False).square().mean())
+            sum(losses).backward()
+
+        for early_stop in (True, False):
+            found = []
+            for budget in (None, "100%", "70%", "50%", "min"):
+                torch._dynamo.reset()
+                torch.manual_seed(1)
+                model = layers()
+                compiled = model if budget is None else torch.compile(model, backend=backend(budget))
+                for sizes in ((8, 64), (64, 8), (32, 8, 64)):
+                    step(compiled, sizes, early_stop)
+                found.append([p.grad for p in model.parameters()])
+            for other in found[1:]:
+                self.assertTrue(all(map(torch.equal, found[0], other)))
+
+    def test_a_checkpoint_about_it_that_would_run_another_function(self):
+        """If the code that a checkpoint runs again has other inputs than before, an error says so."""
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second, self.calls = two_layers(), two_layers(), 0
+
+            def forward(self, x):
+                self.calls += 1
+                return (self.first if self.calls % 2 else self.second)(x).tanh().square().mean()
+
+        x = torch.randn(8, 64, requires_grad=True)
+        loss = torch.utils.checkpoint.checkpoint(torch.compile(Model(), backend=backend()), x, use_reentrant=False)
+        with self.assertRaisesRegex(torch.utils.checkpoint.CheckpointError, "chose another graph for the recomputation"):
+            loss.backward()
+
     def test_a_budget_that_cannot_be_met_is_an_error_all_the_same(self):
         with self.assertRaises(cairn.torch.InfeasibleError):
             torch.compile(two_layers(), backend=backend(1000))(torch.randn(8, 64))

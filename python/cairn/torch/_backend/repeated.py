@@ -1,0 +1,79 @@
+"""Forward passes that torch.utils.checkpoint runs again.
+
+A checkpoint passes what the second run saves to the backward pass of the first run, by order. Two graphs of the same
+function, for example one for a single size and one for all sizes, save different values in different order. So the graph
+that ran at first must run again, although torch.compile may choose another one by then.
+"""
+
+import weakref
+
+import torch
+from torch.utils.checkpoint import CheckpointError
+
+from .. import _private
+
+
+class _Calls:
+    """The calls of compiled graphs within one call of checkpoint()."""
+
+    def __init__(self):
+        self.first = []  # the Calls of the first run, in order
+        self.again = {}  # number of a later run -> how many calls it has made
+
+
+_calls = weakref.WeakKeyDictionary()  # frame of a checkpoint -> its _Calls
+
+
+class _Call:
+    def __init__(self, run, names, args):
+        self.run = run
+        # Name of an argument -> its kind if it is a tensor that the second run computes again; else its value.
+        self.given = {name: _Kind(value) if _is_made_again(value) else value for name, value in zip(names, args)}
+
+    def repeat(self, given):
+        """Runs the graph again. ``given``: arguments of another graph of this function, by name."""
+        args = [given.get(name) if isinstance(known, _Kind) else known for name, known in self.given.items()]
+        if not all(known == _Kind(value) for known, value in zip(self.given.values(), args) if isinstance(known, _Kind)):
+            raise CheckpointError(
+                "torch.utils.checkpoint: torch.compile chose another graph for the recomputation than for the forward pass, "
+                "which has other inputs, so that values saved by one do not fit the other's backward pass: compiled code may "
+                "not depend on what changes between both (TORCH_LOGS=recompiles says what differs), or compile a function "
+                "that calls checkpoint()")
+        return self.run(*args)
+
+
+class _Kind:
+    """What must be equal for a tensor to take another's place."""
+
+    def __init__(self, value):
+        self.known = (value.shape, value.dtype, value.device, value.requires_grad) if isinstance(value, torch.Tensor) else None
+
+    def __eq__(self, other):
+        return self.known == other.known
+
+
+def _is_made_again(value):
+    """Returns whether a value is a tensor. Numbers that torch.compile turns into tensors count as numbers."""
+    return isinstance(value, torch.Tensor) and (value.dim() > 0 or value.requires_grad)
+
+
+def same_graph_again(run, module):
+    """Wraps a compiled graph in a function that, if a checkpoint runs its forward pass again, runs the graph that ran at
+    first. ``module``: what torch.compile captured, whose inputs have names by where they come from."""
+    names = [node.target for node in module.graph.find_nodes(op="placeholder")]
+
+    def call(*args):
+        frame, number = _private.saving_frame()
+        if frame is None:
+            return run(*args)
+        calls = _calls.setdefault(frame, _Calls())
+        if number is None:
+            calls.first.append(_Call(run, names, args))
+            return run(*args)
+        k = calls.again.get(number, 0)
+        calls.again[number] = k + 1
+        if k >= len(calls.first) or calls.first[k].run is run:
+            return run(*args)
+        return calls.first[k].repeat(dict(zip(names, args)))
+
+    return call
