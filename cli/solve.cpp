@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -31,7 +32,7 @@ struct SolveArguments {
   AlignmentChoice alignment;
   ObjectiveArguments objective;
   SearchAids aids;
-  std::string output, plan, report, sweep, trace;
+  std::string output, plan, report, sweep, trace, certificate;
   bool stream = false, explain = false;
 };
 
@@ -51,6 +52,27 @@ void write(const fit::Task& task, const SolveArguments& arguments, const fit::An
   });
 }
 
+/// Throws InputError if --certificate is given, and the task has no bound that can be certified.
+void check_certificate(const SolveArguments& arguments, const fit::Task& task) {
+  if (arguments.certificate.empty()) return;
+  using enum fit::Objective;
+  if (task.objective != within_budget && task.objective != within_peak && task.objective != within_cost)
+    throw core::InputError("--certificate is about the cost within a budget: give --budget (not min) or --max-cost");
+  if (task.problem.graph.host_memory())
+    throw core::InputError("--certificate does not go with --link: there are no certificates about transfers");
+}
+
+/// Makes the certificate of an answer, if one was asked for, and writes it.
+std::optional<solvers::Certificate> certify(const fit::Task& task, const SolveArguments& arguments,
+                                            const fit::Answer& answer, const core::Limit& limit) {
+  if (arguments.certificate.empty() || (!answer.success && !task.problem.budget)) return std::nullopt;
+  core::Stopwatch watch(limit);
+  const solvers::Certificate certificate = fit::certify(task, answer, watch);
+  write_output(arguments.certificate,
+               [&] { return report::certificate_file(task, answer, certificate).dump() + "\n"; });
+  return certificate;
+}
+
 /// Throws InputError if --sweep or --stream is combined with an option that has no effect on it.
 void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& options) {
   const bool sweep = !arguments.sweep.empty();
@@ -63,6 +85,7 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
                                                        {"--plan", !arguments.plan.empty()},
                                                        {"--report", !arguments.report.empty()},
                                                        {"--trace", !arguments.trace.empty()},
+                                                       {"--certificate", !arguments.certificate.empty()},
                                                        {"--budget", !arguments.objective.budget.empty()},
                                                        {"--option k", sweep && options.own.contains("k")}};
   for (const auto& [option, given] : ignored) {
@@ -80,11 +103,13 @@ int solve(const SolveArguments& arguments) {
                    {"--plan", arguments.plan},
                    {"--report", arguments.report},
                    {"--sweep", arguments.sweep},
-                   {"--trace", arguments.trace}},
+                   {"--trace", arguments.trace},
+                   {"--certificate", arguments.certificate}},
                   {arguments.graph.input(), arguments.aids.input(), {"--start", arguments.start.path}});
   check_tw_outputs(arguments, options);
   fit::Task task =
       arguments.objective.task(arguments.graph.load(), arguments.graph.name, arguments.alignment, arguments.search);
+  check_certificate(arguments, task);
   const core::Graph& graph = task.problem.graph;
   const OpenedAids aids = arguments.aids.open(task.searched().graph);
   aids.lend_to(options);
@@ -93,6 +118,8 @@ int solve(const SolveArguments& arguments) {
   if (arguments.stream) return stream_tw_schedule(arguments.console, task.problem, options, arguments.output);
   options.limit = until_answer(options.limit, graph);
   const core::Stopwatch watch(options.limit);
+  constexpr double kSearched = 0.9;  // of the limit, if there is to be a certificate
+  if (!arguments.certificate.empty()) options.limit = watch.share(kSearched);
   fit::Answer answer;
   {
     ProgressLine line(arguments.console);
@@ -107,6 +134,8 @@ int solve(const SolveArguments& arguments) {
   const fit::LeastBudget least =
       remember(task, arguments.search, fit::least_budget_after(task, answer, solver, options));
   Json json = report::answer_json(task, arguments.search.solver, answer, least, catch_interrupt());
+  const std::optional<solvers::Certificate> certificate = certify(task, arguments, answer, watch.rest());
+  if (certificate) json["certificate"] = report::certificate_json(task, answer, *certificate);
   const auto failure = [&] {
     return failure_of(task, arguments.search, answer, least, arguments.output, ", or ask for --peak-only", json);
   };
@@ -121,7 +150,8 @@ int solve(const SolveArguments& arguments) {
   const Explanation explanation(graph, &answer.found.solution.schedule);
   explanation.add_to(json);
   arguments.console.print(json, arguments.console.json ? ""
-                                                       : report::answer_table(task, arguments.search.solver, answer) +
+                                                       : report::answer_table(task, arguments.search.solver, answer,
+                                                                              certificate ? &*certificate : nullptr) +
                                                              explanation.text(arguments.explain));
   return kDone;
 }
@@ -144,6 +174,8 @@ Subcommand add_solve(CLI::App& root) {
                   "HTML page to write: memory and addresses over time, what is alive at the peak, what is recomputed");
   app->add_option("--trace", arguments->trace,
                   "Chrome/Perfetto trace to write: schedule and baseline, costs taken as ns, memory, tensors");
+  app->add_option("--certificate", arguments->certificate,
+                  "file to write: a proof of the bound that a short program can check (docs/remat/certificate.md)");
   arguments->aids.add_to(*app);
   add_peak_only(*app, arguments->objective.peak_only);
   add_explain(*app, arguments->explain);

@@ -233,6 +233,29 @@ Json answer_json(const fit::Task& task, std::string_view solver, const fit::Answ
   return json;
 }
 
+Json certificate_file(const fit::Task& task, const fit::Answer& answer, const solvers::Certificate& certificate) {
+  const core::Graph& graph = task.searched().graph;
+  return {{"format", "cairn.certificate"},
+          {"version", 1},
+          {"fingerprint", task.problem.graph.fingerprint()},
+          {"alignment", task.plans_fit() ? task.alignment : 1},
+          {"budget_bytes", certificate.budget},
+          {"order", certificate.order == solvers::OrderRule::free ? "free" : "input"},
+          {"least_cost", or_null(certificate.least_cost)},
+          {"moments", certificate.proof.moments},
+          {"prices", certificate.proof.prices},
+          {"reach", certificate.proof.reach},
+          {"steps", answer.success ? Json(answer.found.solution.schedule.steps) : Json(nullptr)},
+          {"graph", Json::parse(core::graph_to_json(graph))}};
+}
+
+Json certificate_json(const fit::Task& task, const fit::Answer& answer, const solvers::Certificate& certificate) {
+  return {{"budget_bytes", certificate.budget},
+          {"least_cost", or_null(certificate.least_cost)},
+          {"proves_bound", fit::proves_bound(task, answer, certificate)},
+          {"moments", certificate.proof.moments.size()}};
+}
+
 Json curve_json(const fit::Problem& problem, std::string_view solver, std::int64_t alignment, const fit::Curve& curve,
                 bool interrupted) {
   Json json = describe(problem);

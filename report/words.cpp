@@ -382,6 +382,16 @@ std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& ans
                 : std::vector<std::string>{"gap", task_gap_text(task, answer)};
 }
 
+/// Says how much of an answer's bound a certificate proves.
+std::string certificate_text(const fit::Task& task, const fit::Answer& answer,
+                             const solvers::Certificate& certificate) {
+  if (fit::proves_bound(task, answer, certificate)) return "proves all of the bound";
+  constexpr std::string_view kRest = "the rest of the bound comes from a search, for which there is no certificate";
+  if (task.objective == fit::Objective::within_cost) return fmt::format("proves nothing: {}", kRest);
+  return fmt::format("proves that the cost is at least {}; {}",
+                     cost_and_increase(task.problem, *certificate.least_cost), kRest);
+}
+
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer) {
   // If the budget is below the lower bound even without rounding, rounding is not the reason. So the message states the
   // unrounded sizes.
@@ -443,7 +453,8 @@ std::string failure_text(const fit::Task& task, const solvers::SolverInfo& solve
                                      : ""});
 }
 
-std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer) {
+std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer,
+                         const solvers::Certificate* certificate) {
   const fit::Problem& problem = task.problem;
   const core::Graph& graph = problem.graph;
   const solvers::Solution& solution = answer.found.solution;
@@ -476,6 +487,7 @@ std::string answer_table(const fit::Task& task, std::string_view solver, const f
   rows.push_back(
       {"cost", graph.host_memory() ? makespan_text(problem, found) : cost_and_increase(problem, found.cost)});
   rows.push_back(proof_row(task, answer));
+  if (certificate != nullptr) rows.push_back({"certificate", certificate_text(task, answer, *certificate)});
   const Rows transfers = transfer_rows(graph, solution.schedule, &*answer.found.plan);
   rows.insert(rows.end(), transfers.begin(), transfers.end());
   rows.push_back({"steps", fmt::format("{}, {} of them recomputed", solution.schedule.length(), found.recomputed)});

@@ -104,7 +104,8 @@ std::string proved_text(const fit::Task& task, const fit::Answer& answer);
 /// answer can be at most.
 std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& answer);
 /// Returns what `cairn solve` prints about a successful answer, which must have a plan.
-std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer);
+std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer,
+                         const solvers::Certificate* certificate = nullptr);
 
 /// Says which part of a makespan recomputation has added and which part are waits: "12345 ns (+8.64%): +7.51%
 /// recomputed, +1.13% waiting for copies".

@@ -35,6 +35,11 @@ std::string json_text(const Json& object);
 /// Adds the number of streams of a step, what they can bring, and the price of PlanOptions::overlap_steps.
 void add_streams(Json& json, const fit::Decision& decision, const std::optional<runtime::Overlap>& overlap);
 
+/// Returns the file of `solve --certificate`, with the answer's schedule if there is one (docs/remat/certificate.md).
+Json certificate_file(const fit::Task& task, const fit::Answer& answer, const solvers::Certificate& certificate);
+/// Returns the key `certificate` of the output of `solve`.
+Json certificate_json(const fit::Task& task, const fit::Answer& answer, const solvers::Certificate& certificate);
+
 /// Returns the keys that the outputs of `info`, `solve`, `run` and `simulate` have in common.
 Json describe(const fit::Problem& problem);
 /// Adds the reason for the lower bound, the least budget known to be feasible, and the solver that found it.

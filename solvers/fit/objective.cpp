@@ -4,9 +4,11 @@
 #include <array>
 #include <utility>
 
+#include "cairn/core/support/saturating.h"
 #include "cairn/solvers/fit/internal/fit_with_transfers.h"
 #include "cairn/solvers/fit/internal/least_with_transfers.h"
 #include "cairn/solvers/remat/bound/cost_bound.h"
+#include "cairn/solvers/remat/bound/cut/certificate.h"
 
 namespace cairn::fit {
 namespace {
@@ -323,6 +325,26 @@ std::optional<solvers::Bound> least_cost_bound(const Problem& problem, const sol
                                                                              .memory_bytes = options.memory_bytes});
   if (bound.infeasible) return std::nullopt;
   return solvers::Bound{bound.value, {options.scope.order, 0}};
+}
+
+solvers::Certificate certify(const Task& task, const Answer& answer, core::Stopwatch& watch) {
+  const Problem& problem = task.searched();
+  const solvers::Solution& solution = answer.found.solution;
+  const solvers::OrderRule order = solution.scope.order;
+  if (task.objective == Objective::within_cost) {
+    const std::int64_t budget = gap_of(task, answer).bound.value - 1;
+    return solvers::certify(problem.graph, budget, order, core::saturating_add(task.max_cost.value(), 1), watch);
+  }
+  const std::int64_t budget = problem.budget.value() + problem.plan_slack;
+  const std::int64_t enough = answer.success ? solution.cost : solvers::CostBoundOptions::kNoneKnown;
+  return solvers::certify(problem.graph, budget, order, enough, watch);
+}
+
+bool proves_bound(const Task& task, const Answer& answer, const solvers::Certificate& certificate) {
+  if (!certificate.least_cost) return true;
+  if (task.objective == Objective::within_cost) return *certificate.least_cost > task.max_cost.value();
+  const solvers::Solution& solution = answer.found.solution;
+  return solution.status != solvers::Status::infeasible && *certificate.least_cost >= solution.cost_bound.value;
 }
 
 }  // namespace cairn::fit

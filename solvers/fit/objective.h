@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cairn/solvers/common/bound.h"
+#include "cairn/solvers/common/certificate.h"
 #include "cairn/solvers/fit/curve.h"
 #include "cairn/solvers/fit/least_budget.h"
 #include "cairn/solvers/fit/problem.h"
@@ -112,5 +113,13 @@ Gap gap_of(const Task& task, const Answer& answer);
 /// options.limit. `known_cost` is the cost of a known schedule that fits. The problem must have a budget.
 std::optional<solvers::Bound> least_cost_bound(const Problem& problem, const solvers::SolveOptions& options,
                                                std::optional<std::int64_t> known_cost = std::nullopt);
+
+/// Certifies an answer's bound as far as that is possible: the bound on the cost within the task's budget or, for
+/// Objective::within_cost, that on the peak, by a certificate that no schedule below it costs at most max_cost.
+/// Requires a budget, or max_cost and a success, and that the graph knows no link. The certificate is about the graph
+/// of Task::searched().
+solvers::Certificate certify(const Task& task, const Answer& answer, core::Stopwatch& watch);
+/// Returns whether a certificate of certify() proves all of the answer's bound.
+bool proves_bound(const Task& task, const Answer& answer, const solvers::Certificate& certificate);
 
 }  // namespace cairn::fit

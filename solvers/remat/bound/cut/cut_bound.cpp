@@ -11,7 +11,6 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/support/saturating.h"
 #include "cairn/solvers/common/support/costs.h"
-#include "cairn/solvers/remat/bound/cut/moments_program.h"
 
 namespace cairn::solvers {
 namespace {
@@ -83,7 +82,11 @@ class CutBounding {
     tried_[place] = 1;
     MomentBound bound(graph_, graph_.input_order()[place], options_);
     bound.maximize(watch_);
-    answer_.infeasible = answer_.infeasible || bound.infeasible();
+    if (bound.infeasible()) {
+      answer_.infeasible = true;
+      answer_.moment = bound.moment().node;
+      return;
+    }
     if (raise(bound.extra(), bound.moment().node)) best_ = place;
     if (bound.extra() == 0 || options_.solved == 0 || options_.link) return;
     singles_.push_back({bound.moment(), bound.extra(), bound.price()});
@@ -132,6 +135,8 @@ class CutBounding {
     known = std::max(known, answer_.value - base_);
     MomentsOptimum optimum = moments_optimum(graph_, moments, known, enough_ - 1 - base_, std::move(start), watch);
     answer_.infeasible = answer_.infeasible || optimum.infeasible;
+    const MomentsProof& proof = optimum.proof;
+    if (!answer_.proof.infeasible && (proof.infeasible || proof.extra > answer_.proof.extra)) answer_.proof = proof;
     const bool raised = raise(optimum.extra, moments[0].node);
     if (optimum.prices.empty() || (!raised && answer_.choice)) return false;
     answer_.choice = std::move(optimum.choice);

@@ -9,16 +9,20 @@
 #include "cairn/core/schedule.h"
 #include "cairn/solvers/remat/bound/cut/moment_cut.h"
 #include "cairn/solvers/remat/bound/cut/moments.h"
+#include "cairn/solvers/remat/bound/cut/moments_program.h"
 
 namespace cairn::solvers {
 
 struct CutBound {
   std::int64_t value = 0;   ///< no schedule within the budget costs less; with a link, none has a lower makespan
   bool infeasible = false;  ///< whether it is proved that no schedule is within the budget
-  /// The moment that gives the bound, or the first of several, if the bound is above that of the input order.
+  /// The moment that gives the bound or the proof, or the first of several, if the bound is above the cost of the input
+  /// order.
   core::NodeId moment = core::kNoNode;
   /// A cheap choice at one or several moments, if integer programs were solved.
   std::optional<MomentsChoice> choice;
+  /// The proof of the highest bound that integer programs gave, which can be below `value`.
+  MomentsProof proof;
 };
 
 /// Bounds the cost, or the makespan if there is a link, by MomentBound at several moments: those of the input order

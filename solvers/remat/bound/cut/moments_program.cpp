@@ -35,7 +35,13 @@ class MomentsProgram {
     MomentsOptimum optimum;
     optimum.extra = known;
     if (!make_program()) return optimum;
-    for (int t = 0; t < moments_.count(); ++t) optimum.infeasible |= first().least[t] > moments_[t].room;
+    for (int t = 0; t < moments_.count(); ++t) {
+      optimum.proof.moments.push_back(moments_[t].node);
+      optimum.infeasible |= first().least[t] > moments_[t].room;
+    }
+    optimum.proof.reach = reach_;
+    optimum.proof.prices = prices_;
+    optimum.proof.infeasible = optimum.infeasible;
     if (optimum.infeasible) return optimum;
     const double bound = find_prices(most);
     // Far above the rounding errors of the sums, and far below any cost of a node.
@@ -43,7 +49,8 @@ class MomentsProgram {
     const double sure = bound - kRounding * (std::abs(bound) + 2 * priced(rooms(), prices_)) - 1e-6;
     const auto whole = static_cast<std::int64_t>(std::ceil(std::clamp(sure, 0.0, kLargest)));
     optimum.extra = std::max(known, whole);
-    optimum.prices = prices_;
+    optimum.prices = optimum.proof.prices = prices_;
+    optimum.proof.extra = whole;
     deviations_.clear();
     best_ = {};
     optimum.choice = choice();
@@ -128,6 +135,7 @@ class MomentsProgram {
         if (late_reach < reach && moments_.count() == 1) continue;
         if (watch_.expired_now()) return false;
         if (find_items(reach, late_reach) && make_layers()) {
+          reach_ = {reach, late_reach};
           find_least();
           return true;
         }
@@ -384,13 +392,14 @@ class MomentsProgram {
       if (outcome == Outcome::cut) return;
       if (outcome == Outcome::found) {
         optimum.choice = choice();
+        optimum.proof.extra = best_.cost;
         optimum.exact = best_.cost >= known;
         if (optimum.exact) optimum.extra = best_.cost;
         return;
       }
-      optimum.infeasible = threshold >= dearest;
+      optimum.infeasible = optimum.proof.infeasible = threshold >= dearest;
       if (optimum.infeasible) return;
-      optimum.extra = threshold + 1;
+      optimum.extra = optimum.proof.extra = threshold + 1;
       step = std::max<std::int64_t>(step, 1);
       for (int k = 1; k < kFaster; k *= 2) step = core::saturating_add(step, step);
     }
@@ -514,6 +523,7 @@ class MomentsProgram {
   core::Stopwatch& watch_;
   std::vector<std::int32_t> rank_;  ///< for each node, its place in the input order
   std::vector<StageSet> certain_;   ///< for each value, stages in which a node reads it for certain
+  std::array<NodeId, 2> reach_{};   ///< see MomentsProof
   std::vector<Item> items_;
   std::vector<std::vector<State>> layers_;
   std::vector<Choice> choices_;

@@ -5,6 +5,7 @@
 
 #include "cairn/core/graph.h"
 #include "cairn/core/limit.h"
+#include "cairn/solvers/common/certificate.h"
 #include "cairn/solvers/remat/bound/cut/moments.h"
 
 namespace cairn::solvers {
@@ -18,6 +19,7 @@ struct MomentsOptimum {
   /// Prices of a byte at each moment, in units of cost, that give the best bound. Empty if there was too little time or
   /// memory for the dynamic program; there is no choice then, and `extra` is `known`.
   std::vector<double> prices;
+  MomentsProof proof;  ///< its `extra` is 0 if there are no prices
 };
 
 /// Bounds the cost of schedules from below by what is in memory at several moments (moments.h).

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Checks a certificate of `cairn solve --certificate`, without any code of Cairn. docs/remat/certificate.md has the proof.
+
+usage: check_certificate.py CERTIFICATE.json
+"""
+import itertools
+import json
+import sys
+
+UNIT = 2**60  # prices are rounded down to multiples of 1/UNIT, so that all sums are whole numbers
+
+
+class Graph:
+    def __init__(self, graph):
+        nodes = graph["nodes"]
+        outputs = [n.get("outputs") or [{"size": n.get("size", 0), "keep": n.get("keep", False)}] for n in nodes]
+        values = {(v, i): x for x, (v, i) in enumerate((v, i) for v in range(len(nodes)) for i in range(len(outputs[v])))}
+        self.producer = [v for v, _ in values]
+        self.size = [outputs[v][i].get("size", 0) for v, i in values]
+        self.kept = [outputs[v][i].get("keep", False) for v, i in values]
+        self.outputs = [[values[v, i] for i in range(len(outputs[v]))] for v in range(len(nodes))]
+        self.inputs = [sorted({values[u, 0] if isinstance(u, int) else values[tuple(u)] for u in n["inputs"]}) for n in nodes]
+        self.cost = [n["cost"] for n in nodes]
+        self.pinned = [n.get("pin", False) for n in nodes]
+        self.scratch = [n.get("scratch", 0) for n in nodes]
+        self.order = graph.get("order") or list(range(len(nodes)))
+        self.rank = {v: i for i, v in enumerate(self.order)}
+        self.readers = [[] for _ in self.size]
+        for v, x in ((v, x) for v in self.order for x in self.inputs[v]):
+            assert self.rank[self.producer[x]] < self.rank[v], "the order is not topological"
+            self.readers[x].append(v)
+
+
+def measure(graph, steps):
+    """Returns the peak and the cost of a schedule. Fails if the schedule is not valid."""
+    needed, unused = {x for x, kept in enumerate(graph.kept) if kept}, []
+    for v in reversed(steps):
+        unused.append([x for x in graph.inputs[v] + graph.outputs[v] if x not in needed])
+        needed = needed.difference(graph.outputs[v]).union(graph.inputs[v])
+    assert not needed, "a value is read that was not made"
+    assert all(steps.count(v) == 1 if pinned else v in steps for v, pinned in enumerate(graph.pinned)), "a node is missing or pinned"
+    there, peak = set(), 0
+    for v, freed in zip(steps, reversed(unused)):
+        there.update(graph.outputs[v])
+        peak = max(peak, sum(graph.size[x] for x in there) + graph.scratch[v])
+        there.difference_update(freed)
+    return peak, sum(graph.cost[v] for v in steps)
+
+
+class Moments:
+    """Says what holds at the first runs of some nodes in every schedule that keeps the rule (docs/remat/certificate.md)."""
+
+    def __init__(self, graph, nodes, rule, budget):
+        self.count, self.room = len(nodes), [
+            budget - graph.scratch[p] - sum(graph.size[x] for x in graph.outputs[p] + graph.inputs[p]) for p in nodes]
+        sides = [self.sides(graph, p, rule) for p in nodes]
+        assert all(p in before for p, (before, _) in zip(nodes, sides[1:])), "the moments are in no fixed order"
+        everything = range(len(graph.cost))
+        self.latest = [min([t for t, p in enumerate(nodes) if v == p or v in sides[t][0]], default=self.count) for v in everything]
+        self.earliest = [max([t + 1 for t, p in enumerate(nodes) if v != p and v in sides[t][1]], default=0) for v in everything]
+        self.free = [{t for t, p in enumerate(nodes) if not graph.size[x] or p in graph.readers[x] or graph.producer[x] == p}
+                     for x in range(len(graph.size))]
+        self.certain = [{self.earliest[w] for w in graph.readers[x] if self.earliest[w] == self.latest[w]} - {0} |
+                        ({self.count} if graph.kept[x] else set()) for x in range(len(graph.size))]
+
+    @staticmethod
+    def sides(graph, p, rule):
+        """Returns the nodes whose first run is before that of p in every schedule, and those that never run before p."""
+        if rule != "free":
+            return set(graph.order[:graph.rank[p]]), set(graph.order[graph.rank[p]:])
+        before, after = set(), {p}
+        for v in graph.order:
+            if any(graph.producer[x] in after for x in graph.inputs[v]):
+                after.add(v)
+        for v in reversed(graph.order):
+            if v != p and any(w == p or w in before for x in graph.outputs[v] for w in graph.readers[x]):
+                before.add(v)
+        return before, after
+
+    def held(self, x, runs, read):
+        """Returns the moments at which x takes memory if its node runs in the stages `runs` and others read it in the stages
+        `read`; None if it is not there in time."""
+        at = set()
+        for t in read - runs:
+            while t > 0 and t - 1 not in self.free[x]:
+                t -= 1
+                at.add(t)
+                if t in runs:
+                    break
+            else:
+                if t == 0:
+                    return None
+        return at
+
+
+def drop_worse(labels, compared=64):
+    """Returns the labels (cost, bytes...) for which no other label is at most as large in all numbers."""
+    kept = []
+    for label in sorted(labels, key=lambda label: (label[1:], label[0])):
+        if not any(all(a <= b for a, b in zip(other, label)) for other in kept[-compared:]):
+            kept.append(label)
+    return kept
+
+
+class Program:
+    """All choices in which stages nodes run. A state is a set of pairs (value, stage): a run in this stage reads the value."""
+
+    def __init__(self, graph, moments, reach):
+        self.graph, self.moments, self.reach = graph, moments, reach
+        self.layers, states = [], {frozenset()}
+        for v in reversed(graph.order):
+            self.layers.append({state: self.choices(v, state) for state in states})
+            states = {after for choices in self.layers[-1].values() for _, after in choices}
+        assert states <= {frozenset()}
+
+    def choices(self, v, state):
+        """Returns the labels of all ways to run v in a state, each with the state after it."""
+        graph, moments, by_state = self.graph, self.moments, {}
+        mine = {(x, t) for x, t in state if graph.producer[x] == v}
+        reach = self.reach[moments.earliest[v] > 0]
+        inputs = [x for x in graph.inputs[v] if graph.size[x] and graph.rank[v] - graph.rank[graph.producer[x]] <= reach]
+        for n, runs in self.runs(v):
+            held = [(x, moments.held(x, runs, moments.certain[x] | {t for y, t in mine if y == x})) for x in graph.outputs[v]]
+            if any(at is None for _, at in held):
+                continue
+            label = ((n - 1) * graph.cost[v], *(sum(graph.size[x] for x, at in held if t in at) for t in range(moments.count)))
+            after = state - mine | {(x, t) for x in inputs for t in runs - moments.certain[x] - {0}}
+            by_state.setdefault(after, []).append(label)
+        found = [(label, after) for after, labels in by_state.items() for label in drop_worse(labels)]
+        return [(label, after) for label, after in found if not any(
+            other != label and less < after and all(a <= b for a, b in zip(other, label)) for other, less in found)]
+
+    def runs(self, v):
+        first, last = self.moments.earliest[v], self.moments.latest[v]
+        for n in range(1, 2 if self.graph.pinned[v] else self.moments.count - first + 2):
+            for runs in itertools.combinations(range(first, self.moments.count + 1), n):
+                if runs[0] <= last:
+                    yield n, set(runs)
+
+    def any_below(self, extra, prices):
+        """Returns whether a choice fits that costs less than `extra`, or any at all if that is None."""
+        room, cost = self.moments.room, 0 if extra is None else UNIT
+        prices = [int(price * cost) for price in prices]
+        most = float("inf") if extra is None else extra - 1
+        priced = lambda label: cost * label[0] + sum(p * b for p, b in zip(prices, label[1:]))
+        rest, rests, least = {frozenset(): 0}, [], [{frozenset(): (0,) * len(room)}]
+        for layer in reversed(self.layers):  # what the rest costs and needs at least
+            rests.append(rest)
+            rest = {s: min((priced(c) + rest[a] for c, a in choices), default=float("inf")) for s, choices in layer.items()}
+            least.append({s: tuple(min((c[1 + t] + least[-1][a][t] for c, a in choices), default=float("inf"))
+                                   for t in range(len(room))) for s, choices in layer.items()})
+        labels, limit = {frozenset(): [(0, *(0 for _ in room))]}, priced((most, *room)) if cost else 0
+        for layer, rest, need in zip(self.layers, reversed(rests), reversed(least[:-1])):
+            new = {}
+            for state, choices in layer.items():
+                for (choice, after), label in itertools.product(choices, labels.get(state, ())):
+                    more = tuple(map(sum, zip(choice, label)))
+                    if more[0] <= most and priced(more) + rest[after] <= limit and all(
+                            b + n <= r for b, n, r in zip(more[1:], need[after], room)):
+                        new.setdefault(after, []).append(more)
+            labels = {state: drop_worse(found) for state, found in new.items()}
+        return any(labels.values())
+
+
+def check(certificate):
+    """Returns what the certificate proves, as a text. Fails if it proves nothing."""
+    graph, budget, cost = Graph(certificate["graph"]), certificate["budget_bytes"], certificate["least_cost"]
+    extra = None if cost is None else cost - sum(graph.cost)
+    kept = sum(size for size, kept in zip(graph.size, graph.kept) if kept)
+    if extra is not None and extra > 0 or extra is None and kept <= budget:
+        program = Program(graph, Moments(graph, certificate["moments"], certificate["order"], budget), certificate["reach"])
+        assert not program.any_below(extra, certificate["prices"]), "the bound is not proved"
+    text = f"proved: no schedule within {budget} bytes" + ("" if cost is None else f" costs less than {cost}")
+    if certificate["steps"]:
+        peak, found = measure(graph, certificate["steps"])
+        assert peak > budget or cost is not None and found >= cost, "the schedule contradicts the bound"
+        best = ", so that it is optimal" if peak <= budget and found == cost else ""
+        text += f"; the schedule costs {found} and needs {peak} bytes{best}"
+    return text
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    try:
+        with open(sys.argv[1], encoding="utf-8") as file:
+            print(check(json.load(file)))
+    except AssertionError as error:
+        sys.exit(f"not proved: {error}")
