@@ -1,5 +1,6 @@
 """Describes a call of an operation by all that its cost depends on, and repeats the call with new arguments."""
 
+import functools
 import hashlib
 
 import torch
@@ -23,8 +24,18 @@ class Call:
         self.arguments = args, kwargs
 
     def run(self):
-        """Returns a function that makes the call with newly allocated arguments."""
-        args, kwargs = pytree.tree_map(made_like, self.arguments)
+        """Returns a function that makes the call with newly allocated arguments. Masks choose all elements, for which
+        operations need most scratch, unless the call fails because the other arguments are not made for so many."""
+        leaves = pytree.tree_leaves(self.arguments)
+        has_masks = any(isinstance(leaf, torch.Tensor) and leaf.dtype == torch.bool for leaf in leaves)
+        for chosen in (True, False) if has_masks else (False,):
+            args, kwargs = pytree.tree_map(functools.partial(made_like, chosen=chosen), self.arguments)
+            try:
+                if chosen:
+                    self.node.target(*args, **kwargs)
+                break
+            except (RuntimeError, IndexError):
+                pass
         return lambda: self.node.target(*args, **kwargs)
 
 
@@ -61,9 +72,10 @@ def _describe(value):
     return str(_private.hint(value)) if _private.is_sym(value) else repr(value)
 
 
-def made_like(value):
+def made_like(value, chosen=False):
     """Makes a real tensor like a traced one, with a storage of the same size, because some kernels copy the whole
-    storage. Replaces symbolic numbers by those that the plan is for; returns other values unchanged."""
+    storage. Replaces symbolic numbers by those that the plan is for; returns other values unchanged. ``chosen``: what
+    boolean tensors have."""
     if not isinstance(value, torch.Tensor):
         return _private.hint(value) if _private.is_sym(value) else value
     shape, stride = [_private.hint(s) for s in value.shape], [_private.hint(s) for s in value.stride()]
@@ -71,6 +83,8 @@ def made_like(value):
     storage = torch.empty(count, dtype=value.dtype, device=value.device)
     if storage.is_floating_point():
         storage.uniform_(0.25, 0.75)
+    elif storage.dtype == torch.bool:
+        storage.fill_(chosen)
     else:
         storage.zero_()  # zeros are valid indices for every operation
     real = storage.as_strided(shape, stride, _private.hint(value.storage_offset()))

@@ -45,6 +45,8 @@ class ReadAgain:
                     unchanged.note(self._results_saved(result, returned))
                 saved = list(zip(returned, result))[self.split:]
                 unchanged.layouts = {name: _layout(t) for name, t in saved if _private.is_plain(t)}
+                if unchanged.hooks:
+                    unchanged.versions = {name: (t.data_ptr(), t._version) for name, t in saved if _private.is_plain(t)}
                 made.unchanged = unchanged
             return result
 
@@ -95,6 +97,10 @@ class ReadAgain:
             f"{self.report.name}: hooks on saved values {give} other values than they got; recomputation starts from these")
 
     def _check(self, before, given):
+        if self.report.recomputed and before.written_behind_hooks(given):
+            self.owner.tell(
+                f"{self.report.name}: hooks on saved values hide from torch that one of them, for example a parameter, was written "
+                "in place before the backward pass; recomputation reads the new value, and all else the old one")
         name = before.changed(given)
         if name is not None and before.hooks and not before.in_place(name, given[name]):
             self._tell_of_hooks("return")
@@ -127,6 +133,7 @@ class Unchanged:
         self.kernels, self.hooks, self.modes = kernels, hooks, _private.modes_of_user()
         self.known = {}  # name -> (address, shape, strides, checksum)
         self.layouts = {}  # name -> _layout(), for all values saved for the backward pass
+        self.versions = {}  # name -> (address, torch's version), likewise; only if hooks receive them
         self.note(tensors)
 
     def note(self, tensors):
@@ -143,6 +150,13 @@ class Unchanged:
                 if tensor.shape != shape or not _has_a_checksum(tensor) or _checksum(tensor, strides) != checksum:
                     return name
         return None
+
+    def written_behind_hooks(self, tensors):
+        """Returns whether a tensor that hooks have returned as it was has been written since. Torch checks this only if
+        there are no hooks."""
+        return any((address, version) != (tensors[name].data_ptr(), tensors[name]._version)
+                   for name, (address, version) in self.versions.items()
+                   if name in tensors and _private.is_plain(tensors[name]) and tensors[name].data_ptr() == address)
 
     def in_place(self, name, tensor):
         return tensor.data_ptr() == self.known[name][0]

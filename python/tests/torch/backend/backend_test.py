@@ -295,6 +295,23 @@ class Reports(harness.Fresh):
             torch.compile(lambda: function(function(w)).sum(), backend=backend("min", seed=4321))().backward()
             self.assertEqual(cairn.torch.last_report().graphs[0].measured_before, inherited)
 
+    def test_masks_of_later_steps_choose_more(self):
+        """Operations with masks are measured with masks that choose all, as far as the operations accept that."""
+        scale = torch.nn.Parameter(torch.ones(64))
+
+        def loss_of(x, mask):
+            return (x * scale).masked_scatter(mask, x * scale.exp()).sum()
+
+        x = torch.randn(512, 64)
+        for budget in harness.afresh(("100%", "min")):
+            compiled = torch.compile(loss_of, backend=backend(budget))
+            compiled(x, torch.zeros(512, 64, dtype=torch.bool)).backward()
+            promised = cairn.torch.last_report().promised
+            full = torch.ones(512, 64, dtype=torch.bool)
+            scale.grad = None
+            _, peak, _ = cairn.torch.measure_peak(lambda: compiled(x, full).backward())
+            self.assertLessEqual(peak, promised + scale.nbytes)
+
     def test_damaged_caches_cost_only_time(self):
         def once():
             harness.gradients_after(model, inputs, backend("90%", work_limit=1000), lambda compiled, x: compiled(*x).backward())

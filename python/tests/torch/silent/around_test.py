@@ -53,6 +53,20 @@ class WhatIsAround(OfImages):
         with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):  # the hook writes it in place
             step(lambda saved: saved.data.add_(1) if saved.data_ptr() == x.data_ptr() else saved)
 
+    def test_hooks_that_hide_a_write_from_torch(self):
+        """Without hooks, torch raises an error if a saved parameter was written. With hooks, it does not look."""
+        model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32))])
+        x = torch.randn(40, 32)
+        for pack, told in harness.afresh(((lambda saved: saved, 1), (torch.clone, 0))):
+            compiled = torch.compile(model, backend=backend("min", measure=False))
+            with harness.told() as found:
+                with torch.autograd.graph.saved_tensors_hooks(pack, lambda packed: packed):
+                    loss = compiled(x).square().mean()
+                with torch.no_grad():
+                    model[0].weight.mul_(1.1)
+                loss.backward()
+            self.assertEqual(sum("hide from torch that one of them" in text for text in found), told)
+
     def test_an_input_at_an_odd_address(self):
         """Vectorized kernels round depending on the alignment of their arguments. So copies, by hooks or of shared
         inputs, must have the same alignment."""
