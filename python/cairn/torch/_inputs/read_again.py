@@ -32,10 +32,11 @@ class ReadAgain:
         returned = [getattr(node, "name", None) for node in _private.outputs(module.graph)]
         of_callers = [names.index(name) for name in self.report.read_again if name in names]
         inputs = of_callers + [names.index(name) for name in self.report.buffers_read_again if name in names]
-        if not (self.report.recomputed or inputs or self.report.results_read_again):
-            return run
+        reads_again = bool(self.report.recomputed or inputs or self.report.results_read_again)
 
         def call(args):
+            if not (reads_again or _private.saves_by_hooks()):
+                return run(args)
             self._copy_shared(args, of_callers)
             unchanged = Unchanged({names[i]: args[i] for i in inputs}, self.kernels(), _private.saves_by_hooks())
             result = run(args)

@@ -53,6 +53,20 @@ class WhatIsAround(OfImages):
         with self.assertRaisesRegex(cairn.torch.WrittenError, "an input was written"):  # the hook writes it in place
             step(lambda saved: saved.data.add_(1) if saved.data_ptr() == x.data_ptr() else saved)
 
+    def test_hooks_that_change_layouts_where_nothing_runs_again(self):
+        """Operations of the backward pass rely on the layouts that the forward pass gave what it saved."""
+        model = torch.nn.Sequential(torch.nn.LayerNorm(32), torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32))
+        x, found = torch.randn(4, 10, 32), []
+        for budget in harness.afresh((None, "100%", "min")):
+            model.zero_grad()
+            run = model if budget is None else torch.compile(model, backend=backend(budget, measure=False))
+            turned = lambda saved: saved.mT.contiguous().mT if saved.dim() > 1 and budget is not None else saved
+            with torch.autograd.graph.saved_tensors_hooks(turned, lambda packed: packed):
+                loss = run(x).square().mean()
+            loss.backward()
+            found.append([p.grad for p in model.parameters()])
+        self.assertTrue(all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other)))
+
     def test_hooks_that_hide_a_write_from_torch(self):
         """Without hooks, torch raises an error if a saved parameter was written. With hooks, it does not look."""
         model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32))])
