@@ -1,6 +1,7 @@
 // Searches for a low plan. A block is a group of buffers that share one offset (plan/internal/instance.h). A beam
-// search places the blocks in order of time (plan/internal/time_beam.h). The exact search divides time into sections,
-// in each of which the same blocks are live, and can prove that no plan fits (plan/internal/exact.h).
+// search places the blocks in order of time (plan/internal/time_beam.h). A guided local search lowers the best plan
+// (plan/internal/guided_search.h). The exact search divides time into sections, in each of which the same blocks are
+// live, and can prove that no plan fits (plan/internal/exact.h).
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@
 
 #include "cairn/core/threads.h"
 #include "cairn/solvers/plan/internal/exact.h"
+#include "cairn/solvers/plan/internal/guided_search.h"
 #include "cairn/solvers/plan/internal/portfolio.h"
 #include "cairn/solvers/plan/internal/time_beam.h"
 #include "cairn/solvers/plan/planner.h"
@@ -19,6 +21,7 @@
 namespace cairn::solvers {
 namespace {
 
+using plan::GuidedSearch;
 using plan::Search;
 using plan::Sections;
 using plan::TimeBeam;
@@ -72,6 +75,7 @@ class PlanFinder {
       if (searchable_) sections_.emplace(instance_, kMostCovers);
       if (sections_ && sections_->count < 0) sections_.reset();
       if (TimeBeam::takes(instance_)) beams_.emplace(instance_);
+      if (GuidedSearch::takes(instance_)) guided_.emplace(instance_);
       improve();
     }
     best_.work = watch_.work();
@@ -98,7 +102,8 @@ class PlanFinder {
   /// previous one.
   void improve() {
     constexpr std::int64_t kFirst = 2'000'000;
-    constexpr int kEnough = 8;  // number of rounds, if there is neither a limit nor an exact search
+    constexpr std::int64_t kGuided = 4;  // work of a guided search, as a multiple of that of a beam search
+    constexpr int kEnough = 8;           // number of rounds, if there is neither a limit nor an exact search
     // After this number of consecutive rounds without success of the exact search, its effort is divided by kLess,
     // unless beam search cannot be used.
     constexpr int kFewFruitless = 2;
@@ -117,9 +122,11 @@ class PlanFinder {
         const std::pair known(best_.plan.bytes, best_.lower_bound);
         search(beams_ && fruitless >= kFewFruitless ? effort / kLess : effort);
         fruitless = known == std::pair(best_.plan.bytes, best_.lower_bound) ? fruitless + 1 : 0;
-      } else if (!beams_ || (!limited && round == kEnough)) {
+        if (done()) break;
+      } else if ((!beams_ && !guided_) || (!limited && round == kEnough)) {
         return;
       }
+      guide(kGuided * effort);
       if (effort < kEndless / 8) effort *= 2;
     }
     best_.timed_out = best_.plan.bytes > floor();
@@ -146,6 +153,38 @@ class PlanFinder {
       } else {
         ++failed;
         smaller *= kSmaller;
+      }
+    }
+  }
+
+  /// Lowers the best plan by guided searches that begin with it, until several have failed. Each may do `effort` units
+  /// of work.
+  void guide(std::int64_t effort) {
+    constexpr std::int64_t kPasses = 20;  // least effort of a search, in visits of each pair of blocks
+    constexpr int kFailures = 3;
+    // Each success makes the part of the bytes above the bound by which the next plan must be lower larger, each
+    // failure smaller.
+    constexpr double kMore = 1.5, kLess = 0.5, kMost = 0.5, kLeast = 0.002;
+    if (!guided_) return;
+    effort = std::max(effort, kPasses * std::ssize(guided_->pairs));
+    const std::int64_t unit = granularity(instance_);
+    const auto above = [&] { return best_.plan.bytes - floor(); };
+    for (int failed = 0; failed < kFailures && above() > 0 && !watch_.expired_now();) {
+      const auto step = static_cast<std::int64_t>(guided_step_ * static_cast<double>(above()));
+      const std::int64_t capacity = (best_.plan.bytes - std::max<std::int64_t>(step, 1)) / unit * unit;
+      if (capacity < floor()) return;
+      guided_->start.assign(instance_.blocks.size(), 0);
+      for (std::size_t b = 0; b < best_.plan.buffers.size(); ++b)
+        guided_->start[instance_.block_of[b]] = best_.plan.buffers[b].offset;
+      plan::Portfolio<GuidedSearch> searches(*guided_, capacity, guided_begun_, searchers(), threads_);
+      guided_begun_ += searchers();
+      const auto answer = searches.run(affordable(effort), watch_);
+      if (answer.verdict == Verdict::fits) {
+        take(answer.offsets);
+        guided_step_ = std::min(kMost, kMore * guided_step_);
+      } else {
+        ++failed;
+        guided_step_ = std::max(kLeast, kLess * guided_step_);
       }
     }
   }
@@ -209,8 +248,10 @@ class PlanFinder {
   bool searchable_ = false;
   std::optional<Sections> sections_;
   std::optional<plan::Portfolio<Search>> at_capacity_;
-  std::optional<TimeBeam::Problem> beams_;  ///< data of the beam searches; empty: beam search cannot be used
-  int beams_begun_ = 0;
+  std::optional<TimeBeam::Problem> beams_;       ///< data of the beam searches; empty: beam search cannot be used
+  std::optional<GuidedSearch::Problem> guided_;  ///< likewise for the guided searches
+  int beams_begun_ = 0, guided_begun_ = 0;
+  double guided_step_ = 0.1;  ///< the next guided search must save this part of the bytes above the bound
   PlanSolution best_;
 };
 

@@ -89,8 +89,9 @@ struct PlanSolution {
 PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options = {});
 
 /// Searches for the lowest plan or, if there is a capacity, for a plan that fits into it. Starts with greedy_plan(). If
-/// that plan is too high, beam searches over time (plan/internal/time_beam.h) and an exact search
-/// (plan/internal/exact.h) take turns for the rest of the limit. Throws as greedy_plan() does.
+/// that plan is too high, beam searches over time (plan/internal/time_beam.h), guided local searches
+/// (plan/internal/guided_search.h) and an exact search (plan/internal/exact.h) take turns for the rest of the limit.
+/// Throws as greedy_plan() does.
 PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options = {});
 
 /// A set of buffers that together cannot fit into a capacity.

@@ -10,6 +10,7 @@
 
 #include "cairn/core/error.h"
 #include "cairn/core/plan.h"
+#include "cairn/solvers/plan/internal/guided_search.h"
 #include "cairn/solvers/plan/internal/time_beam.h"
 #include "cairn/solvers/plan/planner.h"
 #include "cairn/tests/catch.h"
@@ -307,6 +308,24 @@ TEST_CASE("under any limit a plan keeps every rule, its bound holds, and the ans
   });
 }
 
+namespace {
+
+/// Checks a plan of which a search has found the offsets of all blocks.
+void check_offsets(const PlanCase& test, const plan::Instance& instance, const std::vector<std::int64_t>& offsets,
+                   std::int64_t capacity) {
+  core::Plan plan{0, 0, test.options.alignment, test.problem.buffers};
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    core::Buffer& buffer = plan.buffers[i];
+    buffer.size = round_up(buffer.size, test.options.alignment);
+    buffer.offset = offsets[instance.block_of[i]];
+    plan.bytes = std::max(plan.bytes, buffer.offset + bytes_at(test.problem, test.options, i, buffer.first));
+  }
+  REQUIRE(fault(test.problem, test.options, plan) == "");
+  REQUIRE(plan.bytes <= capacity);
+}
+
+}  // namespace
+
 TEST_CASE("a beam over time keeps every rule, in pieces as at once, and fits nothing that cannot be") {
   constexpr std::int64_t kWork = 100'000;
   int fitting = 0, fixed = 0;
@@ -337,17 +356,48 @@ TEST_CASE("a beam over time keeps every rule, in pieces as at once, and fits not
     ++fitting;
     REQUIRE(pieces.offsets() == beam.offsets());
     REQUIRE(capacity >= *least);
-    core::Plan plan{0, 0, test.options.alignment, test.problem.buffers};
-    for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-      core::Buffer& buffer = plan.buffers[i];
-      buffer.size = round_up(buffer.size, test.options.alignment);
-      buffer.offset = beam.offsets()[instance.block_of[i]];
-      plan.bytes = std::max(plan.bytes, buffer.offset + bytes_at(test.problem, test.options, i, buffer.first));
-    }
-    REQUIRE(fault(test.problem, test.options, plan) == "");
-    REQUIRE(plan.bytes <= capacity);
+    check_offsets(test, instance, beam.offsets(), capacity);
   });
   CHECK(fitting > 2000);
+  CHECK(fixed > 1000);
+}
+
+TEST_CASE("a guided search keeps every rule, in pieces as at once, and fits nothing that cannot be") {
+  constexpr std::int64_t kWork = 100'000;
+  int fitting = 0, possible = 0, taken = 0, fixed = 0;
+  tests::for_each_seed(10000, [&](Random& random) {
+    PlanCase test = tests::random_plan_case(random, 9);
+    const std::optional<std::int64_t> least = ExhaustiveSearch(test.problem, test.options).least();
+    if (!least) return;
+    const plan::Instance instance(test.problem, test.options);
+    if (!plan::GuidedSearch::takes(instance)) return;
+    ++taken;
+    plan::GuidedSearch::Problem problem(instance);
+    std::int64_t unit = 1, most_size = 0;
+    for (const plan::Block& block : instance.blocks) {
+      unit = std::lcm(unit, block.alignment);
+      most_size = std::max(most_size, block.fixed.value_or(0) + instance.bounds(block).size);
+      fixed += block.fixed ? 1 : 0;
+    }
+    const std::int64_t capacity = std::max(most_size, (*least + random.between(-1, 3)) / unit * unit);
+    for (const plan::Block& block : instance.blocks)
+      problem.start.push_back(block.fixed.value_or(random.between(0, 2 * capacity / unit) * unit));
+    const std::atomic<std::int64_t> most = kWork;
+    const core::Stopwatch watch({});
+    const int seed = static_cast<int>(random.below(4));
+    plan::GuidedSearch whole(problem, capacity, seed), pieces(problem, capacity, seed);
+    const plan::Verdict verdict = whole.run(kWork, most, watch);
+    REQUIRE(verdict != plan::Verdict::impossible);
+    possible += capacity >= *least ? 1 : 0;
+    if (verdict == plan::Verdict::unknown) return;
+    while (pieces.run(1 + random.below(300), most, watch) == plan::Verdict::unknown) REQUIRE(pieces.work() < kWork);
+    ++fitting;
+    REQUIRE(pieces.offsets() == whole.offsets());
+    REQUIRE(capacity >= *least);
+    check_offsets(test, instance, whole.offsets(), capacity);
+  });
+  CHECK(taken > 2000);
+  CHECK(fitting > possible * 9 / 10);
   CHECK(fixed > 1000);
 }
 
