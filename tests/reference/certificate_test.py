@@ -124,9 +124,13 @@ class Test:
         if proved > total:
             assert refused(certificate, budget_bytes=peak), "within the baseline's peak, the sum of all costs suffices"
             if proved == best:
+                for price in (*certificate["prices"], 0.0, 1e9, -1.0, -1e-9, float("nan"), float("inf")):
+                    prices = [price] * len(certificate["prices"])
+                    assert refused(certificate, least_cost=proved + 1, prices=prices)
+                assert refused(certificate, least_cost=proved + 1, reach=[0, 0])
                 assert refused(certificate, least_cost=proved + 1)
         if certificate["steps"]:
-            assert refused(certificate, steps=certificate["steps"][1:])
+            assert refused(certificate, steps=[v for v in certificate["steps"] if v != certificate["steps"][0]])
             assert answer["certificate"]["least_cost"] == proved
         if best is not None and not in_order:
             self.limit_of_cost(nodes, rng.randint(total, best + 1))

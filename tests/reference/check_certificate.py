@@ -23,7 +23,9 @@ class Graph:
         self.cost = [n["cost"] for n in nodes]
         self.pinned = [n.get("pin", False) for n in nodes]
         self.scratch = [n.get("scratch", 0) for n in nodes]
+        assert min(self.size + self.cost, default=0) >= 0, "a size or a cost is negative"
         self.order = graph.get("order") or list(range(len(nodes)))
+        assert sorted(self.order) == list(range(len(nodes))), "the order does not have each node once"
         self.rank = {v: i for i, v in enumerate(self.order)}
         self.readers = [[] for _ in self.size]
         for v, x in ((v, x) for v in self.order for x in self.inputs[v]):
@@ -140,6 +142,7 @@ class Program:
     def any_below(self, extra, prices):
         """Returns whether a choice fits that costs less than `extra`, or any at all if that is None."""
         room, cost = self.moments.room, 0 if extra is None else UNIT
+        assert len(prices) == len(room) and all(0 <= price < float("inf") for price in prices), "a price is wrong"
         prices = [int(price * cost) for price in prices]
         most = float("inf") if extra is None else extra - 1
         priced = lambda label: cost * label[0] + sum(p * b for p, b in zip(prices, label[1:]))
