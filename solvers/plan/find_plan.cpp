@@ -167,12 +167,12 @@ class PlanFinder {
     constexpr double kMore = 1.5, kLess = 0.5, kMost = 0.5, kLeast = 0.002;
     if (!guided_) return;
     effort = std::max(effort, kPasses * std::ssize(guided_->pairs));
-    const std::int64_t unit = granularity(instance_);
+    const std::int64_t unit = guided_->unit;
     const auto above = [&] { return best_.plan.bytes - floor(); };
     for (int failed = 0; failed < kFailures && above() > 0 && !watch_.expired_now();) {
       const auto step = static_cast<std::int64_t>(guided_step_ * static_cast<double>(above()));
       const std::int64_t capacity = (best_.plan.bytes - std::max<std::int64_t>(step, 1)) / unit * unit;
-      if (capacity < floor()) return;
+      if (capacity < std::max(best_.lower_bound, floor() / unit * unit)) return;
       guided_->start.assign(instance_.blocks.size(), 0);
       for (std::size_t b = 0; b < best_.plan.buffers.size(); ++b)
         guided_->start[instance_.block_of[b]] = best_.plan.buffers[b].offset;

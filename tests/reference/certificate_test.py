@@ -81,7 +81,7 @@ def least_cost(nodes, budget, in_order):
 def refused(certificate, **changes):
     try:
         check_certificate.check({**certificate, **changes})
-    except AssertionError:
+    except check_certificate.Refused:
         return True
     return False
 
@@ -127,9 +127,15 @@ class Test:
                 for price in (*certificate["prices"], 0.0, 1e9, -1.0, -1e-9, float("nan"), float("inf")):
                     prices = [price] * len(certificate["prices"])
                     assert refused(certificate, least_cost=proved + 1, prices=prices)
+                assert refused(certificate, least_cost=proved + 0.5)
                 assert refused(certificate, least_cost=proved + 1, reach=[0, 0])
                 assert refused(certificate, least_cost=proved + 1)
+        graph = certificate["graph"]
+        assert refused(certificate, graph={**graph, "order": [0, *range(len(nodes))]})
+        assert refused(certificate, graph={**graph, "order": [-1, *range(len(nodes) - 1)]})
+        assert refused(certificate, graph={**graph, "nodes": [{**node, "cost": -1} for node in graph["nodes"]]})
         if certificate["steps"]:
+            assert refused(certificate, steps=[*certificate["steps"], -1])
             assert refused(certificate, steps=[v for v in certificate["steps"] if v != certificate["steps"][0]])
             assert answer["certificate"]["least_cost"] == proved
         if best is not None and not in_order:
@@ -157,7 +163,7 @@ def main():
         for k in range(arguments.count):
             try:
                 test.one(random.Random(arguments.seed + k))
-            except AssertionError:
+            except (AssertionError, check_certificate.Refused):
                 print(f"seed {arguments.seed + k}")
                 raise
     print(arguments.count, "graphs;", ", ".join(f"{name}: {count}" for name, count in test.counts.items()))

@@ -10,6 +10,21 @@ import sys
 UNIT = 2**60  # prices are rounded down to multiples of 1/UNIT, so that all sums are whole numbers
 
 
+class Refused(Exception):
+    """The certificate proves nothing."""
+
+
+def need(holds, text):
+    if not holds:
+        raise Refused(text)
+
+
+def whole(value, least=0):
+    """Returns a whole number, or refuses the certificate."""
+    need(type(value) is int and value >= least, f"{value!r} is not a whole number of at least {least}")
+    return value
+
+
 class Graph:
     def __init__(self, graph):
         nodes = graph["nodes"]
@@ -23,24 +38,28 @@ class Graph:
         self.cost = [n["cost"] for n in nodes]
         self.pinned = [n.get("pin", False) for n in nodes]
         self.scratch = [n.get("scratch", 0) for n in nodes]
-        assert min(self.size + self.cost, default=0) >= 0, "a size or a cost is negative"
+        for number in (*self.size, *self.cost):
+            whole(number)
+        for number in self.scratch:
+            whole(number, -2**62)
         self.order = graph.get("order") or list(range(len(nodes)))
-        assert sorted(self.order) == list(range(len(nodes))), "the order does not have each node once"
+        need(sorted(self.order) == list(range(len(nodes))), "the order does not have each node once")
         self.rank = {v: i for i, v in enumerate(self.order)}
         self.readers = [[] for _ in self.size]
         for v, x in ((v, x) for v in self.order for x in self.inputs[v]):
-            assert self.rank[self.producer[x]] < self.rank[v], "the order is not topological"
+            need(self.rank[self.producer[x]] < self.rank[v], "the order is not topological")
             self.readers[x].append(v)
 
 
 def measure(graph, steps):
     """Returns the peak and the cost of a schedule. Fails if the schedule is not valid."""
+    need(all(type(v) is int and 0 <= v < len(graph.cost) for v in steps), "a step is no node")
     needed, unused = {x for x, kept in enumerate(graph.kept) if kept}, []
     for v in reversed(steps):
         unused.append([x for x in graph.inputs[v] + graph.outputs[v] if x not in needed])
         needed = needed.difference(graph.outputs[v]).union(graph.inputs[v])
-    assert not needed, "a value is read that was not made"
-    assert all(steps.count(v) == 1 if pinned else v in steps for v, pinned in enumerate(graph.pinned)), "a node is missing or pinned"
+    need(not needed, "a value is read that was not made")
+    need(all(steps.count(v) == 1 if pinned else v in steps for v, pinned in enumerate(graph.pinned)), "a node is missing or pinned")
     there, peak = set(), 0
     for v, freed in zip(steps, reversed(unused)):
         there.update(graph.outputs[v])
@@ -56,7 +75,7 @@ class Moments:
         self.count, self.room = len(nodes), [
             budget - graph.scratch[p] - sum(graph.size[x] for x in graph.outputs[p] + graph.inputs[p]) for p in nodes]
         sides = [self.sides(graph, p, rule) for p in nodes]
-        assert all(p in before for p, (before, _) in zip(nodes, sides[1:])), "the moments are in no fixed order"
+        need(all(p in before for p, (before, _) in zip(nodes, sides[1:])), "the moments are in no fixed order")
         everything = range(len(graph.cost))
         self.latest = [min([t for t, p in enumerate(nodes) if v == p or v in sides[t][0]], default=self.count) for v in everything]
         self.earliest = [max([t + 1 for t, p in enumerate(nodes) if v != p and v in sides[t][1]], default=0) for v in everything]
@@ -113,7 +132,7 @@ class Program:
         for v in reversed(graph.order):
             self.layers.append({state: self.choices(v, state) for state in states})
             states = {after for choices in self.layers[-1].values() for _, after in choices}
-        assert states <= {frozenset()}
+        need(states <= {frozenset()}, "a value has no node")
 
     def choices(self, v, state):
         """Returns the labels of all ways to run v in a state, each with the state after it."""
@@ -142,7 +161,8 @@ class Program:
     def any_below(self, extra, prices):
         """Returns whether a choice fits that costs less than `extra`, or any at all if that is None."""
         room, cost = self.moments.room, 0 if extra is None else UNIT
-        assert len(prices) == len(room) and all(0 <= price < float("inf") for price in prices), "a price is wrong"
+        need(len(prices) == len(room) and all(type(price) in (int, float) and 0 <= price < 1e300 for price in prices),
+             "a price is wrong")
         prices = [int(price * cost) for price in prices]
         most = float("inf") if extra is None else extra - 1
         priced = lambda label: cost * label[0] + sum(p * b for p, b in zip(prices, label[1:]))
@@ -153,13 +173,13 @@ class Program:
             least.append({s: tuple(min((c[1 + t] + least[-1][a][t] for c, a in choices), default=float("inf"))
                                    for t in range(len(room))) for s, choices in layer.items()})
         labels, limit = {frozenset(): [(0, *(0 for _ in room))]}, priced((most, *room)) if cost else 0
-        for layer, rest, need in zip(self.layers, reversed(rests), reversed(least[:-1])):
+        for layer, rest, lows in zip(self.layers, reversed(rests), reversed(least[:-1])):
             new = {}
             for state, choices in layer.items():
                 for (choice, after), label in itertools.product(choices, labels.get(state, ())):
                     more = tuple(map(sum, zip(choice, label)))
                     if more[0] <= most and priced(more) + rest[after] <= limit and all(
-                            b + n <= r for b, n, r in zip(more[1:], need[after], room)):
+                            b + n <= r for b, n, r in zip(more[1:], lows[after], room)):
                         new.setdefault(after, []).append(more)
             labels = {state: drop_worse(found) for state, found in new.items()}
         return any(labels.values())
@@ -168,15 +188,22 @@ class Program:
 def check(certificate):
     """Returns what the certificate proves, as a text. Fails if it proves nothing."""
     graph, budget, cost = Graph(certificate["graph"]), certificate["budget_bytes"], certificate["least_cost"]
+    rule, moments, steps = certificate["order"], certificate["moments"], certificate["steps"]
+    whole(budget, -1)
+    need(cost is None or whole(cost) is not None, "")
+    need(rule in ("free", "input"), "the order rule is unknown")
+    need(all(whole(v) < len(graph.cost) for v in moments) and all(whole(n) >= 0 for n in certificate["reach"]), "a node is unknown")
     extra = None if cost is None else cost - sum(graph.cost)
     kept = sum(size for size, kept in zip(graph.size, graph.kept) if kept)
     if extra is not None and extra > 0 or extra is None and kept <= budget:
-        program = Program(graph, Moments(graph, certificate["moments"], certificate["order"], budget), certificate["reach"])
-        assert not program.any_below(extra, certificate["prices"]), "the bound is not proved"
-    text = f"proved: no schedule within {budget} bytes" + ("" if cost is None else f" costs less than {cost}")
-    if certificate["steps"]:
-        peak, found = measure(graph, certificate["steps"])
-        assert peak > budget or cost is not None and found >= cost, "the schedule contradicts the bound"
+        program = Program(graph, Moments(graph, moments, rule, budget), certificate["reach"])
+        need(not program.any_below(extra, certificate["prices"]), "the bound is not proved")
+    kept_order = "" if rule == "free" else " that keeps the input order"
+    text = f"proved: no schedule{kept_order} within {budget} bytes" + ("" if cost is None else f" costs less than {cost}")
+    if steps:
+        peak, found = measure(graph, steps)
+        need(rule == "free" or list(dict.fromkeys(steps)) == graph.order, "the schedule does not keep the input order")
+        need(peak > budget or cost is not None and found >= cost, "the schedule contradicts the bound")
         best = ", so that it is optimal" if peak <= budget and found == cost else ""
         text += f"; the schedule costs {found} and needs {peak} bytes{best}"
     return text
@@ -188,5 +215,5 @@ if __name__ == "__main__":
     try:
         with open(sys.argv[1], encoding="utf-8") as file:
             print(check(json.load(file)))
-    except AssertionError as error:
+    except (Refused, ValueError, TypeError, KeyError, LookupError) as error:
         sys.exit(f"not proved: {error}")

@@ -32,22 +32,37 @@ void for_each_pair(const Instance& instance, const Visit& visit) {
   }
 }
 
+/// Returns the greatest common divisor of all sizes and fixed offsets.
+std::int64_t unit_of(const Instance& instance) {
+  std::int64_t unit = 0;
+  for (const Rectangle& rectangle : instance.rectangles) unit = std::gcd(unit, rectangle.size);
+  for (const Block& block : instance.blocks) unit = std::gcd(unit, block.fixed.value_or(0));
+  return std::max<std::int64_t>(unit, 1);
+}
+
 }  // namespace
 
 bool GuidedSearch::takes(const Instance& instance) {
   if (!instance.forbidden.empty()) return false;
-  std::int64_t unit = 0;
-  for (const Rectangle& rectangle : instance.rectangles) unit = std::gcd(unit, rectangle.size);
+  const std::int64_t unit = unit_of(instance);
   for (const Block& block : instance.blocks) {
     if (unit % block.alignment != 0) return false;
   }
+  const auto fixed_share = [&](const Block& a, const Block& b) {
+    return a.fixed && b.fixed && *a.fixed < *b.fixed + instance.bounds(b).size &&
+           *b.fixed < *a.fixed + instance.bounds(a).size;
+  };
   std::int64_t count = 0;
-  for_each_pair(instance, [&](std::int32_t, std::int32_t, std::int64_t) { return (count += 2) <= kMostPairs; });
-  return count <= kMostPairs;
+  bool possible = true;
+  for_each_pair(instance, [&](std::int32_t a, std::int32_t b, std::int64_t) {
+    possible = (count += 2) <= kMostPairs && !fixed_share(instance.blocks[a], instance.blocks[b]);
+    return possible;
+  });
+  return possible;
 }
 
 GuidedSearch::Problem::Problem(const Instance& instance)
-    : fixed(instance.blocks.size(), 0), begins(instance.blocks.size() + 1, 0) {
+    : unit(unit_of(instance)), fixed(instance.blocks.size(), 0), begins(instance.blocks.size() + 1, 0) {
   for (std::size_t b = 0; b < instance.blocks.size(); ++b) {
     sizes.push_back(instance.bounds(instance.blocks[b]).size);
     fixed[b] = instance.blocks[b].fixed.has_value() ? 1 : 0;
@@ -79,7 +94,8 @@ GuidedSearch::GuidedSearch(const Problem& problem, std::int64_t capacity, int se
       is_open_(problem.sizes.size(), 0) {
   const auto blocks = static_cast<std::int32_t>(problem.sizes.size());
   for (std::int32_t b = 0; b < blocks; ++b) {
-    if (problem.fixed[b] == 0) offsets_[b] = std::min(offsets_[b], capacity - problem.sizes[b]);
+    if (problem.fixed[b] == 0)
+      offsets_[b] = std::min(offsets_[b] / problem.unit * problem.unit, capacity - problem.sizes[b]);
   }
   for (const Problem::Pair& pair : problem.pairs) weights_.push_back(pair.steps);
   for (std::int32_t b = 0; b < blocks; ++b) {
@@ -170,7 +186,7 @@ void GuidedSearch::add_overlaps(std::int32_t b, std::int32_t change) {
 }
 
 void GuidedSearch::visit(std::int32_t b) {
-  if (std::exchange(is_open_[b], 1) == 0) open_.push_back(b);
+  if (problem_.fixed[b] == 0 && std::exchange(is_open_[b], 1) == 0) open_.push_back(b);
 }
 
 void GuidedSearch::move(std::int32_t b, std::int64_t offset) {
@@ -263,6 +279,7 @@ Verdict GuidedSearch::run(std::int64_t work, const std::atomic<std::int64_t>& mo
     const std::int32_t b = std::exchange(open_[at], open_.back());
     open_.pop_back();
     is_open_[b] = 0;
+    ++work_;
     improve(b);
   }
   push_down();

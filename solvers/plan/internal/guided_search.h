@@ -34,6 +34,7 @@ class GuidedSearch {
       std::int32_t twin;   ///< index of the pair in which the two have changed places
       float steps;         ///< number of steps at which both are live
     };
+    std::int64_t unit = 1;             ///< greatest common divisor of all sizes and fixed offsets
     std::vector<std::int64_t> sizes;   ///< for each block, its bytes
     std::vector<std::uint8_t> fixed;   ///< for each block, whether it has only one offset
     std::vector<std::int64_t> start;   ///< for each block, the offset with which searches begin; set by the caller
@@ -41,12 +42,15 @@ class GuidedSearch {
     std::vector<Pair> pairs;           ///< of all blocks, one block after the other
   };
 
-  /// Returns whether the search can be used on the instance. It cannot be used if there are forbidden addresses, if an
-  /// alignment does not divide all sizes, or if there are too many pairs.
+  /// Returns whether the search can be used on the instance. It cannot be used in these cases:
+  /// - There are forbidden addresses.
+  /// - An alignment does not divide all sizes and fixed offsets.
+  /// - The bounds() of two blocks with fixed offsets overlap, which they can because of gaps.
+  /// - There are too many pairs.
   static bool takes(const Instance& instance);
 
   /// Prepares a search for a plan of at most `capacity` bytes, which must be at least the size of each block and a
-  /// multiple of the alignments. Each seed gives a different search. The problem must outlive the search.
+  /// multiple of Problem::unit. Each seed gives a different search. The problem must outlive the search.
   GuidedSearch(const Problem& problem, std::int64_t capacity, int seed);
 
   /// Continues the search until one of the following holds:

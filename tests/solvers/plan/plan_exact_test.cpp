@@ -373,9 +373,9 @@ TEST_CASE("a guided search keeps every rule, in pieces as at once, and fits noth
     if (!plan::GuidedSearch::takes(instance)) return;
     ++taken;
     plan::GuidedSearch::Problem problem(instance);
-    std::int64_t unit = 1, most_size = 0;
+    const std::int64_t unit = problem.unit;
+    std::int64_t most_size = 0;
     for (const plan::Block& block : instance.blocks) {
-      unit = std::lcm(unit, block.alignment);
       most_size = std::max(most_size, block.fixed.value_or(0) + instance.bounds(block).size);
       fixed += block.fixed ? 1 : 0;
     }
@@ -399,6 +399,21 @@ TEST_CASE("a guided search keeps every rule, in pieces as at once, and fits noth
   CHECK(taken > 2000);
   CHECK(fitting > possible * 9 / 10);
   CHECK(fixed > 1000);
+}
+
+TEST_CASE("fixed offsets that a guided search could not keep apart or aligned are not given to it") {
+  const auto taken = [](const PlanProblem& problem) {
+    return plan::GuidedSearch::takes(plan::Instance(problem, PlanOptions{}));
+  };
+  PlanProblem problem{.buffers = {{.first = 0, .last = 9, .size = 8}, {.first = 4, .last = 4, .size = 8}}};
+  problem.rules = {{.offset = 0}, {}};
+  CHECK(taken(problem));
+  problem.rules = {{.offset = 0, .gaps = {{3, 5}}}, {.offset = 0}};
+  CHECK_FALSE(taken(problem));
+  problem.rules = {{.offset = 4}, {.alignment = 8}};
+  CHECK_FALSE(taken(problem));
+  problem.rules = {{.offset = 16}, {.alignment = 8}};
+  CHECK(taken(problem));
 }
 
 TEST_CASE("memory that is full at every step is planned lower than greedy orders have it") {

@@ -25,20 +25,23 @@ _calls = weakref.WeakKeyDictionary()  # frame of a checkpoint -> its _Calls
 
 
 class _Call:
-    def __init__(self, run, names, args):
-        self.run = run
+    def __init__(self, run, names, results, args):
+        self.run, self.results = run, results
         # Name of an argument -> its kind if it is a tensor that the second run computes again; else its value.
-        self.given = {name: _Kind(value) if _is_made_again(value) else value for name, value in zip(names, args)}
+        self.given = {name: _Kind(value) if _is_made_again(value) else _copy(value) for name, value in zip(names, args)}
 
-    def repeat(self, given):
-        """Runs the graph again. ``given``: arguments of another graph of this function, by name."""
-        args = [given.get(name) if isinstance(known, _Kind) else known for name, known in self.given.items()]
-        if not all(known == _Kind(value) for known, value in zip(self.given.values(), args) if isinstance(known, _Kind)):
+    def repeat(self, given, results):
+        """Runs the graph again. ``given``: arguments of another graph of this function, by name. ``results``: what the
+        caller expects that graph to return."""
+        args = [given.get(name) if isinstance(known, _Kind) else _now(known, given.get(name)) for name, known in self.given.items()]
+        fits = all(known == _Kind(value) for known, value in zip(self.given.values(), args) if isinstance(known, _Kind))
+        if not fits or results != self.results:
             raise CheckpointError(
                 "torch.utils.checkpoint: torch.compile chose another graph for the recomputation than for the forward pass, "
-                "which has other inputs, so that values saved by one do not fit the other's backward pass: compiled code may "
-                "not depend on what changes between both (TORCH_LOGS=recompiles says what differs), or compile a function "
-                "that calls checkpoint()")
+                "which has other inputs or results, so that values saved by one do not fit the other's backward pass: compiled "
+                "code may not depend on what changes between both (TORCH_LOGS=recompiles says what differs); "
+                "torch._dynamo.mark_dynamic() has one graph for all sizes from the beginning, or compile a function that calls "
+                "checkpoint()")
         return self.run(*args)
 
 
@@ -57,10 +60,26 @@ def _is_made_again(value):
     return isinstance(value, torch.Tensor) and (value.dim() > 0 or value.requires_grad)
 
 
+def _copy(value):
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _now(known, value):
+    """Returns what takes the place of a number: if it is a tensor, such as a buffer, which the graph may write, the
+    present one if there is one."""
+    return value if isinstance(known, torch.Tensor) and isinstance(value, torch.Tensor) else known
+
+
+def _results(module):
+    """Returns the names of what a captured function returns, and which of these are tensors."""
+    return [(node.name, isinstance(node.meta.get("example_value"), torch.Tensor)) if isinstance(node, torch.fx.Node) else node
+            for node in _private.outputs(module.graph)]
+
+
 def same_graph_again(run, module):
     """Wraps a compiled graph in a function that, if a checkpoint runs its forward pass again, runs the graph that ran at
     first. ``module``: what torch.compile captured, whose inputs have names by where they come from."""
-    names = [node.target for node in module.graph.find_nodes(op="placeholder")]
+    names, results = [node.target for node in module.graph.find_nodes(op="placeholder")], _results(module)
 
     def call(*args):
         frame, number = _private.saving_frame()
@@ -68,12 +87,12 @@ def same_graph_again(run, module):
             return run(*args)
         calls = _calls.setdefault(frame, _Calls())
         if number is None:
-            calls.first.append(_Call(run, names, args))
+            calls.first.append(_Call(run, names, results, args))
             return run(*args)
         k = calls.again.get(number, 0)
         calls.again[number] = k + 1
         if k >= len(calls.first) or calls.first[k].run is run:
             return run(*args)
-        return calls.first[k].repeat(dict(zip(names, args)))
+        return calls.first[k].repeat(dict(zip(names, args)), results)
 
     return call

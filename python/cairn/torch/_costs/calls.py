@@ -23,19 +23,27 @@ class Call:
         self.text = f"{operator_name(node)}{pytree.tree_map(_describe, (args, kwargs))}"
         self.arguments = args, kwargs
 
+    def _takes_too_few(self):
+        """Returns whether a mask of all elements would read beyond a source. On a GPU, such a call cannot be undone."""
+        if schema_name(self.node.target) not in ("aten::masked_scatter", "aten::masked_scatter_"):
+            return False
+        whole, _, source = self.arguments[0]
+        return _private.hint(source.numel()) < _private.hint(whole.numel())
+
     def run(self):
         """Returns a function that makes the call with newly allocated arguments. Masks choose all elements, for which
         operations need most scratch, unless the call fails because the other arguments are not made for so many."""
         leaves = pytree.tree_leaves(self.arguments)
         has_masks = any(isinstance(leaf, torch.Tensor) and leaf.dtype == torch.bool for leaf in leaves)
-        for chosen in (True, False) if has_masks else (False,):
+        for chosen in (True, False) if has_masks and not self._takes_too_few() else (False,):
             args, kwargs = pytree.tree_map(functools.partial(made_like, chosen=chosen), self.arguments)
             try:
                 if chosen:
                     self.node.target(*args, **kwargs)
                 break
-            except (RuntimeError, IndexError):
-                pass
+            except Exception as error:
+                if _private.is_out_of_memory(error):
+                    raise
         return lambda: self.node.target(*args, **kwargs)
 
 

@@ -422,6 +422,23 @@ class Fallback(harness.Fresh):
             for other in found[1:]:
                 self.assertTrue(all(map(torch.equal, found[0], other)))
 
+    def test_a_checkpoint_about_it_that_would_return_something_else(self):
+        """A graph for all sizes may also return a size, which the graph for one size does not."""
+        w = torch.nn.Parameter(torch.randn(64, 64) / 8)
+
+        def function(x):
+            n = x.shape[0] * 2
+            h = (x @ w).tanh()
+            k = h.sin()
+            torch._dynamo.graph_break()
+            return ((h @ w).sin() * (1 / n) + k).tanh()
+
+        compiled = torch.compile(function, backend=backend())
+        inputs = [torch.randn(size, 64, requires_grad=True) for size in (8, 64)]
+        losses = [torch.utils.checkpoint.checkpoint(compiled, x, use_reentrant=False).sum() for x in inputs]
+        with self.assertRaisesRegex(torch.utils.checkpoint.CheckpointError, "other inputs or results"):
+            sum(losses).backward()
+
     def test_a_checkpoint_about_it_that_would_run_another_function(self):
         """If the code that a checkpoint runs again has other inputs than before, an error says so."""
         class Model(torch.nn.Module):
