@@ -26,33 +26,28 @@ _calls = weakref.WeakKeyDictionary()  # frame of a checkpoint -> its _Calls
 
 class _Call:
     def __init__(self, run, names, results, args):
-        self.run, self.results = run, results
-        # Name of an argument -> its kind if it is a tensor that the second run computes again; else its value.
-        self.given = {name: _Kind(value) if _is_made_again(value) else _copy(value) for name, value in zip(names, args)}
+        self.run, self.names, self.results = run, names, results
+        given = dict(zip(names, args))
+        self.kinds = {name: _kind(value) for name, value in given.items() if _is_made_again(value)}
+        self.numbers = {name: _copy(value) for name, value in given.items() if name not in self.kinds}
 
     def repeat(self, given, results):
         """Runs the graph again. ``given``: arguments of another graph of this function, by name. ``results``: what the
         caller expects that graph to return."""
-        args = [given.get(name) if isinstance(known, _Kind) else _now(known, given.get(name)) for name, known in self.given.items()]
-        fits = all(known == _Kind(value) for known, value in zip(self.given.values(), args) if isinstance(known, _Kind))
-        if not fits or results != self.results:
+        if results != self.results or any(_kind(given.get(name)) != kind for name, kind in self.kinds.items()):
             raise CheckpointError(
                 "torch.utils.checkpoint: torch.compile chose another graph for the recomputation than for the forward pass, "
                 "which has other inputs or results, so that values saved by one do not fit the other's backward pass: compiled "
                 "code may not depend on what changes between both (TORCH_LOGS=recompiles says what differs); "
                 "torch._dynamo.mark_dynamic() has one graph for all sizes from the beginning, or compile a function that calls "
                 "checkpoint()")
-        return self.run(*args)
+        numbers = {name: _now(known, given.get(name)) for name, known in self.numbers.items()}
+        return self.run(*(numbers[name] if name in numbers else given[name] for name in self.names))
 
 
-class _Kind:
-    """What must be equal for a tensor to take another's place."""
-
-    def __init__(self, value):
-        self.known = (value.shape, value.dtype, value.device, value.requires_grad) if isinstance(value, torch.Tensor) else None
-
-    def __eq__(self, other):
-        return self.known == other.known
+def _kind(value):
+    """Returns what must be equal for a tensor to take another's place."""
+    return (value.shape, value.dtype, value.device, value.requires_grad) if isinstance(value, torch.Tensor) else None
 
 
 def _is_made_again(value):
