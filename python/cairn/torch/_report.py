@@ -182,7 +182,8 @@ class Together:
 
     promised: int = 0
     measured: Optional[int] = None  # None: not measured
-    at: str = ""  # the pass of a graph (forward or backward) that ran at this peak
+    at: str = ""  # the pass of a graph (forward or backward) with the largest promise
+    measured_at: str = ""  # likewise, with the largest measured peak
     host_peak: int = 0  # bytes of copies on the host; 0: at most one graph had some at a time
     told: set = dataclasses.field(default_factory=set)  # reasons of earlier warnings
     _into: Optional["Together"] = None  # a larger Together into which this one was merged
@@ -193,7 +194,8 @@ class Together:
         roots = list({id(root): root for r in reports if r.joined is not None for root in [r.joined.root()]}.values())
         whole = roots[0] if roots else Together()
         for other in roots[1:]:
-            whole.add(other.promised, other.measured, other.at)
+            whole.add(other.promised, None, other.at)
+            whole.add(0, other.measured, other.measured_at)
             whole.told |= other.told
             whole.host_peak = max(whole.host_peak, other.host_peak)
             other._into = whole
@@ -207,8 +209,13 @@ class Together:
     def add(self, promised, measured, at):
         if promised > self.promised:
             self.promised, self.at = promised, at
-        if measured is not None:
-            self.measured = max(measured, self.measured or 0)
+        if measured is not None and measured > (self.measured or -1):
+            self.measured, self.measured_at = measured, at
+
+    @property
+    def broken(self):
+        """Returns whether more was measured than promised."""
+        return self.measured is not None and self.measured > self.promised
 
 
 @dataclasses.dataclass
@@ -292,9 +299,15 @@ class Report:
     @property
     def kept(self):
         """Returns whether all promises were kept; None if ``unknown`` is not empty, and no promise was broken."""
-        broken = any(g.kept is False for g in self.graphs) or (
-            self.together and self.together.measured is not None and self.together.measured > self.together.promised)
+        broken = any(g.kept is False for g in self.graphs) or (self.together and self.together.broken)
         return False if broken else None if self.unknown else True
+
+    @property
+    def broken_by(self):
+        """Returns what broke promises, as texts: of a graph alone, the operation; of graphs that were alive at once, the
+        pass of a graph. Empty if ``kept`` is not False."""
+        found = [f"{g.name}: {g.broken_by or 'an operation'}" for g in self.graphs if g.kept is False]
+        return found + ([self.together.measured_at] if self.together and self.together.broken else [])
 
     @property
     def unknown(self):
@@ -316,6 +329,8 @@ class Report:
             lines.append(f"graphs that are alive at once: promised {size_text(self.promised)}, measured "
                          f"{'not yet' if self.measured is None else size_text(self.measured)} at most, in {self.together.at}"
                          f"{'' if self.step or all(g.of_step for g in self.graphs) else '; each keeps the budget for itself'}")
+            if self.together.broken:
+                lines.append(f"  broken by   {self.together.measured_at}")
             if self.together.host_peak:
                 lines.append(f"graphs that are alive at once: {size_text(self.together.host_peak)} on the host at most; each keeps "
                              "host_budget for itself")

@@ -12,7 +12,7 @@ from .._graph.layouts import Layouts, laid_out
 from .calls import Call, measurable, wrapped_numbers
 from .measure import Measurements
 
-_CACHE_VERSION = 10
+_CACHE_VERSION = 11
 _TOO_LARGE = 2**50  # ns or bytes; larger numbers in a cache file are errors
 
 

@@ -37,6 +37,8 @@ class Call:
         has_masks = any(isinstance(leaf, torch.Tensor) and leaf.dtype == torch.bool for leaf in leaves)
         for chosen in (True, False) if has_masks and not self._takes_too_few() else (False,):
             args, kwargs = pytree.tree_map(functools.partial(made_like, chosen=chosen), self.arguments)
+            for i in _LENGTHS.get(schema_name(self.node.target), ()):
+                args[i].fill_(1)
             try:
                 if chosen:
                     self.node.target(*args, **kwargs)
@@ -46,6 +48,10 @@ class Call:
                     raise
         return lambda: self.node.target(*args, **kwargs)
 
+
+# Positions of the arguments that have the lengths of bags. For bags of length 0, which zeros would make, kernels need no
+# scratch.
+_LENGTHS = {"aten::_embedding_bag_backward": (4,), "aten::_embedding_bag_dense_backward": (3,)}
 
 # Positions among the arguments of each norm's backward kernel: (those of the saved mean and deviation, those of weight,
 # bias and running statistics). The input has position 1.

@@ -154,6 +154,7 @@ class Alive:
                 _passing.update((key, (*entry, task)) for key, entry in passing.items())
             at_end = self._end_gradients(edges, _gradients_of(edges, result, mine), passing)
             self._seen(held, runs, backward=True, let_go=let_go, at_end=at_end)
+            self._tell_of_broken()
             self._watched(mine, held - let_go, freed, backward=True, at_end=at_end)
             return result
 
@@ -367,6 +368,15 @@ class Alive:
             held = "" if self.watch.plan else "budgets hold for each graph, and "
             self._tell(whole, "sum", f"{held}graphs that are alive at once add up to {size_text(whole.promised)}, which is above the "
                                      f"budget of {size_text(budget)}{self.watch.outlook()}")
+
+    def _tell_of_broken(self):
+        """Warns after a step whose graphs together took more than promised, although each graph may have kept its own
+        promise. While Runs are open, a later pass may still promise more."""
+        whole = self.owner.report.together
+        if whole is not None and whole.broken and not _open:
+            self._tell(whole, "broken", f"graphs that are alive at once: promised a peak of {size_text(whole.promised)}, measured "
+                                        f"{size_text(whole.measured)} in {whole.measured_at} "
+                                        f"({whole.measured - whole.promised} bytes more)")
 
     def _freed_results(self):
         """Returns a dict from each Run whose backward pass may still come to the numbers of its freed results, if the

@@ -312,6 +312,13 @@ class Reports(harness.Fresh):
             _, peak, _ = cairn.torch.measure_peak(lambda: compiled(x, full).backward())
             self.assertLessEqual(peak, promised + scale.nbytes)
 
+    def test_scratch_of_bags_is_measured(self):
+        for mode in harness.afresh(("max", "mean")):
+            bags = torch.nn.EmbeddingBag(100, 64, mode=mode)
+            compiled = torch.compile(lambda indices: bags(indices).sin().sum(), backend=backend("100%"))
+            compiled(torch.randint(0, 100, (64, 8))).backward()
+            self.assertEqual(cairn.torch.last_report().kept, True)
+
     def test_damaged_caches_cost_only_time(self):
         def once():
             harness.gradients_after(model, inputs, backend("90%", work_limit=1000), lambda compiled, x: compiled(*x).backward())

@@ -250,6 +250,32 @@ class Together(harness.Fresh):
         self.assertGreaterEqual(report.promised, really)
         self.assertRegex(told[0], "^graph 0 runs again while ")
 
+    def test_graphs_that_together_take_more_than_promised(self):
+        """A forward pass may take more than its own promise, as long as it is below the peak of its graph. If that
+        breaks the promise of all graphs together, a warning and the report say so."""
+        model = torch.nn.Sequential(*[Layer() for _ in range(2)], Loss())
+        chosen = backend("min", together=False)
+        for block in model:
+            block.compile(backend=chosen)
+        model(self.x).backward()
+        report = cairn.torch.last_report()
+        self.assertEqual((report.kept, report.broken_by), (True, []))
+        report.together.measured = 0
+        report.together.promised = promised = report.promised - 28
+        for graph in report.graphs:
+            graph.measured_forward, graph.measured_backward = graph.promised_forward, graph.promised_backward
+            graph.promised_forward -= 28
+            graph.promised_backward -= 28
+        model.zero_grad()
+        with harness.told() as told:
+            model(self.x).backward()
+        self.assertEqual(report.kept, False)
+        self.assertEqual(len(told), 1)
+        self.assertRegex(told[0], r"^graphs that are alive at once: promised .* \(28 bytes more\)")
+        self.assertRegex(report.broken_by[0], "^the (forward|backward) pass of graph")
+        self.assertIn("broken by   the", str(report))
+        self.assertEqual(report.promised, promised)
+
     def test_several_forwards_before_the_first_backward_is_measured(self):
         """The inputs of the earlier runs are recognised, although those of the last run have other addresses."""
         layers = [layer for _ in range(3) for layer in (torch.nn.Linear(64, 64), torch.nn.GELU())]
