@@ -3,10 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <cstring>
 #include <initializer_list>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "cairn/cli/command.h"
+#include "cairn/core/threads.h"
 
 #if CAIRN_HAS_MPI
 #include <mpi.h>
@@ -28,6 +36,86 @@ int from_environment(std::initializer_list<const char*> names) {
 bool started_by_mpirun() { return from_environment({"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) >= 0; }
 
 #if CAIRN_HAS_MPI
+
+/// Sends schedules as messages that start with the graph's key. At most one message to each peer is under way, so that
+/// a peer that does not look for messages costs no memory.
+class MpiPeers : public solvers::Peers {
+ public:
+  MpiPeers() {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &count_);
+  }
+
+  void send(std::uint64_t graph, const std::vector<core::NodeId>& steps) override {
+    next_.assign(kHeader, 0);
+    std::memcpy(next_.data(), &graph, sizeof graph);
+    next_.insert(next_.end(), steps.begin(), steps.end());
+    send_next();
+  }
+  std::vector<std::vector<core::NodeId>> received(std::uint64_t graph) override {
+    std::vector<std::vector<core::NodeId>> found;
+    while (receive()) {
+      if (std::memcmp(message_.data(), &graph, sizeof graph) == 0)
+        found.emplace_back(message_.begin() + kHeader, message_.end());
+    }
+    send_next();
+    return found;
+  }
+  /// Receives until all messages of all processes have arrived. A process enters the barrier when its own messages have
+  /// been received, so none is under way when all have entered.
+  void finish() {
+    next_.clear();
+    MPI_Request barrier = MPI_REQUEST_NULL;
+    for (int over = 0; over == 0;) {
+      while (receive()) {
+      }
+      if (barrier != MPI_REQUEST_NULL) {
+        MPI_Test(&barrier, &over, MPI_STATUS_IGNORE);
+      } else if (all_sent()) {
+        MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kTag = 1;                                                           // gather() uses 0
+  static constexpr std::ptrdiff_t kHeader = sizeof(std::uint64_t) / sizeof(core::NodeId);  // of a message
+
+  bool all_sent() {
+    int all = 0;
+    MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE);
+    return all != 0;
+  }
+  void send_next() {
+    if (next_.empty() || !all_sent()) return;
+    sent_.swap(next_);
+    next_.clear();
+    requests_.clear();
+    for (int rank = 0; rank < count_; ++rank) {
+      if (rank == rank_) continue;
+      requests_.push_back(MPI_REQUEST_NULL);
+      // Issend ends when the message is received; Isend could end when it is copied, before that.
+      MPI_Issend(sent_.data(), static_cast<int>(sent_.size()), MPI_INT32_T, rank, kTag, MPI_COMM_WORLD,
+                 &requests_.back());
+    }
+  }
+  /// Receives a message that has arrived in message_. Returns false if there is none.
+  bool receive() {
+    int arrived = 0;
+    MPI_Status status;
+    MPI_Iprobe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &arrived, &status);
+    if (arrived == 0) return false;
+    int length = 0;
+    MPI_Get_count(&status, MPI_INT32_T, &length);
+    message_.resize(static_cast<std::size_t>(length));
+    MPI_Recv(message_.data(), length, MPI_INT32_T, status.MPI_SOURCE, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return true;
+  }
+
+  int rank_ = 0, count_ = 1;
+  std::vector<core::NodeId> next_, sent_, message_;
+  std::vector<MPI_Request> requests_;  ///< of sent_, one for each peer
+};
 
 class MpiProcesses : public Processes {
  public:
@@ -51,6 +139,14 @@ class MpiProcesses : public Processes {
   int local_rank() const override { return local_rank_; }
   int local_count() const override { return local_count_; }
   void abort(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
+  solvers::Peers* peers() override {
+    if (!peers_ && count_ > 1) peers_.emplace();
+    return peers_ ? &*peers_ : nullptr;
+  }
+  void end_exchange() override {
+    if (peers_) peers_->finish();
+    peers_.reset();
+  }
 
   void broadcast(std::span<std::int64_t> values) override {
     MPI_Bcast(values.data(), static_cast<int>(values.size()), MPI_INT64_T, 0, MPI_COMM_WORLD);
@@ -77,6 +173,7 @@ class MpiProcesses : public Processes {
 
  private:
   int rank_ = 0, count_ = 1, local_rank_ = 0, local_count_ = 1;
+  std::optional<MpiPeers> peers_;
 };
 
 std::unique_ptr<Processes> open_mpi() { return std::make_unique<MpiProcesses>(); }
@@ -98,5 +195,32 @@ std::unique_ptr<Processes> open_mpi() {
 }  // namespace
 
 std::unique_ptr<Processes> open_processes() { return started_by_mpirun() ? open_mpi() : std::make_unique<Processes>(); }
+
+int threads_of(const CLI::App& app, const Processes& processes) {
+  if (app.count("--threads") > 0 || processes.local_count() == 1) return core::thread_count();
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, std::min(core::available_cores(), cores / processes.local_count()));
+}
+
+Failure named(const Failure& failure, const Processes& processes) {
+  return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
+}
+
+bool together(Processes& processes, const std::function<void()>& step) {
+  std::optional<Failure> failure;
+  try {
+    step();
+  } catch (...) {
+    failure = current_failure();
+  }
+  std::array<std::int64_t, 1> first_failed = {-1};
+  const std::vector<std::string> outcomes = processes.gather(failure ? "failed" : "done");
+  for (std::size_t rank = 0; rank < outcomes.size() && first_failed[0] < 0; ++rank) {
+    if (outcomes[rank] == "failed") first_failed[0] = static_cast<std::int64_t>(rank);
+  }
+  processes.broadcast(first_failed);
+  if (first_failed[0] == processes.rank()) throw processes.count() == 1 ? *failure : named(*failure, processes);
+  return first_failed[0] < 0;
+}
 
 }  // namespace cairn::cli

@@ -89,14 +89,6 @@ std::int64_t parse_count(std::string_view option, std::string_view text) {
   return value;
 }
 
-/// Returns the number of CPU threads that this process uses: the value of --threads if given, else its part of the
-/// machine's cores, but no more than the cores to which it is bound.
-int threads_of(const CLI::App& app, const Processes& processes) {
-  if (app.count("--threads") > 0 || processes.local_count() == 1) return core::thread_count();
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, std::min(core::available_cores(), cores / processes.local_count()));
-}
-
 /// Throws InputError if options contradict each other. Must be called before any work.
 void check(const SimulateArguments& arguments, const CLI::App& app, const Processes& processes) {
   if (arguments.random.empty() == arguments.schedules.empty())
@@ -155,30 +147,6 @@ Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes
   auto simulator = pipeline::open_simulator(arguments.device.name(), problem.graph, threads_of(app, processes));
   options.seconds = until_answer({.seconds = limit}, problem.graph).seconds;
   return {std::move(problem), std::move(options), std::move(random), std::move(simulator)};
-}
-
-Failure named(const Failure& failure, const Processes& processes) {
-  return {failure.exit_code, fmt::format("process {}: {}", processes.rank(), failure.what()), failure.details};
-}
-
-/// Runs `step` on every process and returns whether it succeeded on all. If not, the process of the lowest rank on
-/// which it failed throws, and its exit code becomes the command's. The other processes get false and should exit with
-/// code 0, because mpirun kills all processes when one exits with another code, perhaps before the message is printed.
-bool together(Processes& processes, const std::function<void()>& step) {
-  std::optional<Failure> failure;
-  try {
-    step();
-  } catch (...) {
-    failure = current_failure();
-  }
-  std::array<std::int64_t, 1> first_failed = {-1};
-  const std::vector<std::string> outcomes = processes.gather(failure ? "failed" : "done");
-  for (std::size_t rank = 0; rank < outcomes.size() && first_failed[0] < 0; ++rank) {
-    if (outcomes[rank] == "failed") first_failed[0] = static_cast<std::int64_t>(rank);
-  }
-  processes.broadcast(first_failed);
-  if (first_failed[0] == processes.rank()) throw processes.count() == 1 ? *failure : named(*failure, processes);
-  return first_failed[0] < 0;
 }
 
 std::string progress_text(const fit::Problem& problem, const sim::SweepProgress& progress) {

@@ -2,20 +2,25 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cairn/cli/arguments.h"
 #include "cairn/cli/batch.h"
+#include "cairn/cli/mpi.h"
 #include "cairn/cli/objective.h"
 #include "cairn/cli/output.h"
 #include "cairn/cli/tw_curve.h"
 #include "cairn/core/formats/files.h"
 #include "cairn/core/profile.h"
 #include "cairn/core/text.h"
+#include "cairn/core/threads.h"
 #include "cairn/report/pages.h"
 #include "cairn/report/perfetto.h"
 #include "cairn/solvers/fit/curve.h"
@@ -96,7 +101,28 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
     options.limit.seconds = std::numeric_limits<double>::infinity();
 }
 
-int solve(const SolveArguments& arguments) {
+/// Throws InputError if several processes cannot work on what is asked for.
+void check_processes(const SolveArguments& arguments, const fit::Task& task) {
+  if (!arguments.sweep.empty() || arguments.stream)
+    throw core::InputError("--sweep and --stream are for one process; drop them, or mpirun");
+  if (task.objective == fit::Objective::knee)
+    throw core::InputError("the knee of the curve is for one process: give --budget or --max-cost, or drop mpirun");
+}
+
+/// A task, with what the search for it needs. `options` points to the other members.
+struct Job {
+  SolveArguments arguments;
+  fit::Task task;
+  solvers::SolveOptions options;
+  OpenedAids aids;
+  std::unique_ptr<const core::ScheduleFile> start;
+};
+
+/// Does everything that can fail because of bad input.
+Job prepare(const SolveArguments& given, Processes& processes) {
+  if (processes.count() > 1 && given.graph.batch_auto)
+    throw core::InputError("--batch auto is for one process; give a number, or drop mpirun");
+  SolveArguments arguments = with_batch(given);
   const auto& solver = arguments.search.find();
   solvers::SolveOptions options = arguments.search.options();
   require_outputs({{"-o", arguments.output},
@@ -110,30 +136,53 @@ int solve(const SolveArguments& arguments) {
   fit::Task task =
       arguments.objective.task(arguments.graph.load(), arguments.graph.name, arguments.alignment, arguments.search);
   check_certificate(arguments, task);
-  const core::Graph& graph = task.problem.graph;
-  const OpenedAids aids = arguments.aids.open(task.searched().graph);
+  if (processes.count() > 1) check_processes(arguments, task);
+  OpenedAids aids = arguments.aids.open(task.searched().graph);
   aids.lend_to(options);
-  const auto start = arguments.start.load_into(options, solver, graph);
-  if (!arguments.sweep.empty()) return write_tw_curve(arguments.console, task.problem, options, arguments.sweep);
-  if (arguments.stream) return stream_tw_schedule(arguments.console, task.problem, options, arguments.output);
-  options.limit = until_answer(options.limit, graph);
-  const core::Stopwatch watch(options.limit);
-  constexpr double kSearched = 0.9;  // of the limit, if there is to be a certificate
-  if (!arguments.certificate.empty()) options.limit = watch.share(kSearched);
+  auto start = arguments.start.load_into(options, solver, task.problem.graph);
+  constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15;  // a distance of seeds that users do not choose
+  options.seed += kApart * static_cast<std::uint64_t>(processes.rank());
+  options.peers = processes.peers();
+  return {std::move(arguments), std::move(task), std::move(options), std::move(aids), std::move(start)};
+}
+
+/// Searches on every process. Returns the answer if it is the best of all processes; the others get nothing.
+std::optional<fit::Answer> search(const Job& job, Processes& processes) {
+  const SolveArguments& arguments = job.arguments;
   fit::Answer answer;
-  {
+  try {
     ProgressLine line(arguments.console);
-    options.progress = line.of_search(task.problem, options.limit.seconds);
-    answer = search(task, arguments.search, options, line.of_curve(options.limit.seconds));
+    solvers::SolveOptions options = job.options;
+    options.progress = line.of_search(job.task.problem, options.limit.seconds);
+    answer = search(job.task, arguments.search, options, line.of_curve(options.limit.seconds));
+  } catch (...) {
+    if (processes.count() == 1) throw;
+    // Otherwise, the other processes would wait forever for this one.
+    processes.abort(print_failure(named(current_failure(), processes), arguments.console.json));
   }
+  processes.end_exchange();
+  const std::vector<std::string> merits =
+      processes.gather(fmt::format("{:020}", fmt::join(fit::merit(job.task, answer), " ")));
+  std::array<std::int64_t, 1> best = {std::ranges::min_element(merits) - merits.begin()};
+  processes.broadcast(best);
+  return best[0] == processes.rank() ? std::optional(std::move(answer)) : std::nullopt;
+}
+
+/// Writes the output files and prints the answer. Returns the exit code.
+int finish(Job& job, const fit::Answer& answer, const core::Stopwatch& watch, int processes) {
+  const SolveArguments& arguments = job.arguments;
+  fit::Task& task = job.task;
+  solvers::SolveOptions& options = job.options;
   write(task, arguments, answer);
 
   if (!task.plans_fit() || task.rounded.same_sizes(task.problem))
     task.problem.lower_bound = std::max(task.problem.lower_bound, answer.found.solution.peak_bound.value);
   options.limit = watch.rest();
+  options.peers = nullptr;  // they have ended their searches
   const fit::LeastBudget least =
-      remember(task, arguments.search, fit::least_budget_after(task, answer, solver, options));
+      remember(task, arguments.search, fit::least_budget_after(task, answer, arguments.search.find(), options));
   Json json = report::answer_json(task, arguments.search.solver, answer, least, catch_interrupt());
+  if (processes > 1) json["processes"] = processes;
   const std::optional<solvers::Certificate> certificate = certify(task, arguments, answer, watch.rest());
   if (certificate) json["certificate"] = report::certificate_json(task, answer, *certificate);
   const auto failure = [&] {
@@ -147,13 +196,33 @@ int solve(const SolveArguments& arguments) {
     throw Failure(kInterrupted, "interrupted; " + known, json);
   }
   if (!answer.success) throw failure();
-  const Explanation explanation(graph, &answer.found.solution.schedule);
+  const Explanation explanation(task.problem.graph, &answer.found.solution.schedule);
   explanation.add_to(json);
   arguments.console.print(json, arguments.console.json ? ""
                                                        : report::answer_table(task, arguments.search.solver, answer,
                                                                               certificate ? &*certificate : nullptr) +
                                                              explanation.text(arguments.explain));
   return kDone;
+}
+
+int solve(const SolveArguments& given, const CLI::App& app) {
+  const auto processes = open_processes();
+  if (processes->count() > 1) core::set_thread_count(threads_of(app, *processes));
+  // Every process reads the graph, but only rank 0 shows warnings and progress.
+  streams().quiet = streams().quiet || processes->rank() != 0;
+  std::optional<Job> job;
+  if (!together(*processes, [&] { job.emplace(prepare(given, *processes)); })) return kDone;
+  const SolveArguments& arguments = job->arguments;
+  fit::Task& task = job->task;
+  solvers::SolveOptions& options = job->options;
+  if (!arguments.sweep.empty()) return write_tw_curve(arguments.console, task.problem, options, arguments.sweep);
+  if (arguments.stream) return stream_tw_schedule(arguments.console, task.problem, options, arguments.output);
+  options.limit = until_answer(options.limit, task.problem.graph);
+  const core::Stopwatch watch(options.limit);
+  constexpr double kSearched = 0.9;  // of the limit, if there is to be a certificate
+  if (!arguments.certificate.empty()) options.limit = watch.share(kSearched);
+  const std::optional<fit::Answer> answer = search(*job, *processes);
+  return answer ? finish(*job, *answer, watch, processes->count()) : kDone;
 }
 
 }  // namespace
@@ -199,8 +268,9 @@ Subcommand add_solve(CLI::App& root) {
               "  cairn solve graph.json --budget 80% -o s.json\n"
               "  cairn solve graph.json --budget 80% --start s.json -o s.json     from there on\n"
               "  cairn solve graph.json --max-cost 5%\n"
-              "  cairn solve resnet50 --batch 8 --solver tw --budget 1.5GiB --time-limit 30s --json");
-  return {app, [arguments] { return solve(with_batch(*arguments)); }};
+              "  cairn solve resnet50 --batch 8 --solver tw --budget 1.5GiB --time-limit 30s --json\n"
+              "  mpirun -np 4 --bind-to none cairn solve graph.json --budget 80%     the best of four searches");
+  return {app, [arguments, app] { return solve(*arguments, *app); }};
 }
 
 }  // namespace cairn::cli

@@ -7,8 +7,8 @@ find_package(BLAS REQUIRED)
 find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas REQUIRED)
 find_package(Boost CONFIG REQUIRED)  # headers only, for maximum flow
 
-# MPI is needed only to run `cairn simulate` under mpirun, not by the library.
-set(CAIRN_MPI AUTO CACHE STRING "Sweeps over several machines by MPI: ON, OFF, or AUTO (where one is found)")
+# MPI is needed only to run `cairn simulate` and `cairn solve` under mpirun, not by the library.
+set(CAIRN_MPI AUTO CACHE STRING "Sweeps and searches over several machines by MPI: ON, OFF, or AUTO (where one is found)")
 set_property(CACHE CAIRN_MPI PROPERTY STRINGS AUTO ON OFF)
 if(CAIRN_MPI)
   set(MPI_CXX_SKIP_MPICXX ON)

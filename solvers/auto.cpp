@@ -245,6 +245,7 @@ AutoRemat::AutoRemat(const core::Graph& graph, const SolveOptions& options)
       watch_(limit_of(options, hopeless_)),
       incumbent_(graph, options, watch_) {
   if (hopeless_) inner_.budget.reset();
+  inner_.peers = nullptr;  // other solvers may call search() on several threads, for graphs that peers do not know
   incumbent_.offer(core::baseline_schedule(graph));
   least_peak_ = incumbent_.least_peak();
   if (!options.progress) return;
@@ -345,7 +346,9 @@ void AutoRemat::refine_and_bound() {
 
 Stop AutoRemat::search_schedules() {
   const auto between = [&] { return bound_ && bound_->exchange(incumbent_, watch_); };
-  const auto search_in = [&](core::Stopwatch& part) { return search(graph_, inner_, between, incumbent_, part); };
+  SolveOptions with_peers = inner_;
+  with_peers.peers = options_.peers;
+  const auto search_in = [&](core::Stopwatch& part) { return search(graph_, with_peers, between, incumbent_, part); };
   const bool at_once = options_.budget || options_.peak_alone;
   Stop stop = at_once ? search_in(watch_) : core::within(watch_, kLowering, search_in);
   credit("auto");
@@ -362,6 +365,7 @@ Stop AutoRemat::search_schedules() {
 /// not hold for schedules with higher peaks.
 Stop AutoRemat::lower_cost_of_peak() {
   SolveOptions of_peak = inner_;
+  of_peak.peers = options_.peers;
   of_peak.budget = incumbent_.peak();
   of_peak.max_cost.reset();
   of_peak.start = &incumbent_.schedule();

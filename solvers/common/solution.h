@@ -13,6 +13,7 @@
 #include "cairn/core/schedule.h"
 #include "cairn/solvers/common/accelerator.h"
 #include "cairn/solvers/common/bound.h"
+#include "cairn/solvers/common/peers.h"
 
 namespace cairn::sim {
 class Simulator;
@@ -50,6 +51,9 @@ struct SolveOptions {
   Accelerator* accelerator = nullptr;
   /// Simulator that evaluates many schedules in parallel for solvers that use one. Not owned. nullptr: there is none.
   sim::Simulator* simulator = nullptr;
+  /// Other processes that run the same search. Not owned. nullptr: there are none. Only search()
+  /// (remat/anneal/search.h) reads this option.
+  Peers* peers = nullptr;
   /// A valid tree decomposition of the graph. Not owned. Only some solvers use it (Capabilities::decomposition in
   /// registry.h).
   const TreeDecomposition* decomposition = nullptr;

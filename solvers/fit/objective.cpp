@@ -235,6 +235,15 @@ std::string_view to_string(Objective objective) {
   return kNames[static_cast<std::size_t>(objective)];
 }
 
+std::array<std::int64_t, 4> merit(const Task& task, const Answer& answer) {
+  const solvers::Solution& solution = answer.found.solution;
+  const std::int64_t bytes = answer.found.plan ? answer.found.plan->bytes : solution.peak;
+  if (!answer.success) return {solution.status == solvers::Status::infeasible ? 1 : 2, bytes, solution.peak, 0};
+  const bool by_cost = task.objective == Objective::within_budget || task.objective == Objective::within_peak;
+  if (by_cost) return {0, solution.cost, bytes, std::max<std::int64_t>(0, solution.cost - solution.cost_bound.value)};
+  return {0, bytes, solution.cost, std::max<std::int64_t>(0, solution.peak - solution.peak_bound.value)};
+}
+
 Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
               const std::function<void(const CurveProgress&)>& curve_progress, const Known& known) {
   const auto by_objective = [&] {

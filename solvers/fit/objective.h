@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -67,6 +68,12 @@ struct Answer {
     return success || (!found.solution.schedule.steps.empty() && found.solution.status != solvers::Status::infeasible);
   }
 };
+
+/// Returns numbers by which answers to one task are compared. Of two answers, the better one has the lexicographically
+/// smaller numbers. None is negative. They are: 0 if the search succeeded, 1 if it proved that nothing meets the task,
+/// else 2; what the objective minimises first; what it minimises next, or the bytes of the plan; and how far the proved
+/// lower bound is below the answer. After a failure, the least peak found comes first.
+std::array<std::int64_t, 4> merit(const Task& task, const Answer& answer);
 
 /// Results of earlier searches, which a search can use. The objects are not owned; nullptr: there is no such result.
 struct Known {

@@ -4,6 +4,7 @@
 
 #include "cairn/tests/catch.h"
 #include "cairn/tests/cli/command.h"
+#include "cairn/tests/cli/mpirun.h"
 #include "cairn/tests/cli/simulate_case.h"
 #include "cairn/tests/support/parts.h"
 
@@ -11,25 +12,7 @@ namespace cairn::tests::simulate_mpi_test {
 namespace {
 
 /// Starts `cairn simulate` under mpirun in `processes` processes on this machine.
-Child mpirun(int processes, const Words& words) {
-  // MPI itself leaks memory, which must not fail the test in a build with the address sanitizer.
-  const Words before = {"ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1", "mpirun", "--oversubscribe"};
-  const Words ranks = {"--allow-run-as-root", "-np", std::to_string(processes)};
-  return Child(before + ranks + Words{CAIRN_BINARY_DIR "/bin/cairn", "simulate"} + words, "", "/usr/bin/env");
-}
-
-/// Returns whether mpirun is missing or this build has no MPI. If so, prints a line that makes ctest count the test as
-/// skipped.
-bool no_mpi(const std::string& graph) {
-  std::string why;
-  if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
-    why = "no mpirun";
-  } else if (mpirun(2, {graph, "--random", "1"}).wait().err.find("this build has no MPI") != std::string::npos) {
-    why = "this build has no MPI";
-  }
-  if (!why.empty()) std::cout << "skipped: " << why << std::endl;
-  return !why.empty();
-}
+Child mpirun(int processes, const Words& words) { return tests::mpirun(processes, Words{"simulate"} + words); }
 
 struct Case {
   Folder folder;
@@ -63,7 +46,7 @@ pid_t process_of_rank(pid_t parent, int rank) {
 
 TEST_CASE("simulate under mpirun gives the answer of one process") {
   const Case test;
-  if (no_mpi(test.path)) return;
+  if (no_mpi()) return;
   const Words words = {test.path, "--random", "30000", "--recompute", "6", "--budget", "90%", "--json"};
   const auto expected = without_circumstances(json_of(run_command(Words{"simulate"} + words)));
   for (const int processes : {2, 4}) {
@@ -75,7 +58,7 @@ TEST_CASE("simulate under mpirun gives the answer of one process") {
 
 TEST_CASE("what is noticed in a file is told once, however many processes read it") {
   const Case test;
-  if (no_mpi(test.path)) return;
+  if (no_mpi()) return;
   std::string text = read_text(test.path);
   text.insert(text.find("\"nodes\""), "\"colour\":\"red\",");
   const Outcome outcome = mpirun(3, {test.folder.write("warned.json", text), "--random", "100"}).wait();
@@ -87,7 +70,7 @@ TEST_CASE("what is noticed in a file is told once, however many processes read i
 
 TEST_CASE("a file of schedules gives the same rows and figures under mpirun") {
   const Case test;
-  if (no_mpi(test.path)) return;
+  if (no_mpi()) return;
   Random random(1);
   std::string text;
   for (int line = 0; line < 500; ++line) {
@@ -117,7 +100,7 @@ TEST_CASE("a file of schedules gives the same rows and figures under mpirun") {
 
 TEST_CASE("bad input under mpirun is said once") {
   const Case test;
-  if (no_mpi(test.path)) return;
+  if (no_mpi()) return;
   for (const Words& words : {Words{"/nonexistent/g.json", "--random", "5"},
                              {test.path, "--random", "none"},
                              {test.path, "--schedules", "-"}}) {
@@ -131,7 +114,7 @@ TEST_CASE("bad input under mpirun is said once") {
 
 TEST_CASE("a sweep whose process died under mpirun ends and goes on with another number of them") {
   const Case test;
-  if (no_mpi(test.path)) return;
+  if (no_mpi()) return;
   const std::string checkpoint = test.folder / "c.json";
   const auto words = [&](const std::string& total) {
     return Words{test.path, "--random", total, "--recompute", "5", "--seed", "2", "--json"};
@@ -156,7 +139,7 @@ TEST_CASE("a sweep whose process died under mpirun ends and goes on with another
 
 TEST_CASE("a process that fails under mpirun ends the others with its error") {
   const Case test;
-  if (no_mpi(test.path)) return;
+  if (no_mpi()) return;
   // The folder of the checkpoint is renamed while the sweep runs, so that rank 0 can no longer write the checkpoint.
   const Folder outer;
   const std::string inner = outer / "inner";

@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cairn/core/machine/support/thread_pool.h"
@@ -177,7 +179,8 @@ class Search {
         between_(between),
         incumbent_(incumbent),
         watch_(watch),
-        limit_(watch.rest()) {
+        limit_(watch.rest()),
+        key_(options.peers != nullptr ? std::stoull(graph.fingerprint(), nullptr, 16) : 0) {
     const std::vector<std::uint64_t> seeds = island_seeds(0, limit_, options.seed);
     const std::int64_t memory_bytes = options.memory_bytes / (2 * std::ssize(seeds));
     for (const std::uint64_t seed : seeds)
@@ -264,6 +267,7 @@ class Search {
                                                            : !before || island->best_cost() < incumbent_.cost());
       if (new_to_all) incumbent_.offer({island->best()});
     }
+    exchange(before, cost, peak);
     const bool better = incumbent_.within_budget() != before || incumbent_.cost() < cost || incumbent_.peak() < peak;
     if (better) {
       improved_seconds_ = watch_.seconds();
@@ -281,6 +285,14 @@ class Search {
     if (better && !lowering_) {
       for (const auto& island : islands_) island->meet(incumbent_.schedule().steps, incumbent_.cost());
     }
+  }
+
+  /// Sends the incumbent to the peers if it is better than it was with this cost and peak. Offers it what they sent.
+  void exchange(bool was_within_budget, std::int64_t cost, std::int64_t peak) {
+    if (options_.peers == nullptr) return;
+    if (incumbent_.within_budget() != was_within_budget || incumbent_.cost() < cost || incumbent_.peak() < peak)
+      options_.peers->send(key_, incumbent_.schedule().steps);
+    for (std::vector<NodeId>& steps : options_.peers->received(key_)) incumbent_.offer({std::move(steps)});
   }
 
   bool runs_ended() const {
@@ -349,6 +361,7 @@ class Search {
   Incumbent& incumbent_;
   core::Stopwatch& watch_;
   const core::Limit limit_;
+  const std::uint64_t key_;  ///< of the graph, for the peers
   std::vector<std::unique_ptr<Island>> islands_;
   Goal goal_;
   bool lowering_ = false;  ///< whether the goal is a lower peak rather than a lower cost

@@ -25,7 +25,10 @@ namespace cairn::solvers {
 /// the last improvement, for n nodes and m moves before that improvement. `between` is called on the caller's thread,
 /// several times a second. While it returns true, the search goes on without improvements. A caller that computes a
 /// proof of optimality at the same time returns true as long as the proof can still succeed. The incumbent is valid at
-/// any time. For the same seed and work limit the answer is the same on every machine.
+/// any time. For the same seed and work limit the answer is the same on every machine, unless there are peers.
+///
+/// If options.peers is set, each improvement of the incumbent is sent to the peers, and theirs are offered to the
+/// incumbent, so that the islands of all processes continue from the best schedule of all.
 ///
 /// Throws std::logic_error if the order rule of the scope is `stages`. Any Scope::max_occurrences is accepted.
 Stop search(const core::Graph& graph, const SolveOptions& options, const std::function<bool()>& between,

@@ -1,5 +1,9 @@
 // Tests annealing, and the search by several annealers (islands), against the definitions and the cheapest schedules.
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "cairn/core/profile.h"
 #include "cairn/solvers/registry.h"
 #include "cairn/solvers/remat/anneal/annealer.h"
@@ -121,6 +125,55 @@ TEST_CASE("one seed and work limit give one schedule: searches, and auto") {
     const auto automatic = [&] { return find_solver("auto").solve(graph, options); };
     REQUIRE(automatic().schedule.steps == automatic().schedule.steps);
   });
+}
+
+/// A peer that knows one schedule of a graph, and sends it along with a schedule of another graph.
+class OnePeer : public Peers {
+ public:
+  OnePeer(const Graph& graph, std::vector<core::NodeId> steps)
+      : key_(std::stoull(graph.fingerprint(), nullptr, 16)), steps_(std::move(steps)) {}
+
+  void send(std::uint64_t graph, const std::vector<core::NodeId>& steps) override {
+    REQUIRE(graph == key_);
+    sent.push_back(steps);
+  }
+  std::vector<std::vector<core::NodeId>> received(std::uint64_t graph) override {
+    REQUIRE(graph == key_);
+    ++asked;
+    return {steps_};
+  }
+
+  std::vector<std::vector<core::NodeId>> sent;
+  int asked = 0;
+
+ private:
+  const std::uint64_t key_;
+  const std::vector<core::NodeId> steps_;
+};
+
+TEST_CASE("a search goes on from what its peers found, and sends them what it finds itself") {
+  int sent = 0, better = 0;
+  tests::for_each_seed(40, [&](Random& random) {
+    const Graph graph = random_graph(random, {.min_nodes = 15, .max_nodes = 30});
+    SolveOptions options{.seed = 1};
+    options.budget = (core::peak_lower_bound(graph) + tests::baseline_peak(graph)) / 2;
+    const Solution known = searched(graph, options, 200'000);
+    OnePeer peer(graph, known.schedule.steps);
+    options.seed = 2;
+    options.peers = &peer;
+    const Solution found = searched(graph, options, 2'000);
+    if (peer.asked == 0) return;  // the baseline is the best
+    REQUIRE(found.peak <= std::max(known.peak, *options.budget));
+    if (known.peak <= *options.budget) REQUIRE(found.cost <= known.cost);
+    tests::require_measured(graph, found);
+    for (const std::vector<core::NodeId>& steps : peer.sent) REQUIRE(reference::valid(graph, {steps}));
+    sent += static_cast<int>(peer.sent.size());
+    options.peers = nullptr;
+    const Solution alone = searched(graph, options, 2'000);
+    better += found.peak < alone.peak || found.cost < alone.cost ? 1 : 0;
+  });
+  CHECK(sent >= 10);
+  CHECK(better >= 3);
 }
 
 TEST_CASE("auto starts from the schedule that it is given") {

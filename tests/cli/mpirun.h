@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "cairn/tests/cli/command.h"
+
+namespace cairn::tests {
+
+/// Starts `cairn` under mpirun in `processes` processes on this machine.
+inline Child mpirun(int processes, const Words& words) {
+  // MPI itself leaks memory, which must not fail the test in a build with the address sanitizer.
+  const Words before = {"ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1", "mpirun", "--oversubscribe"};
+  const Words ranks = {"--allow-run-as-root", "-np", std::to_string(processes)};
+  return Child(before + ranks + Words{CAIRN_BINARY_DIR "/bin/cairn"} + words, "", "/usr/bin/env");
+}
+
+/// Returns whether mpirun is missing or this build has no MPI. If so, prints a line that makes ctest count the test as
+/// skipped.
+inline bool no_mpi() {
+  std::string why;
+  if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
+    why = "no mpirun";
+  } else if (mpirun(2, {"simulate", "ffn", "--random", "1"}).wait().err.find("this build has no MPI") !=
+             std::string::npos) {
+    why = "this build has no MPI";
+  }
+  if (!why.empty()) std::cout << "skipped: " << why << std::endl;
+  return !why.empty();
+}
+
+}  // namespace cairn::tests
