@@ -1,4 +1,5 @@
-"""Reports: how much memory was promised and measured, and what is in memory at the peak."""
+"""Contains the classes of reports, which say how much memory was promised and measured, and what is in memory at the
+peak."""
 
 import dataclasses
 import re
@@ -36,13 +37,13 @@ class Item:
     operation: str
     source: str  # file:line
     size: int  # bytes of its outputs
-    times: int = 1  # how often it runs again
-    note: str = ""  # why no schedule can free the outputs; empty if one can
+    times: int = 1  # how often the operation runs again
+    note: str = ""  # why no schedule can free the outputs; empty if a schedule can
 
 
 @dataclasses.dataclass
 class GraphReport:
-    """The report of one compiled graph. Without graph breaks, a model has one graph for each set of input shapes. Sizes
+    """The report of one compiled graph. A model without graph breaks has one graph for each set of input shapes. Sizes
     are in bytes."""
 
     name: str
@@ -52,7 +53,7 @@ class GraphReport:
     baseline: int  # the peak of the unscheduled step
     promised: int
     lower_bound: Optional[int]
-    cost_increase: float  # fraction, by the cost model
+    cost_increase: float  # additional time by the cost model, as a fraction of the time without a budget
     resident: dict  # kind -> bytes; not part of the budget
     recomputed: list
     at_peak: list  # Items alive at the promised peak, the largest first
@@ -63,14 +64,16 @@ class GraphReport:
     fused: int = 0  # number of operations that are kernels compiled by Inductor
     unnamed: list = dataclasses.field(default_factory=list)  # patterns of never_recompute= that name nothing in the graph
     not_fused: list = dataclasses.field(default_factory=list)  # texts about kernels that Inductor could not compile
-    # Whether its schedule is part of the plan of a step of several graphs (Report.step), or of a step that meets the budget
-    # without such a plan.
+    # Whether the graph belongs to a step of several graphs that has a plan for all of them (Report.step), or that meets
+    # the budget without such a plan.
     of_step: bool = False
-    branching: list = dataclasses.field(default_factory=list)  # names of operations that run other code for other data
+    # names of operations for which data decide which code they run
+    branching: list = dataclasses.field(default_factory=list)
     estimated: list = dataclasses.field(default_factory=list)  # names of operations that could not be measured
     # Names of operations whose results have an unbounded size that depends on data.
     sized_by_data: list = dataclasses.field(default_factory=list)
-    elsewhere: dict = dataclasses.field(default_factory=dict)  # other device -> bytes there, not part of the budget
+    # device other than the budget's -> bytes on it, not part of the budget
+    elsewhere: dict = dataclasses.field(default_factory=dict)
     saved: int = 0  # bytes that the forward pass saves for the backward pass
     trains: bool = False  # whether there is a backward pass and the graph was not compiled for an evaluation
     updated: int = 0  # number of parameters updated in the backward pass; their gradients are in the budget
@@ -78,34 +81,36 @@ class GraphReport:
     not_measured: str = "has not run"  # why ``measured`` is None
     measured_before: bool = False  # whether an earlier process with the same schedule measured ``measured``
     measured_forward: Optional[int] = None
-    # Whether an earlier run was freed without a backward pass, such as that of a result without a gradient. Until a
-    # backward pass comes, the promise is about the forward pass.
+    # Whether an earlier run of the graph was freed without having had a backward pass, for example because no gradient
+    # of its results was needed. As long as no backward pass has run, the promised peak is compared with that of the
+    # forward pass.
     only_forward: bool = False
     measured_backward: Optional[int] = None
     promised_forward: int = 0  # the peak of the forward pass alone
     promised_backward: int = 0  # the peak of the backward pass, with the values that the forward pass saved
     broken_by: str = ""  # the operation at which the promise was broken
-    retained: bool = False  # whether a backward pass left what the promise takes to be freed
-    # Inputs that others may write. Only the forward pass reads them.
+    # whether a backward pass kept values (retain_graph) of which the promised peak assumes that they are freed
+    retained: bool = False
+    # Inputs that code outside of the graph may write. Only the forward pass reads them.
     shared_inputs: list = dataclasses.field(default_factory=list)
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read again after the forward pass
-    buffers_read_again: list = dataclasses.field(default_factory=list)  # as read_again, but tensors of modules
+    buffers_read_again: list = dataclasses.field(default_factory=list)  # like read_again, for tensors of modules
     results_read_again: bool = False  # whether recomputation reads results of the forward pass
     link: str = ""  # link to the host's memory that the plan assumes; empty: nothing moves there
-    offloaded: list = dataclasses.field(default_factory=list)  # Items that move to the host and come back
-    host_peak: int = 0  # bytes that they take there at once
+    offloaded: list = dataclasses.field(default_factory=list)  # Items whose outputs move to the host and come back
+    host_peak: int = 0  # largest number of bytes on the host at one time
     waiting: float = 0.0  # time in which operations wait for copies, as a fraction of the time without a budget
 
     @property
     def met(self):
-        """Returns whether the promise is within the budget. A tiny graph, or one of an evaluation, may exceed a budget
-        in percent (_plan/share.py). A graph of a step meets the budget if the step does."""
+        """Returns whether the promised peak is within the budget. A tiny graph, or a graph of an evaluation, may exceed
+        a budget in percent (_plan/share.py). A graph that is part of a planned step counts as within the budget."""
         return self.budget is None or self.of_step or self.promised <= self.budget
 
     @property
     def kept(self):
-        """Returns False if a measured peak was above the promise. Returns None if ``unknown`` is not empty. Otherwise
-        returns True."""
+        """Returns False if a measured peak was above the promised one. Returns None if ``unknown`` is not empty.
+        Otherwise returns True."""
         measured = self._measured_so_far
         if measured is not None and (self.broken_by or measured > self.promised):
             return False
@@ -113,9 +118,9 @@ class GraphReport:
 
     @property
     def unknown(self):
-        """Returns why it is not known whether the promise is kept, as texts: the graph was not measured, or nothing is
-        promised, because data of other sizes, or other branches of the code, may need more, or a pass left what is
-        saved."""
+        """Returns a list of reasons, as texts, why it is not known whether the promised peak holds. Either the graph
+        was not measured, or the promise cannot cover all cases: sizes or branches that depend on data may need more, or
+        a backward pass has kept the saved values."""
         compiled = self.not_measured == NO_BACKWARD and _private.autograd_was_compiled()
         not_measured = self.not_measured + (" but those of compiled autograd, which are not measured" if compiled else "")
         return [text for text, holds in ((not_measured, self._measured_so_far is None),
@@ -178,19 +183,20 @@ class GraphReport:
 
 @dataclasses.dataclass
 class Together:
-    """The largest memory that several graphs needed together so far, because one ran while others held memory."""
+    """The largest memory that several graphs needed at the same time so far, because one graph ran while other graphs
+    held memory."""
 
     promised: int = 0
     measured: Optional[int] = None  # None: not measured
     at: str = ""  # the pass of a graph (forward or backward) with the largest promise
-    measured_at: str = ""  # likewise, with the largest measured peak
-    host_peak: int = 0  # bytes of copies on the host; 0: at most one graph had some at a time
+    measured_at: str = ""  # the pass of a graph with the largest measured peak
+    host_peak: int = 0  # bytes of copies on the host; 0: never had two graphs copies on the host at the same time
     told: set = dataclasses.field(default_factory=set)  # reasons of earlier warnings
     _into: Optional["Together"] = None  # a larger Together into which this one was merged
 
     @staticmethod
     def of(reports):
-        """Merges the Togethers of these reports into one, which the reports share from now on, and returns it."""
+        """Merges the Togethers of these reports into one, and returns it. From now on, the reports share it."""
         roots = list({id(root): root for r in reports if r.joined is not None for root in [r.joined.root()]}.values())
         whole = roots[0] if roots else Together()
         for other in roots[1:]:
@@ -220,19 +226,19 @@ class Together:
 
 @dataclasses.dataclass
 class StepReport:
-    """A step of several graphs that are planned together."""
+    """The report of a step whose several graphs are planned together."""
 
     parts: int  # number of different graphs
     budget: int  # bytes
     baseline: int  # peak of the step without a budget, in bytes
     promised: int  # peak of the step, in bytes
     cost_increase: float  # additional time of operations, as a fraction of the time without a budget
-    at: str  # the pass of a graph with the peak
+    at: str  # name of the graph and the pass in which the step has its peak
     seconds: float  # of the search
 
     def __str__(self):
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""
-        return (f"the step: {self.parts} graphs, planned together in {self.seconds:.1f} s\n"
+        return (f"the step: {self.parts} graph{'' if self.parts == 1 else 's'}, planned together in {self.seconds:.1f} s\n"
                 f"  budget      {size_text(self.budget)}, of what is not resident\n"
                 f"  promised    {size_text(self.promised)}{percent}, in {self.at}\n"
                 f"  recomputed  {100 * self.cost_increase:.1f}% more time")
@@ -240,10 +246,10 @@ class StepReport:
 
 @dataclasses.dataclass
 class Report:
-    """All graphs that the backend has compiled, without those that a new plan has replaced. ``promised``, ``measured`` and
-    ``kept`` also count the memory that other graphs, even of other backends, held while a graph ran. If several graphs of
-    a step are planned together, ``step`` is about all of them, and ``first_step`` is about the step before, in which they
-    were planned one by one."""
+    """The reports of all graphs that a backend has compiled, without graphs that a new plan has replaced. ``promised``,
+    ``measured`` and ``kept`` also count the memory that other graphs, even of other backends, held while a graph ran.
+    If several graphs of a step are planned together, ``step`` is about all of them, and ``first_step`` is about the
+    earlier step in which each graph was planned alone."""
 
     graphs: list = dataclasses.field(default_factory=list)
     unplanned: list = dataclasses.field(default_factory=list)  # why graphs run without a budget
@@ -251,16 +257,19 @@ class Report:
     step: Optional[StepReport] = None  # None: graphs were not planned together
     first_step: Optional[Together] = None
     broken_before: int = 0  # number of graphs whose promises were broken before a new plan replaced them
-    overlapping: bool = False  # whether graphs ran in several threads at the same time, which no promise counts
+    # whether graphs ran in several threads at the same time; promised peaks do not include the sum of their memory
+    overlapping: bool = False
     optimizer_state: Optional[int] = None  # only for cairn.torch.step: bytes of the optimizers' state
-    outside: bool = False  # whether differentiable code that is in no graph has computed inputs of graphs
-    whole_step: Optional[int] = None  # by cairn.torch.step or measure_step: peak of a later step, with gradients
+    outside: bool = False  # whether differentiable code outside of the compiled graphs has computed inputs of graphs
+    # peak of a whole later step, gradients included, as cairn.torch.step or measure_step has measured it
+    whole_step: Optional[int] = None
     whole_step_at: str = ""  # the operation at that peak
 
     @property
     def process_memory(self):
-        """Returns the bytes of this process that are in memory now, as the operating system counts them; None if it does
-        not tell. They include torch itself, parameters, and what the C library's allocator keeps for later blocks."""
+        """Returns the bytes of this process that are in memory now, as the operating system counts them; None if it
+        does not tell. These bytes include torch's code, the parameters, and freed memory that the C library's allocator
+        keeps for later allocations."""
         return _private.process_memory()
 
     @property
@@ -269,8 +278,9 @@ class Report:
 
     @property
     def training_baseline(self):
-        """Returns the largest baseline peak of the graphs that train, which is 100% for budgets in percent. Evaluations
-        do not count, because their batch may be larger."""
+        """Returns the largest baseline peak of the graphs that have a backward pass and were not compiled for an
+        evaluation. For budgets in percent, this is 100%. Graphs of evaluations do not count, because their batch may be
+        larger."""
         return max((g.baseline for g in self.graphs if g.trains), default=0)
 
     @property
@@ -279,15 +289,15 @@ class Report:
 
     @property
     def promised(self):
-        """Returns the largest promise, in bytes, for a single graph or for graphs that were alive at the same time.
-        Promises of the second kind are known only after the graphs have run, unless the graphs were planned together."""
+        """Returns the largest promised peak, in bytes, of a single graph or of graphs that hold memory at the same
+        time. The peak of several graphs is known only after they have run, unless they were planned together."""
         whole = [self.together.promised] if self.together else [self.step.promised] if self.step else []
         return max([g.promised for g in self.graphs if not g.of_step] + whole, default=0)
 
     @property
     def host_peak(self):
-        """Returns the largest number of bytes on the host, of a single graph or of graphs that were alive at the same
-        time."""
+        """Returns the largest number of bytes on the host, for a single graph or for graphs that held copies there at
+        the same time."""
         return max([g.host_peak for g in self.graphs] + ([self.together.host_peak] if self.together else []), default=0)
 
     @property
@@ -298,21 +308,23 @@ class Report:
 
     @property
     def kept(self):
-        """Returns whether all promises were kept; None if ``unknown`` is not empty, and no promise was broken."""
+        """Returns False if a measured peak was above the promised one, None if that is not known for all graphs
+        (``unknown`` is not empty), and otherwise True."""
         broken = any(g.kept is False for g in self.graphs) or (self.together and self.together.broken)
         return False if broken else None if self.unknown else True
 
     @property
     def broken_by(self):
-        """Returns what broke promises, as texts: of a graph alone, the operation; of graphs that were alive at once, the
-        pass of a graph. Empty if ``kept`` is not False."""
+        """Returns texts that say where a measured peak was above the promised one: for a single graph, the operation;
+        for several graphs together, the pass of a graph. Empty if ``kept`` is not False."""
         found = [f"{g.name}: {g.broken_by or 'an operation'}" for g in self.graphs if g.kept is False]
         return found + ([self.together.measured_at] if self.together and self.together.broken else [])
 
     @property
     def unknown(self):
-        """Returns why it is not known whether all promises are kept, as texts. It is known if everything was measured,
-        and nothing runs without a budget, or while another thread runs a graph."""
+        """Returns a list of reasons, as texts, why it is not known whether all promised peaks hold. The list is empty
+        if everything was measured, no graph runs without a budget, and graphs did not run in several threads at the
+        same time."""
         found = [f"{g.name} {reason}" for g in self.graphs for reason in g.unknown]
         if self.together and self.together.measured is None and not found:
             found.append("graphs that are alive at once were not measured")
@@ -358,7 +370,8 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
 def source_of(node):
-    """Returns a node's line in the model's code, "file:line": the innermost one of its traceback outside of torch."""
+    """Returns a node's line in the model's code, "file:line": the innermost line of its traceback that is outside of
+    torch."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     own = [f for f in frames if "/torch/" not in f[0].replace("\\", "/")] or frames
     return f"{own[-1][0].rsplit('/', 1)[-1]}:{own[-1][1]}" if own else ""
@@ -408,7 +421,8 @@ def live_at_peak(trace, steps, transfers=None):
         ends.setdefault(last, []).append(key)
     alive = {}
     peak, best, at_border, parts, side = -1, (0, []), 0, [0, 0], 0
-    for moment in range(0, 2 * len(steps), 1 if transfers else 2):  # without transfers, steps are all that counts
+    # without transfers, memory changes only at steps, not between them
+    for moment in range(0, 2 * len(steps), 1 if transfers else 2):
         t = moment // 2
         op = trace.operations[steps[t]]
         alive.update((key, key[1].size) for key in begins.get(moment, ()))
@@ -427,11 +441,11 @@ def live_at_peak(trace, steps, transfers=None):
 
 
 def lives(trace, steps, transfers=None):
-    """Returns (an occurrence's number, its storage) -> its first and last moment in memory. Moment 2i is step i, and
-    moment 2i + 1 lies behind it."""
+    """Returns a dict from (number of an occurrence, storage) to the first and the last moment at which this occurrence
+    of the storage is in memory. Moment 2i is step i, and moment 2i + 1 is between step i and step i + 1."""
     evicts, fetches = transfers or ((), ())
     leaving = {(value, made): finish for value, made, _, finish in evicts}
-    arriving = {}  # step -> indices of the fetches that are over before it
+    arriving = {}  # step -> indices of the fetches that must end before the step
     for i, (_, _, finish) in enumerate(fetches):
         arriving.setdefault(finish, []).append(i)
     found, newest = {}, {}

@@ -1,9 +1,9 @@
-"""Counts the memory that graphs hold while other graphs run. A budget limits each graph alone, so the memory of several
-graphs adds up.
+"""Counts the memory that graphs hold while other graphs run. Unless graphs are planned together, a budget limits each
+graph alone, although the memory of several graphs adds up.
 
 Each run of a graph's forward pass holds its results and the values saved for its backward pass, until the backward pass
 has ended or can no longer come. Only weak references to storages are stored. So memory that autograd or the caller has
-released does not count, and memory that two graphs share counts once. Inputs count if another graph has made them.
+freed does not count, and memory that two graphs share counts once. An input counts if it is a result of another graph.
 """
 
 import contextlib
@@ -23,14 +23,15 @@ from .sums import Sums
 _PASSES = 16  # largest number of backward passes in _sums; several threads can each run a backward pass at once
 
 _lock = threading.Lock()
-# The Runs whose backward pass may still come. Autograd's node of that pass keeps a Run alive.
+# The Runs whose backward pass may still come. Autograd's node for this backward pass holds the only strong reference to
+# a Run.
 _open = weakref.WeakSet()
 _loose = {}  # storage -> (weak reference, bytes): results of graphs without a backward pass
-# Storage -> (reference, bytes, backward pass): gradients that one graph passes to another, and results of graphs whose
-# backward pass has ended.
+# Storage -> (weak reference, bytes, number of the backward pass of autograd): gradients that one graph passes to
+# another, and results of graphs whose own backward pass has ended.
 _passing = {}
 _sums = {}  # backward pass -> its Sums
-_running = {}  # thread -> the Alive of the pass that runs in it
+_running = {}  # thread -> the Alive (graph) whose pass runs in this thread
 _local = threading.local()  # .made: the Run of this thread's latest forward pass
 
 
@@ -41,26 +42,35 @@ class Run:
     def __init__(self, graph, tensors, flowing):
         self.graph = graph
         self.tensors = tensors  # indices of the inputs that are tensors
-        self.flowing = flowing  # indices of the inputs whose gradients are passed on to the graphs that made them
+        # indices of the inputs whose gradients are passed on to the code that computed these inputs
+        self.flowing = flowing
         self.storages = {}
-        self.copies = {}  # likewise, the copies on the host
+        # a dict like ``storages``, for inputs that are results of graphs without a backward pass
+        self.given_results = {}
+        self.copies = {}  # a dict like ``storages``, for copies on the host
         self.shapes = {}  # see Tangents.shapes
-        self.unchanged = None  # a read_again.Unchanged
-        self.copied = _private.gradients_are_copied()  # whether new gradients will be copied into buckets
-        self.results = {}  # storage that only the caller holds -> number of the result among those that it holds
-        self.reads = []  # (weak reference to a Run, number of its result, index of the input that is this result)
-        self.given = {}  # storage -> (reference, bytes) of gradients of results that the caller gives
+        self.unchanged = None  # a read_again.Unchanged: what the backward pass must find unchanged
+        # whether DistributedDataParallel will copy new gradients into its buckets
+        self.copied = _private.gradients_are_copied()
+        # storage of a result that only the caller holds -> number of the result among the results that the caller holds
+        self.results = {}
+        # (weak reference to another Run, number of one of its results, index of this graph's input that is this result)
+        self.reads = []
+        self.given = {}  # storage -> (weak reference, bytes), for gradients that the caller gives to the backward pass
         self.to_write = ()  # results that AOTAutograd will copy into inputs
-        self.zeros = ()  # where autograd passes zeros because of these writes: a result of edges_of_writes()
+        # the edges along which autograd passes zeros because of the writes in ``to_write``: a result of
+        # edges_of_writes()
+        self.zeros = ()
 
     @property
     def freed(self):
-        """Returns the storages of results that nobody holds any more."""
+        """Returns the storages of results that have been freed, because nobody holds a reference to them any more."""
         return [key for key in self.results if self.storages[key][0].expired()]
 
 
 class Alive:
-    """One compiled graph. Counts the memory that other graphs of this process hold while it runs."""
+    """One compiled graph of a backend. While the graph runs, counts the memory that other graphs of this process
+    hold."""
 
     def __init__(self, owner, report, forward_outputs=0, kept_results=(), tangents=None, written=()):
         self.owner, self.report, self.tangents = owner, report, tangents
@@ -68,14 +78,14 @@ class Alive:
         self.ddp = _private.splits_for_ddp()
         self.number = _private.compiling()[0]
         self.on_host = ()  # indices of results of the forward pass that are copies on the host
-        self.part = None  # a points.Part, if the graph may be planned together with others
-        self.watch = owner.watch  # which torch._dynamo.reset() replaces for graphs that are compiled later
+        self.part = None  # a points.Part, if the graph may be planned together with other graphs of the step
+        self.watch = owner.watch  # stored here, because torch._dynamo.reset() gives the owner a new Watch
 
     # --- Wrappers of a graph's passes. They count memory whenever the forward or the backward pass runs.
 
     def forward(self, run):
-        """Wraps the forward pass of a graph that also has a backward pass, so that what other graphs hold is counted
-        when it runs."""
+        """Wraps the forward pass of a graph that also has a backward pass. When the forward pass runs, the memory that
+        other graphs hold is counted."""
         def call(args):
             if not _are_real(args):
                 return run(args)
@@ -91,6 +101,7 @@ class Alive:
             with self._while_running():
                 result = run(args)
             on_device = _weak(value for i, value in enumerate(result) if i not in self.on_host)
+            made.given_results = loose
             made.storages = {**loose, **{key: entry for key, entry in on_device.items() if key not in inputs}}
             made.copies = _weak(result[i] for i in self.on_host)
             saved = storages_of(result[self.forward_outputs:])
@@ -108,7 +119,8 @@ class Alive:
         return call
 
     def alone(self, run):
-        """Wraps a graph that has no backward pass, so that what other graphs hold is counted when it runs."""
+        """Wraps a graph that has no backward pass. When the graph runs, the memory that other graphs hold is
+        counted."""
         def call(args):
             if not _are_real(args):
                 return run(args)
@@ -138,8 +150,8 @@ class Alive:
             del gradients
             edges = _private.edges_of_node()
             held += self._begin_gradients(mine, edges)
-            # Bytes of results that have been freed. They are subtracted, because the promise includes all results until
-            # the backward pass has ended.
+            # Bytes of this run's results that have been freed. They are subtracted, because the promised peak of the
+            # backward pass includes all results of the run until the pass has ended.
             let_go = sum(mine.storages[key][1] for key in mine.freed) if mine is not None else 0
             freed = self._freed_results()
             with self._while_running():
@@ -166,14 +178,14 @@ class Alive:
         return made if made is not None and made.graph is self else None
 
     def beginning(self):
-        """Returns the Run whose backward pass runs in this thread. Returns None if it is unknown, for example under
-        compiled autograd."""
+        """Returns the Run whose backward pass runs in this thread. Returns None if this Run is unknown, for example
+        under compiled autograd."""
         begins = _private.metadata_of_node().get("cairn")
         return begins if begins is not None and begins.graph is self else None
 
     def called(self, compiled):
-        """Wraps the compiled graph in a function of its inputs. The function creates a Run for each call. The Run
-        exists until autograd drops the call's graph."""
+        """Wraps the compiled graph in a function of the graph's inputs. The function attaches the Run of each call to
+        autograd's node for the backward pass, so that the Run exists until autograd frees this node."""
         def call(*args):
             _local.made = None
             before = _private.nodes_made()
@@ -191,7 +203,7 @@ class Alive:
             node = _private.backward_node((*result, *args), before, self.number)
             if node is not None:
                 node.metadata["cairn"] = made
-                # Compiled autograd supports neither hooks that are called before a node nor missing gradients.
+                # Compiled autograd supports neither hooks that run before a node (prehooks) nor missing gradients.
                 if not _private.autograd_is_compiled():
                     if self.tangents.worth_noting:
                         node.register_prehook(_private.left_alone(functools.partial(_note_given, weakref.ref(made))))
@@ -204,7 +216,8 @@ class Alive:
 
     def _saving_failed(self, error, args):
         """Handles an error of a saved-tensor hook. Checkpoints raise such an error to end a recomputation. The forward
-        pass has already run, so this method writes the inputs that AOTAutograd would have written after it."""
+        pass has already run, but AOTAutograd has not yet written the graph's results into inputs, so this method writes
+        them."""
         made, _local.made = _local.made, None
         for value, (_, description) in zip(made.to_write, self.written):
             target = _private.argument_of(description, args)
@@ -215,7 +228,7 @@ class Alive:
         return error
 
     def _continues(self, args, flowing):
-        """Returns whether an input was computed by differentiable code that is in no graph."""
+        """Returns whether an input was computed by differentiable code outside of the compiled graphs."""
         with _lock:
             known = {key for run in _open for key in run.storages} | _passing.keys() | _loose.keys()
         return not storages_of(args[i] for i in flowing) <= known | self.owner.given
@@ -223,7 +236,7 @@ class Alive:
     @contextlib.contextmanager
     def _while_running(self):
         """Marks a pass as running. If passes run in other threads at the same time, gives a warning, because the memory
-        of the passes adds up and no promise includes this."""
+        of the passes adds up, and the promised peaks do not include this sum."""
         thread = threading.get_ident()
         with _lock:
             before = _running.get(thread)
@@ -247,9 +260,10 @@ class Alive:
     # --- Counting what is in memory while a pass runs
 
     def _begin(self, given, mine, beside=None):
-        """Counts the memory that other graphs hold when this pass begins. Returns (bytes, Runs of these graphs, those
-        storages among ``given`` that belong to results of graphs without a backward pass). ``beside``: only for a
-        backward pass, a result of _beside()."""
+        """Counts the memory that other graphs hold when a pass of this graph begins. ``given``: storages of the pass's
+        arguments. ``mine``: the Run to which the pass belongs, or None. Returns (bytes, Runs of the other graphs, those
+        storages among ``given`` that are results of graphs without a backward pass). ``beside``: only for a backward
+        pass, a result of _beside()."""
         held, runs, backward = dict(beside or {}), [], beside is not None
         task = _private.graph_task()
         with _lock:
@@ -266,15 +280,16 @@ class Alive:
             loose = {key: _loose[key] for key in given if key in _loose and not _loose[key][0].expired()}
         held.update({key: size for key, (_, size) in loose.items()})
         own = set(given) if backward else set()
-        if mine is not None:
-            own.update(mine.storages)
+        if mine is not None:  # the graph's promised peak includes the values that it saves, but not its inputs
+            own.update(mine.storages.keys() - mine.given_results.keys())
+            held.update(_in_memory(mine.given_results))
         if runs and not backward and sum(held.values()) >= WORTH_TELLING:
             self._tell_of_second(runs, sum(held.values()))
         return sum(size for key, size in held.items() if key not in own), runs, loose
 
     def _count_copies(self, mine):
-        """Counts the copies on the host of runs whose backward pass may still come, together with those of the run that
-        begins. A host budget limits each graph alone."""
+        """Counts the bytes of all copies on the host: those of Runs whose backward pass may still come, and those of
+        the run that begins (``mine``). Warns if the sum exceeds the host budget, which limits each graph alone."""
         with _lock:
             runs = [run for run in _open if run is not mine and run.copies]
             held = sum(sum(_in_memory(run.copies).values()) for run in runs)
@@ -289,10 +304,10 @@ class Alive:
                                       f"{size_text(together)} on the host, which is above {size_text(offload.host_budget)}")
 
     def _beside(self, gradients, given, mine):
-        """Returns the memory of gradients that the caller gives and holds, and that no plan contains: a dict from
-        storage to bytes. There are two kinds of such gradients: AOTAutograd copies gradients with an unexpected layout,
-        so the originals take memory in addition; and a gradient that is a part of a larger tensor keeps the whole
-        tensor in memory."""
+        """Returns the memory of gradients that the caller gives and holds, as far as no plan contains it: a dict from
+        storage to bytes. There are two kinds of such memory. AOTAutograd copies gradients with an unexpected layout, so
+        the originals take memory in addition. A gradient that is a part of a larger tensor keeps the whole tensor in
+        memory."""
         beside = {key: size for key, (_, size) in mine.given.items() if key not in given} if mine is not None else {}
         beside[None] = bytes_beyond(gradients)
         size = sum(beside.values())
@@ -304,11 +319,11 @@ class Alive:
         return beside
 
     def _begin_gradients(self, mine, edges):
-        """Returns the bytes of gradients that are in memory while the pass runs, in addition to those of results and to the
-        resident gradients of parameters. ``edges``: where the pass will pass on gradients. Autograd keeps gradients of
-        parameters from other Runs in the same backward pass until it has added them up, sums of gradients of results, and
-        zeros for results that a graph has written into. If gradients are copied into buckets (DistributedDataParallel), all
-        new gradients of parameters count, too."""
+        """Returns the bytes of gradients that are in memory while the pass runs, in addition to the given gradients of
+        results and to the resident gradients of parameters. ``edges``: the Edges along which the pass will pass on
+        gradients. Three kinds are counted: gradients of parameters that autograd has received from other Runs and still
+        has to add up, sums of gradients of results, and zeros for results that a graph has written into. If gradients
+        are copied into buckets (DistributedDataParallel), all new gradients of parameters count as well."""
         leaves = [edge for edge in edges if edge.leaf is not None]
         self._tell_of_accumulated(sum(edge.size for edge in leaves if edge.leaf.grad is not None and _private.accumulates(edge.leaf)))
         self._tell_of_replaced(sum(edge.size for edge in leaves if _private.may_be_replaced(edge.leaf)))
@@ -321,8 +336,9 @@ class Alive:
         return held + sum(edge.size for edge in (leaves if is_copied else waiting))
 
     def _end_gradients(self, edges, gradients, passing):
-        """Returns the bytes of this pass that are in memory when autograd adds its gradients to earlier ones out of place; 0
-        if it adds none. ``gradients``: a result of _gradients_of(). ``passing``: what the pass leaves in memory."""
+        """Returns the bytes that are in memory because of this pass when autograd adds the pass's gradients out of
+        place to gradients of earlier passes; 0 if it adds none out of place. ``gradients``: a result of
+        _gradients_of(). ``passing``: the storages that the pass leaves in memory, as in _passing."""
         with _lock:
             sums = _sums.get(_private.graph_task())
             largest = sums.end(edges, gradients) if sums is not None else 0
@@ -332,7 +348,7 @@ class Alive:
         return largest + added + sum(_in_memory(passing).values())
 
     def _tell_of_accumulated(self, size):
-        """Warns that torch makes new gradients in addition to the existing ones."""
+        """Warns that torch allocates new gradients while the existing ones are in memory."""
         if size and not self.owner.options.accumulate:
             self.owner.tell(
                 f"{self.report.name}: gradients are added to those of earlier steps, and torch makes up to {size_text(size)} of "
@@ -340,7 +356,8 @@ class Alive:
                 "backend(..., accumulate=True) does")
 
     def _tell_of_replaced(self, size):
-        """Warns that the graph's gradients stay in memory until the pass has ended, although autograd replaces them."""
+        """Warns that the graph's gradients stay in memory until the pass has ended, although autograd replaces them by
+        other tensors."""
         if size >= WORTH_TELLING and not self.owner.options.accumulate:
             self.owner.tell(
                 f"{self.report.name}: grad_dtype, or hooks if they return a gradient, replace gradients of parameters: up to "
@@ -348,8 +365,8 @@ class Alive:
                 "backend(..., accumulate=True) does")
 
     def _seen(self, held, runs, backward=False, let_go=0, at_end=0):
-        """Records that a pass has run while other graphs held ``held`` bytes. ``let_go``: bytes of freed results that
-        the promise for the pass includes nevertheless. ``at_end``: a result of _end_gradients()."""
+        """Records that a pass has run while other graphs held ``held`` bytes. ``let_go``: bytes of results that have
+        been freed, although the promised peak of the pass includes them. ``at_end``: a result of _end_gradients()."""
         report = self.report
         if not held and not report.of_step:
             return
@@ -370,8 +387,9 @@ class Alive:
                                      f"budget of {size_text(budget)}{self.watch.outlook()}")
 
     def _tell_of_broken(self):
-        """Warns after a step whose graphs together took more than promised, although each graph may have kept its own
-        promise. While Runs are open, a later pass may still promise more."""
+        """Warns if the graphs of a step together took more memory than was promised for them together, even if no
+        single graph took more than promised. Waits for the end of the step, because a later pass of the step can raise
+        the promise: only then no Run has a backward pass to come."""
         whole = self.owner.report.together
         if whole is not None and whole.broken and not _open:
             self._tell(whole, "broken", f"graphs that are alive at once: promised a peak of {size_text(whole.promised)}, measured "
@@ -380,7 +398,7 @@ class Alive:
 
     def _freed_results(self):
         """Returns a dict from each Run whose backward pass may still come to the numbers of its freed results, if the
-        watch needs it."""
+        Watch is enabled and needs this."""
         if not self.watch.enabled:
             return {}
         with _lock:
@@ -393,7 +411,7 @@ class Alive:
         self.watch.ran(self, run, backward, held, open_runs, freed, at_end)
 
     def is_free(self):
-        """Returns whether no run of this graph waits for its backward pass."""
+        """Returns whether no backward pass of an earlier run of this graph is still to come."""
         with _lock:
             return all(run.graph is not self for run in _open)
 
@@ -402,7 +420,8 @@ class Alive:
             return Together.of([self.owner.report, *(run.graph.owner.report for run in runs)])
 
     def _tell(self, whole, reason, text):
-        """Gives a warning once for all graphs that hold memory at the same time."""
+        """Gives a warning unless the same ``reason`` was told before for this group of graphs. ``whole``: the Together
+        of the graphs that hold memory at the same time."""
         if reason not in whole.told:
             whole.told.add(reason)
             self.owner.tell(text)
@@ -438,7 +457,8 @@ def held_by_graphs_of(owner):
 
 
 def _gradients_of(edges, results, run):
-    """Returns the gradient for each Edge, among the results of the backward pass of a Run; None where it is unknown."""
+    """Returns the gradient that belongs to each Edge, from ``results``, the results of the backward pass of a Run; None
+    where it is unknown."""
     inputs = run.tensors if run is not None else ()
     positions = [inputs[edge.index] if edge.index < len(inputs) else len(results) for edge in edges]
     found = [results[position] if position < len(results) else None for position in positions]
@@ -456,12 +476,13 @@ def _are_real(values):
 
 
 def storages_of(values):
-    """Returns the keys of the storages of the tensors among the values."""
+    """Returns the keys (addresses of storage objects) of the storages of all tensors in ``values``."""
     return {value.untyped_storage()._cdata for value in filter(_private.is_plain, values)}
 
 
 def _reads(args, runs):
-    """Returns Run.reads for a pass with these arguments, while these other Runs hold memory."""
+    """Returns the value of Run.reads for a pass with the arguments ``args``. ``runs``: the other Runs that hold
+    memory."""
     inputs = {}
     for i, value in enumerate(args):
         if _private.is_plain(value):
@@ -471,7 +492,7 @@ def _reads(args, runs):
 
 
 def _weak(values):
-    """Returns a dict from storage to (weak reference, bytes), for the tensors among the values that hold memory."""
+    """Returns a dict from storage to (weak reference, bytes), for all tensors in ``values`` that hold memory."""
     found = {}
     for value in filter(_private.is_plain, values):
         storage = value.untyped_storage()

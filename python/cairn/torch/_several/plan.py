@@ -1,8 +1,8 @@
 """Plans the parts of a step together.
 
-Each part has a pool of schedules that take different amounts of memory. choose.py picks one schedule for each part. Then
-each part is searched again, within exactly the memory that the others leave to it, and what is found goes into the
-pools. This repeats as long as there is time.
+Each part has a pool of schedules that take different amounts of memory. choose.py picks one schedule for each part.
+Then the solver searches for a new schedule of each part, within exactly the memory that the schedules of the other
+parts leave to it, and adds the schedule to the part's pool. Both steps repeat as long as there is time.
 """
 
 import dataclasses
@@ -17,14 +17,19 @@ from .._plan.solve import digest
 from .._report import StepReport, size_text
 from .choose import Choice, peak, peak_of
 
-# Fractions of the time limit: until when the first pools are filled, until when schedules within the budget, or lower
-# budgets, are searched for, and for one search after that at least. The rest of the time makes the step cheaper.
+# Fractions of the time limit. "pools": time at which the first filling of the pools ends. "search": time at which the
+# search for schedules within the budget, or within lower budgets, ends. "one search": least time of a single search
+# after that. The rest of the time serves to make the step cheaper.
 _SHARES = {"pools": 2 / 5, "search": 7 / 10, "one search": 1 / 50}
-_LEVELS = (3 / 4, 1 / 2, 1 / 4)  # of what a part takes without a budget beyond its least: the first schedules of a pool
-_ROUNDS = 6  # most tries to make a step fit into one budget
-_PASSES = 2  # with a work limit: how often each part is searched again to make the step cheaper
-_FIRST_DESCENT, _LAST_DESCENT = 1 / 16, 1 / 512  # of the least peak: by how much the next budget that is tried is lower
-_SMALL = 1 / 200  # a part that takes at most this part of what the step takes is not planned
+# the first schedules of a pool are searched for at these levels; 0 is the least peak of a part, 1 its peak without a
+# budget
+_LEVELS = (3 / 4, 1 / 2, 1 / 4)
+_ROUNDS = 6  # largest number of tries to make a step fit into one budget
+_PASSES = 2  # with a work limit: number of times that each part is searched again to make the step cheaper
+# fraction of the least peak by which the next budget is lower; begins with the first value and is halved down to the
+# second
+_FIRST_DESCENT, _LAST_DESCENT = 1 / 16, 1 / 512
+_SMALL = 1 / 200  # a part whose peak is at most this fraction of the step's peak is not planned
 
 
 @dataclasses.dataclass
@@ -36,9 +41,10 @@ class Plan:
 
 
 class Planner:
-    """``parts``: the Parts of a step. ``windows``: its Windows, whose parts are indices of ``parts``. ``times``: how often a
-    step runs each part. ``goal``: the budget in bytes; None: the least possible. ``is_share``: whether a tiny step may take
-    the least possible instead."""
+    """Plans the parts of one step. ``parts``: the Parts. ``windows``: the Windows of the step, whose parts are indices
+    of ``parts``. ``times``: for each part, the number of times that a step runs it. ``goal``: the budget in bytes;
+    None: the least possible. ``is_share``: whether the budget is a share; if so, a tiny step may take the least
+    possible budget instead."""
 
     def __init__(self, parts, windows, times, goal, limits, is_share=False):
         self.parts, self.times, self.goal, self.limits = parts, times, goal, limits
@@ -64,7 +70,8 @@ class Planner:
             message, *numbers = found["unmet"]
             raise InfeasibleError(f"on the rank that solves: {message}" if of_other else message, *numbers)
         chosen = self._of_schedules(found["schedules"])
-        if chosen is None and of_other:  # it exceeds the budget on this rank, where operations may need more scratch
+        # the other rank's plan exceeds the budget on this rank, where operations may need more scratch
+        if chosen is None and of_other:
             chosen = self._find()
         return self._plan(chosen)
 
@@ -75,14 +82,16 @@ class Planner:
             return {"unmet": [str(error), error.lower_bound, error.least_budget]}
 
     def _find(self):
-        """Returns a point for each part, from the cache or from a search, and sets the budget if it is the least one."""
+        """Returns a Point for each part, from the cache or from a search. If the budget is the least possible, also
+        sets ``goal`` to the bytes that were found."""
         name = f"step-{self._digest()}.json"
         chosen = self._of_schedules(_cache.load(name))
         if chosen is not None:
             return chosen
         self._fill_pools()
         chosen = self._within(self.goal) if self.goal is not None else None
-        if chosen is None:  # lower budgets show schedules that the search within the budget does not find
+        # a search under lower budgets can find schedules that the search within the budget does not find
+        if chosen is None:
             chosen = self._descended()
             if self.goal is None or (self.or_least and self.baseline <= TINY):
                 self.goal = max(self.goal or 0, self._peak(chosen))
@@ -98,7 +107,8 @@ class Planner:
         return (time.monotonic() - self.begin) / self.limits.time_limit
 
     def _is_time(self, name):
-        """Returns whether the named share of the time limit is not used up. With a work limit, there is no limit of time."""
+        """Returns whether the named share of the time limit is not used up. If there is a work limit, there is no time
+        limit."""
         return self.limits.work_limit is not None or self._spent() < _SHARES[name]
 
     def _arguments(self, share):
@@ -107,7 +117,8 @@ class Planner:
     # --- Searches
 
     def _fill_pools(self):
-        """Finds the first schedules of each part, from those that hold least to those that cost least."""
+        """Finds the first schedules of each part: schedules that hold the least memory, the cheapest ones, and some
+        between these extremes."""
         large = [part for part in self.parts if self._is_large(part)]
         share = _SHARES["pools"] / max(1, len(large) * (2 + 2 * len(_LEVELS)))
         for part in large:
@@ -131,8 +142,9 @@ class Planner:
         return [part.points[i] for part, i in zip(self.parts, chosen)]
 
     def _within(self, goal):
-        """Returns a point for each part, so that the step stays within ``goal``; None if none are found. If the pools have
-        none, asks the parts that are in memory at the peak for schedules that take less."""
+        """Returns a Point for each part, so that the step stays within ``goal`` bytes; None if no such points are
+        found. If the pools contain none, searches for further schedules of the parts that hold memory at the peak, with
+        less memory."""
         for attempt in range(_ROUNDS):
             choice = self._choice()
             chosen = choice.within(goal)
@@ -153,11 +165,13 @@ class Planner:
         return None
 
     def _limits(self, i, points, goal, share=1.0):
-        """Returns pairs of a peak and held bytes that part ``i`` may have, so that the step stays within ``goal`` if the
-        other parts keep their points. ``share``: the share of the excess that this part gives up. There are several pairs
-        if other runs of the part hold memory while it runs: the more a run holds, the lower its peak must be."""
+        """Returns pairs (peak, held bytes) that part ``i`` may have so that the step stays within ``goal``, if the
+        other parts keep their points. ``share``: the fraction of the excess over ``goal`` that this part must give up.
+        There are several pairs if other runs of the same part hold memory while it runs: the more bytes each run holds,
+        the lower the peak must be."""
         sizes, own = [point.sizes for point in points], points[i]
-        most, held, shared = goal, own.sizes.held + goal, []  # shared: (bytes for a pass and the other runs, their number)
+        # shared: (bytes for a pass together with other runs of the same part, number of these runs)
+        most, held, shared = goal, own.sizes.held + goal, []
         for window in self.windows:
             left = goal - peak_of(window, sizes)
             left = int(left * share) if left < 0 else left
@@ -176,14 +190,16 @@ class Planner:
         return [(max(1, peak), held) for peak, held in pairs if held >= 0] or [(max(1, min(most, now)), 0)]
 
     def _ask(self, i, pairs, share):
-        """Searches part ``i`` within pairs of a peak and held bytes, unless this has been done. ``share``: of the time."""
+        """Searches for a schedule of part ``i`` within each of the ``pairs`` (peak, held bytes) that has not been
+        searched before. ``share``: the fraction of the time limit for all these searches."""
         new = [pair for pair in pairs if (i, *pair) not in self.asked]
         self.asked.update((i, *pair) for pair in new)
         for most, held in new:
             self.parts[i].find(most, held, self._arguments(share / len(new)))
 
     def _descended(self):
-        """Returns points with the lowest peak of the step that is found."""
+        """Returns a Point for each part, with the lowest peak of the step that is found by trying lower and lower
+        budgets."""
         least, chosen = self._choice().least()
         points, step = self._points(chosen), _FIRST_DESCENT
         while step >= _LAST_DESCENT and self._is_time("search"):
@@ -195,7 +211,8 @@ class Planner:
         return points
 
     def _cheaper(self, points):
-        """Searches each part again, within what the others leave to it, as long as the step gets cheaper."""
+        """Searches each part again, within the memory that the other parts leave to it, as long as the step gets
+        cheaper."""
         passes, changed = 0, True
         while changed and (passes < _PASSES if self.limits.work_limit is not None else self._spent() < 1):
             changed, passes = False, passes + 1
@@ -231,8 +248,8 @@ class Planner:
         return {part.key: [point.steps, point.transfers] for part, point in zip(self.parts, points)}
 
     def _of_schedules(self, schedules):
-        """Returns the points of the schedules that another process has found; None if they are damaged or do not fit. Sets
-        the budget if it is the least one."""
+        """Returns the Points of schedules from the cache or from another rank; None if the schedules are damaged or
+        exceed the budget. If the budget is the least possible, sets ``goal`` to their peak."""
         if not isinstance(schedules, dict):
             return None
         points = []
@@ -265,7 +282,7 @@ class Planner:
         window, _ = self._largest(self._points(chosen))
         own = self.parts[window.part].points[chosen[window.part]].sizes.of(window)
         return InfeasibleError(
-            f"a step of {len(self.parts)} graphs: budget {size_text(self.goal)} ({self.goal} bytes) of activations and scratch cannot be "
+            f"a step of {len(self.parts)} graph{'' if len(self.parts) == 1 else 's'}: budget {size_text(self.goal)} ({self.goal} bytes) of activations and scratch cannot be "
             f"met: the least that is found is {size_text(least)} ({least} bytes), in {self._name(window)}, which takes {size_text(own)} "
             f"while others hold {size_text(least - own)}; without a budget the step needs {size_text(self.baseline)}. Fewer graph "
             "breaks, or a smaller batch, need less.",
@@ -273,9 +290,9 @@ class Planner:
 
 
 def undominated(windows):
-    """Returns the windows that no other one makes redundant: one of the same pass in which all that is counted is at least
-    as much."""
-    kept, counts = [], {}  # counts: Freed -> number of runs, of each window that is kept
+    """Returns the windows that are not redundant. A window is redundant if another window of the same pass of the same
+    part counts at least as much memory in every respect."""
+    kept, counts = [], {}  # counts: Freed -> number of runs, for each window that is kept
     for window in sorted(set(windows), key=lambda w: (-w.beside, -w.at_end, -sum(count for _, count in w.others), len(w.freed))):
         freed = dict(window.freed)
         if not any(other.part == window.part and other.backward == window.backward and other.beside >= window.beside
@@ -291,7 +308,8 @@ def _peak(point):
 
 
 def _between(part, level):
-    """Returns (peak, held bytes) between the least of a part's points and what it takes without a budget."""
+    """Returns (peak, held bytes) between the least values among a part's points (``level`` 0) and the values without a
+    budget (``level`` 1)."""
     least = min(map(_peak, part.points)), min(point.sizes.held for point in part.points)
     most = _peak(part.unplanned), part.unplanned.sizes.held
     return tuple(int(low + level * (high - low)) for low, high in zip(least, most))

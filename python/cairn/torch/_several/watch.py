@@ -1,9 +1,10 @@
-"""Watches which graphs run while others hold memory, and has those of a step planned together.
+"""Watches which graphs run while other graphs hold memory, and has the graphs of a step planned together.
 
-A *round* begins with a forward pass, and ends when no run that began in it waits for its backward pass. It also ends at a
-forward pass if only runs wait that began before all whose backward pass has come: theirs may never come. In most cases, a
-round is a step. If several graphs were alive at once in a round, and what they take
-together exceeds the budget, the graphs are planned together, and are compiled once more when they are called again.
+The passes of graphs are divided into rounds; in most cases, a round is a training step. A *round* begins with a forward
+pass, and ends when all runs (forward passes) that began in it have had their backward pass. It also ends at a new
+forward pass if every run without a backward pass is older than all runs that have had theirs: such old runs may never
+have one. If several graphs held memory at the same time in a round, and together exceeded the budget, these graphs are
+planned together, and are compiled once more when they are called again.
 """
 
 import collections
@@ -20,48 +21,54 @@ from .plan import Planner
 
 _FEW_PASSES = 64
 _MOST_PASSES = 20_000  # a longer round is not planned
-_CLOSE_TO_LEAST = 1 / 100  # for "min": a step that takes more than planned by at most this part is not planned anew
-_MOST_PLANS = 4  # how often the same functions are planned together; each time, all of them are compiled again
+# for "min": a step that exceeds its planned peak by at most this fraction is not planned anew
+_CLOSE_TO_LEAST = 1 / 100
+# largest number of times that the same functions are planned together; each time, all of them are compiled again
+_MOST_PLANS = 4
 
 
 _threads = set()  # idents of the threads that have run forward passes of any backend
 
 
 def _run_in_several_threads():
-    """Returns whether several threads, of those that exist now, have run forward passes. While one of them runs compiled
-    code, torch.compile must not be told to compile it again, because it frees what it replaces. Two models may share their
-    code, even if their backends differ."""
+    """Returns whether at least two threads that exist now have run forward passes. If so, torch.compile must not be
+    told to compile a function again, because it would free the old code while another thread may be running it. Even
+    models with different backends may share their code."""
     _threads.intersection_update(thread.ident for thread in threading.enumerate())
     return len(_threads) > 1
 
 
 class Watch:
-    """The rounds of one backend. The parts of windows are keys of Parts here."""
+    """Records the rounds of one backend, and starts planning. In this class, the parts of Windows are keys of Parts,
+    not indices."""
 
     def __init__(self, owner, enabled):
         self.owner, self.enabled = owner, enabled
-        self.plan = None  # the Plan for the graphs that run
+        self.plan = None  # the Plan by which the present graphs were compiled; None before the first
         self._lock = threading.Lock()
-        self._plans = collections.Counter()  # set of codes -> how often their graphs were planned together
+        # set of code objects -> number of times that the graphs of these functions were planned together
+        self._plans = collections.Counter()
         self._parts = {}  # key -> the latest Part with this key
         self._compiled = {}  # key -> weak reference to the Alive of the latest graph with this key
-        self._codes = {}  # key -> code of the functions whose compilation made the graphs with this key
-        self._reports = {}  # code -> GraphReports of all graphs that its compilation made
-        self._passes = []  # of the present round: (Window, number of the run)
-        self._numbers = itertools.count()  # of runs
-        self._most_passes = _FEW_PASSES  # with more, those that do not count are dropped
+        self._codes = {}  # key -> code objects of the functions whose compilation made the graphs with this key
+        self._reports = {}  # code object of a function -> GraphReports of all graphs that its compilation made
+        self._passes = []  # the passes of the present round, as (Window, number of the run)
+        self._numbers = itertools.count()  # numbers for runs, in the order in which they begin
+        self._most_passes = _FEW_PASSES  # when the round has more passes, those that will not count are dropped
         self._began = weakref.WeakKeyDictionary()  # Run that began in the present round -> its number
-        self._first_done = None  # the lowest number of a run of the round whose backward pass has come
+        self._first_done = None  # lowest number among the runs of the round that have had their backward pass
         self._spoiled = False  # whether the present round cannot be planned
-        self._windows = {}  # part, pass and others of the windows of all rounds so far -> the Window
-        self._times = collections.Counter()  # key -> how often a round runs the part, at most
-        self._waits = False  # whether graphs are planned together when one is compiled next
+        self._windows = {}  # (part, pass, others) -> the Window that covers all such windows of all rounds so far
+        self._times = collections.Counter()  # key -> largest number of times that a round has run the part
+        # whether the graphs are to be planned together as soon as torch.compile compiles one of them
+        self._waits = False
 
     # --- While graphs are compiled
 
     def among(self, ends_in_loss, held, for_larger):
-        """Returns an Among for a graph with a backward pass; None if graphs are not planned together. ``held``: bytes that
-        other graphs of the backend hold now. ``for_larger``: as in Among."""
+        """Returns an Among, which says how to plan a graph that has a backward pass and is being compiled; None if
+        graphs are not planned together. ``held``: bytes that other graphs of the backend hold now. ``for_larger``: as
+        in Among."""
         if not self.enabled:
             return None
         is_alone = ends_in_loss and not held and not self._passes and self.plan is None and not _private.splits_for_ddp()
@@ -74,12 +81,13 @@ class Watch:
             self._codes.setdefault(part.key, set()).add(_private.compiled_code())
 
     def made(self, reports):
-        """Receives the GraphReports of the graphs that the present compilation has made."""
+        """Stores the GraphReports of the graphs that the present compilation has made."""
         self._reports.setdefault(_private.compiled_code(), []).extend(reports)
 
     def plan_now(self):
-        """Plans the graphs together if they wait for it. Called before a graph is compiled. Raises InfeasibleError if the
-        step cannot meet its budget. The next step is then planned like a first one."""
+        """Plans the graphs of the step together if a round has asked for it (``_waits``). Called before a graph is
+        compiled. Raises InfeasibleError if the step cannot meet its budget; the next step is then treated like a first
+        step."""
         if not self._waits:
             return
         with self._lock:
@@ -99,7 +107,8 @@ class Watch:
         self._forget(set().union(*(self._codes[key] for key in keys)))
 
     def _start_over(self):
-        """Forgets the rounds, so that a step that fits is not refused because of one that does not."""
+        """Forgets all rounds. Otherwise, windows of a step that cannot meet the budget would count in all later plans,
+        even for steps that can."""
         with self._lock:
             self._waits, self.plan = False, None
             self._windows.clear()
@@ -107,7 +116,7 @@ class Watch:
             self._plans.clear()
 
     def _forget(self, codes):
-        """Removes graphs that are compiled again from the report."""
+        """Removes graphs from the report that will be compiled again. ``codes``: code objects of their functions."""
         report = self.owner.report
         replaced = {id(graph) for code in codes for graph in self._reports.pop(code, ())}
         report.broken_before += sum(graph.kept is False for graph in report.graphs if id(graph) in replaced)
@@ -116,7 +125,7 @@ class Watch:
         report.joined, report.step = None, self.plan.report
 
     def _goal(self, parts, windows):
-        """Returns the budget of the rounds in bytes; None for "min"."""
+        """Returns the budget of the watched rounds in bytes; None for "min"."""
         goal = budget_bytes(self.owner.options.budget, peak(windows, [part.baseline for part in parts]))
         if self.plan is not None and is_share(self.owner.options.budget):
             goal = max(goal, self.plan.report.budget)
@@ -125,40 +134,42 @@ class Watch:
     # --- While graphs run
 
     def budget_of(self, report):
-        """Returns the budget, in bytes, of all graphs that are alive at once; None if it is unknown. ``report``: of a
-        graph."""
+        """Returns the budget, in bytes, for all graphs together that hold memory at the same time; None if it is
+        unknown. ``report``: the GraphReport of one of these graphs."""
         if self.plan is not None:
             return self.plan.report.budget
-        # A share of the whole step is known only after a step.
+        # A share refers to the memory of the whole step, which is known only after a step.
         return None if self.enabled and is_share(self.owner.options.budget) else report.budget
 
     def outlook(self):
-        """Returns the end of a warning that a budget is exceeded."""
+        """Returns the end of a warning about an exceeded budget. It says when the graphs will be planned together."""
         if not self.enabled:
             return ""
         return ": they are planned anew when the step has ended" if self.plan else (
             " in this first step: when it has ended, they are planned together")
 
     def ran(self, alive, run, backward, held, open_runs, freed, at_end=0):
-        """Records that a pass has run. ``held``: the bytes that all other graphs held when it began. ``open_runs``: Runs of
-        this and of other backends whose backward pass may still come. ``freed``: from a Run to the numbers of its results
-        that nobody held when the pass began. ``at_end``: as in Window."""
+        """Records that a pass of the graph ``alive`` has run. ``run``: the Run to which the pass belongs. ``held``: the
+        bytes that all other graphs held when the pass began. ``open_runs``: Runs of this and of other backends whose
+        backward pass may still come. ``freed``: a dict from a Run to the numbers of those of its results that had been
+        freed when the pass began. ``at_end``: as in Window."""
         if not self.enabled:
             return
         if not backward:
             _threads.add(threading.get_ident())
-            # A forward pass within a backward pass is what a checkpoint computes again. It must have the plan of the first
-            # time, so no round ends here.
+            # A forward pass within a backward pass is the repeated forward pass of a checkpoint. It must have the same
+            # plan as the first run, so it ends no round.
             if _private.graph_task() < 0 and self._is_over(open_runs, run):
                 self._end_round()
         with self._lock:
             if not backward and run is not None:
                 self._began[run] = next(self._numbers)
-            elif run not in self._began:  # its round has ended, or is unknown
+            elif run not in self._began:  # the run belongs to an earlier round, or is unknown
                 return
             elif self._first_done is None or self._began[run] < self._first_done:
                 self._first_done = self._began[run]
-            # Older runs, whose backward pass may never come, count like anything else that is in memory.
+            # Runs of earlier rounds, whose backward pass may never come, are not in ``mine``; their memory is part of
+            # ``beside``.
             mine = [other for other in open_runs if other is not run and other in self._began]
             is_unknown = alive.part is None or any(other.graph.part is None for other in mine)
             if is_unknown or len(self._passes) >= _MOST_PASSES or (backward and _private.keeps_graph()):
@@ -182,11 +193,12 @@ class Watch:
 
     @staticmethod
     def is_threaded():
-        """Returns whether several threads run compiled code, so that none may be dropped."""
+        """Returns whether several threads run compiled code. If so, compiled code must not be replaced."""
         return _run_in_several_threads()
 
     def is_several(self):
-        """Returns whether several graphs, or several runs of one, have been alive at once in the present round."""
+        """Returns whether several graphs, or several runs of one graph, have held memory at the same time in the
+        present round."""
         with self._lock:
             return any(window.others for window, _ in self._passes)
 
@@ -197,10 +209,10 @@ class Watch:
             self._began.clear()
             self._first_done = None
             self._drop_freed()
-            # Runs without a backward pass, such as those of an evaluation, do not count.
+            # Passes of runs that had no backward pass, such as those of an evaluation, do not count.
             with_backward = {run for window, run in passes if window.backward}
             passes = [(window, run) for window, run in passes if run in with_backward]
-            if spoiled or not any(window.others for window, _ in passes) or _run_in_several_threads():
+            if spoiled or not self._may_need_plan([window for window, _ in passes]) or _run_in_several_threads():
                 return
             for part, times in collections.Counter(window.part for window, _ in passes if window.backward).items():
                 self._times[part] = max(self._times[part], times)
@@ -220,8 +232,10 @@ class Watch:
             self.owner.tell(f"the graphs of a step have been planned together {_MOST_PLANS} times, and are not planned anew: steps "
                             f"with other graphs may exceed the budget (report.promised, not report.step, says what they take)")
             return
-        # If the step has run all variants of a function, they belong to different modules of the same class, and the first
-        # one gets the sizes of the first module again.
+        # A function can have several variants because modules of the same class, with different sizes, share its code,
+        # or because input sizes vary. If the step has run all variants, the reason is the former. The function is then
+        # compiled as if for the first time, so that the first variant again has the sizes of the first module as
+        # constants.
         ran = {window.part for window, _ in passes}
         for code in codes:
             variants = {key for key, graph in self._compiled.items() if code in self._codes[key] and graph() is not None}
@@ -229,7 +243,7 @@ class Watch:
 
     def _drop_unfinished(self):
         """Forgets the passes of runs that were freed without a backward pass, such as those of an evaluation with
-        gradients enabled: the round of such runs may never end. O(1) on average for each pass."""
+        gradients enabled: a round with such runs may never end. Takes O(1) time on average for each pass."""
         if len(self._passes) <= self._most_passes:
             return
         kept = {number for window, number in self._passes if window.backward}.union(self._began.values())
@@ -237,7 +251,7 @@ class Watch:
         self._most_passes = 2 * len(self._passes) + _FEW_PASSES
 
     def _drop_freed(self):
-        """Forgets the windows of graphs that are freed, such as those of a model that exists no more."""
+        """Forgets the windows of graphs that have been freed, for example because their model no longer exists."""
         freed = {key for key in self._times if self._compiled[key]() is None}
         for key in freed:
             del self._times[key], self._parts[key], self._compiled[key]
@@ -245,8 +259,23 @@ class Watch:
             self._windows = {shape: window for shape, window in self._windows.items()
                              if window.part not in freed and freed.isdisjoint(key for key, _ in window.others)}
 
+    def _may_need_plan(self, windows):
+        """Returns whether several graphs held memory at the same time in a round, or a graph exceeded a budget in bytes
+        because of other memory that its plan does not know, such as results of graphs without a backward pass.
+        ``windows``: those of the round."""
+        if any(window.others for window in windows):
+            return True
+        if not any(window.beside for window in windows) or is_share(self.owner.options.budget):
+            return False
+        keys = list({window.part: None for window in windows})
+        parts = [self._parts[key] for key in keys]
+        numbered = self._numbered(windows, keys)
+        goal = self._goal(parts, numbered)
+        return goal is not None and peak(numbered, [part.runs.sizes for part in parts]) > goal
+
     def _needs_plan(self, windows, are_new):
-        """Returns whether a round calls for a plan. If it does not, the reports get what the round takes."""
+        """Returns whether a round makes a new plan necessary. If not, stores in the reports how much memory the round
+        took. ``are_new``: whether the round has windows that no earlier round had."""
         keys = list(self._times)
         parts = [self._parts[key] for key in keys]
         windows = self._numbered(windows, keys)
@@ -258,8 +287,9 @@ class Watch:
                 return False
         if goal is None or most > goal:
             return True
-        # Under a budget in bytes that is met, a plan of the round would cost no less. Under a share, the graphs were planned
-        # for shares of what each of them takes, or of smaller rounds.
+        # The budget is met. If it is in bytes, planning the graphs together would not make them cheaper. If it is a
+        # share, it may now be larger than the bytes for which the graphs were planned: a share of each single graph, or
+        # of a smaller round.
         is_larger = self.plan is None or goal > self.plan.report.budget
         if are_new and is_larger and is_share(self.owner.options.budget):
             return True
@@ -268,8 +298,9 @@ class Watch:
         return False
 
     def _accept(self, parts, most):
-        """Reports a round that meets the budget without a plan for all graphs. ``most``: its peak in bytes. The promise of
-        a graph alone may be higher, because it includes results that the step frees."""
+        """Reports a round that meets the budget without a plan for all graphs. ``most``: the peak of the round in
+        bytes. The promised peak of a single graph may be higher, because it includes results that the step frees
+        earlier."""
         for part in parts:
             part.report.of_step = True
         whole = Together.of([self.owner.report])
@@ -277,8 +308,8 @@ class Watch:
 
 
     def _numbered(self, windows, keys):
-        """Returns Windows whose parts are indices in ``keys`` instead of keys. Other parts had no backward pass: what they
-        hold is beside the others."""
+        """Returns the windows with indices in ``keys`` instead of keys as parts. Parts that are not in ``keys`` had no
+        backward pass; the bytes that they hold are added to ``beside``."""
         number, found = {key: i for i, key in enumerate(keys)}, []
         for window in windows:
             others = tuple((number[key], count) for key, count in window.others if key in number)
@@ -297,8 +328,8 @@ class Watch:
 
 
 def _freed(runs, readers, numbers):
-    """Returns Window.freed for the freed results of the runs. ``numbers``: from a Run to the numbers of these results.
-    ``readers``: Runs that may have read them."""
+    """Returns the value of Window.freed for the freed results of ``runs``. ``numbers``: a dict from a Run to the
+    numbers of its freed results. ``readers``: Runs that may have read these results."""
     if not any(run in numbers for run in runs):
         return ()
     read = {}
@@ -311,8 +342,9 @@ def _freed(runs, readers, numbers):
 
 
 class Among:
-    """What a graph is planned with if it may be one of several in a step. ``held``: bytes that the others hold.
-    ``is_alone``: whether it presumably is the only one. ``for_larger``: whether the plan is for larger inputs."""
+    """Says how to plan a graph that may be one of several in a step. ``plan``: the Plan of the step, or None. ``held``:
+    bytes that the other graphs hold. ``is_alone``: whether the graph is presumably the only one of its step.
+    ``for_larger``: whether the graph is being planned for larger inputs than the present ones."""
 
     def __init__(self, plan, held, is_alone, for_larger):
         self.plan, self.held, self.is_alone, self.for_larger = plan, held, is_alone, for_larger
@@ -323,5 +355,6 @@ class Among:
         return None if self.plan is None else self.plan.report.budget
 
     def planned(self, prepared):
-        """Returns the schedule of the graph in the plan of its step, [steps, transfers]; None if it has none."""
+        """Returns the schedule [steps, transfers] that the step's plan contains for the graph; None if there is
+        none."""
         return None if self.plan is None else self.plan.schedules.get(prepared.key)

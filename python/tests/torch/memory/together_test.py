@@ -1,4 +1,5 @@
-"""Tests that the memory of several graphs that hold memory at the same time is added up, promised, and reported."""
+"""Tests that if several graphs hold memory at the same time, the sum is counted in promised and measured peaks, and
+reported."""
 
 import itertools
 import threading
@@ -13,7 +14,7 @@ WORK = 20_000
 
 
 def backend(budget="70%", **options):
-    """A backend that plans each graph alone."""
+    """Returns a backend that plans each graph alone."""
     return cairn.torch.backend(budget, **{"fallback": False, "work_limit": WORK, "together": False, **options})
 
 
@@ -52,8 +53,8 @@ class Halves(torch.nn.Module):
 
 
 class Quarters(torch.nn.Module):
-    """Layers with three graph breaks. Two later parts read the same result, so the gradient from one of them waits
-    while others run."""
+    """Layers with three graph breaks. Two later parts read the same result. So in the backward pass, autograd keeps the
+    gradient from the first of them while other parts run."""
 
     def __init__(self):
         super().__init__()
@@ -83,7 +84,8 @@ class Shared(torch.nn.Module):
 
 
 class Skips(torch.nn.Module):
-    """Three parts read a large result of the first part, and are small themselves."""
+    """A model of four parts. The last three read a large result of the first part, and hold little memory
+    themselves."""
 
     def __init__(self):
         super().__init__()
@@ -100,8 +102,8 @@ class Skips(torch.nn.Module):
 
 
 class Writes(torch.nn.Module):
-    """The second part writes into results of the first one, or adds to them. If it writes, autograd makes zeros for what
-    they were before."""
+    """A model whose second part writes into results of the first part, or adds to them (``in_place`` False). After a
+    write, autograd makes zeros as gradients of the values before the write."""
 
     def __init__(self, in_place=True):
         super().__init__()
@@ -145,7 +147,7 @@ class Together(harness.Fresh):
         return cairn.torch.last_report(), told, really
 
     def assert_promised(self, report, really):
-        """Checks that the promise is not below the measured bytes, and at most a tenth above them."""
+        """Checks that the promised peak is at least the measured one, and at most a tenth above it."""
         self.assertGreaterEqual(report.promised, really)
         self.assertLessEqual(report.promised, 1.1 * really)
         self.assertGreaterEqual(report.promised, max(g.promised for g in report.graphs))
@@ -250,9 +252,34 @@ class Together(harness.Fresh):
         self.assertGreaterEqual(report.promised, really)
         self.assertRegex(told[0], "^graph 0 runs again while ")
 
+    def test_results_of_graphs_without_a_backward_pass(self):
+        """Tests a graph whose backward pass reads a result of an earlier graph that has no backward pass. This result
+        is an input of the later graph, so its promised peak does not include it."""
+        weight = torch.nn.Parameter(torch.randn(256))
+        x = torch.randn(256, 256)
+
+        def loss_of(x):
+            given = x * 2 + 1
+            torch._dynamo.graph_break()
+            return (((given * weight).sin() * weight).tanh() * weight).mean()
+
+        for budget in harness.afresh(("100%", "min")):
+            compiled = torch.compile(loss_of, backend=backend(budget))
+            report, _, really = self.run_steps(lambda: compiled(x).backward(), torch.nn.ParameterList([weight]))
+            self.assertEqual((report.promised, report.measured, report.kept), (really, really, True))
+        torch._dynamo.reset()
+        # A plan of the graph alone within this limit takes one value of this size more, and does not fit beside the
+        # earlier result.
+        limit = report.promised + x.nbytes // 2
+        compiled = torch.compile(loss_of, backend=backend(limit, together=True))
+        report, _, really = self.run_steps(lambda: compiled(x).backward(), torch.nn.ParameterList([weight]))
+        self.assertLessEqual(really, limit)
+        self.assertLessEqual(report.promised, limit)
+        self.assertEqual(report.step.parts, 1)
+
     def test_graphs_that_together_take_more_than_promised(self):
-        """A forward pass may take more than its own promise, as long as it is below the peak of its graph. If that
-        breaks the promise of all graphs together, a warning and the report say so."""
+        """Tests a forward pass that takes more than was promised for it, but less than the peak of its graph. A warning
+        and the report must say so if the graphs together then exceed their promised peak."""
         model = torch.nn.Sequential(*[Layer() for _ in range(2)], Loss())
         chosen = backend("min", together=False)
         for block in model:
@@ -277,7 +304,8 @@ class Together(harness.Fresh):
         self.assertEqual(report.promised, promised)
 
     def test_several_forwards_before_the_first_backward_is_measured(self):
-        """The inputs of the earlier runs are recognised, although those of the last run have other addresses."""
+        """Tests several forward passes before the first backward pass. Inputs of the earlier runs must be recognised as
+        such, although inputs of the last run have other addresses."""
         layers = [layer for _ in range(3) for layer in (torch.nn.Linear(64, 64), torch.nn.GELU())]
         compiled = torch.compile(torch.nn.Sequential(*layers), backend=backend("min"))
         results = [compiled(torch.randn(32, 64)) for _ in range(3)]
@@ -288,8 +316,8 @@ class Together(harness.Fresh):
         self.assertEqual(report.graphs[0].measured, report.graphs[0].promised)
 
     def test_gradients_of_several_forwards_that_are_added_up(self):
-        """One backward pass adds up gradients of several forward passes. Autograd keeps the gradients of earlier runs
-        in addition to new ones of the same size, which are resident."""
+        """Tests a backward pass that adds up gradients of several forward passes. Autograd then keeps gradients of
+        earlier runs, in addition to the new gradients of the same size, which are resident."""
         model = torch.nn.Sequential(*[Layer(dropout=0.1) for _ in range(4)], Loss())
         compiled = torch.compile(model, backend=backend("min"))
 
@@ -305,7 +333,8 @@ class Together(harness.Fresh):
         self.assertEqual(report.kept, True)
 
     def test_sums_of_gradients_of_several_graphs(self):
-        """Autograd adds up gradients of a parameter or of a result between the graphs. It does so out of place."""
+        """Tests that sums of gradients of a parameter or a result are counted, which autograd computes out of place
+        between graphs."""
         for kind, together, old in harness.afresh(itertools.product((Shared, Skips), (False, True), (False, True))):
             with self.subTest(kind=kind.__name__, together=together, old=old):
                 model, x = kind(), torch.randn(16, 256) if kind is Shared else torch.randn(512, 64)
@@ -337,7 +366,8 @@ class Together(harness.Fresh):
                 self.assertEqual(report.kept, True)
 
     def test_gradients_that_hooks_or_their_type_replace(self):
-        """The graph's gradients stay in memory beside those that parameters get."""
+        """Tests hooks and types that replace gradients of parameters. The gradients that the graph has computed stay in
+        memory in addition to the new ones."""
         def with_hooks(model):
             for p in model.parameters():
                 p.register_hook(lambda gradient: 0.5 * gradient)
@@ -368,7 +398,7 @@ class Together(harness.Fresh):
             compiled(self.x).sum().backward()
 
     def test_a_block_that_is_called_four_times(self):
-        """One backward pass adds up the gradients of the four calls."""
+        """Tests a block that is called four times. One backward pass adds up the gradients of all calls."""
         block = Layer(dropout=0.1)
         compiled = torch.compile(block, backend=backend("min"))
 
@@ -384,7 +414,8 @@ class Together(harness.Fresh):
         self.assertEqual(report.kept, True)
 
     def test_forwards_whose_backward_never_comes(self):
-        """Forward passes of evaluations with gradients, and of losses that were dropped, are not counted for ever."""
+        """Tests forward passes whose backward pass never comes, such as those of evaluations with gradients enabled and
+        of losses that were dropped. They must not be counted for ever."""
         model = torch.nn.Sequential(*[Layer() for _ in range(3)], Loss())
         compiled = torch.compile(model, backend=backend("90%"))
         with harness.cairn_warnings("error"):
@@ -416,7 +447,8 @@ class Together(harness.Fresh):
         self.assertGreater(cairn.torch.last_report().promised, cairn.torch.last_report().graphs[0].saved)
 
     def test_results_that_autograd_has_behind_views_or_in_an_input_alone(self):
-        """The Runs of such a graph are found through views or the written input, and their backward passes run."""
+        """Tests graphs whose results reach autograd only through views, or only through an input that they write. Their
+        Runs must be found nevertheless."""
         model = torch.nn.Sequential(*[Layer() for _ in range(3)])
 
         def views(x):
@@ -449,7 +481,7 @@ class Together(harness.Fresh):
                 del losses
 
     def test_autograd_that_is_compiled(self):
-        """Under torch's compiled autograd, the running node is unknown. The model writes buffers."""
+        """Tests torch's compiled autograd, under which the running node is unknown. The model writes buffers."""
         from torch._dynamo import compiled_autograd
 
         found = []
@@ -467,7 +499,8 @@ class Together(harness.Fresh):
         self.assertIn("but those of compiled autograd, which are not measured", report.unknown[0])
 
     def test_what_a_function_keeps_in_its_context_is_freed(self):
-        """The value in the context is freed as soon as it has been read, and not only when the loss is freed."""
+        """Tests a function that keeps a value in its context. The value must be freed as soon as it has been read, not
+        only when the loss is freed."""
         class Model(harness.Layers):
             def forward(self, x):
                 for layer in self.layers:
@@ -526,7 +559,8 @@ class Together(harness.Fresh):
         self.assertIsNone(chosen.report.kept)
 
     def test_without_gradients(self):
-        """The result that one part passes to the next is in memory while the next part runs."""
+        """Tests a model without gradients. The result that one part passes to the next part is in memory while that
+        part runs."""
         model = Halves(layers=4).eval()
         compiled = torch.compile(model, backend=backend("min"))
         with torch.no_grad():
@@ -535,7 +569,8 @@ class Together(harness.Fresh):
         self.assertEqual(told, [])
 
     def test_checkpointed_blocks(self):
-        """Of checkpointed blocks, only what autograd holds counts, so the promise is at most a fifth too high."""
+        """Tests checkpointed blocks. Only values that autograd holds must count, so that the promised peak is at most a
+        fifth too high."""
         model = torch.nn.Sequential(*[Layer() for _ in range(6)], Loss())
         for block in model:
             block.compile(backend=(chosen := backend("100%")) if block is model[0] else chosen)
@@ -551,7 +586,8 @@ class Together(harness.Fresh):
         self.assertLessEqual(report.promised, 1.2 * really)
 
     def test_what_is_not_kept_is_not_said_to_be(self):
-        """Without calibration, scratch is unknown, so the promise is broken."""
+        """Tests that a broken promise is reported. Without calibration, scratch counts as 0, so the measured peak is
+        above the promised one."""
         def layer():
             return torch.nn.Sequential(torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.ReLU())
 
@@ -565,7 +601,8 @@ class Together(harness.Fresh):
 
 
 def with_views_of_buckets(*_):
-    """Trains a DistributedDataParallel whose gradients are views of its buckets, and one whose gradients are not."""
+    """Trains a DistributedDataParallel whose gradients are views of its buckets, and another one whose gradients are
+    not views."""
     torch._dynamo.config.optimize_ddp = False
     found = {}
     for view in harness.afresh((False, True)):
@@ -581,7 +618,8 @@ def with_views_of_buckets(*_):
 
 
 def split_by_ddp(*_):
-    """Trains a DistributedDataParallel with its default splitting of graphs, and without it."""
+    """Trains a DistributedDataParallel with graphs split at its buckets, which is the default, and without
+    splitting."""
     found = {}
     for split in harness.afresh((True, False)):
         torch._dynamo.config.optimize_ddp = split
@@ -625,7 +663,8 @@ class Ddp(unittest.TestCase):
 
 
 class WithCompiledAutograd(unittest.TestCase):
-    """Runs after the other tests, because torch keeps the graph of what compiled autograd has run."""
+    """Tests of compiled autograd. unittest runs them after the other tests by name, because torch keeps the graph that
+    compiled autograd has run."""
 
     def test_autograd_that_is_compiled_of_what_lies_beside_a_loss(self):
         from torch._dynamo import compiled_autograd

@@ -1,4 +1,4 @@
-"""Tests of steps that are several graphs, whose graphs are planned together within one budget."""
+"""Tests of steps that torch.compile splits into several graphs, which are planned together within one budget."""
 
 import copy
 import gc
@@ -20,7 +20,7 @@ from together_test import Halves, Layer, Loss, Quarters, Writes, measured
 
 WORK = 2_000
 MODELS = int(os.environ.get("CAIRN_TORCH_MODELS", "24"))
-BUDGETS = ("70%", "min") if MODELS <= 24 else ("70%", "40%", "min")  # of random models
+BUDGETS = ("70%", "min") if MODELS <= 24 else ("70%", "40%", "min")  # budgets of random models
 PLANNED = "planned together within one budget, and compiled once more"
 
 
@@ -29,7 +29,8 @@ def backend(budget, **options):
 
 
 class Blocks(torch.nn.Module):
-    """Equal blocks that are compiled each for itself. Torch makes one graph of them, which runs several times."""
+    """Equal blocks, each of which is compiled separately. Torch makes one graph for all of them, which runs several
+    times in a step."""
 
     def __init__(self, count=8):
         super().__init__()
@@ -77,8 +78,8 @@ def equal(one, other):
 
 
 class Freed(torch.nn.Module):
-    """Two graphs. The result of the first one is freed before its backward pass, while a plan of this graph alone counts
-    it as held."""
+    """Two graphs. The result of the first graph is freed before the graph's backward pass, but a plan of this graph
+    alone counts the result as held."""
 
     def __init__(self, broken=True):
         super().__init__()
@@ -94,8 +95,8 @@ class Freed(torch.nn.Module):
 
 
 class Widths(torch.nn.Module):
-    """Modules of one class, each a graph, whose inputs have different widths. Torch 2.15 cannot compile the first one with
-    symbolic sizes."""
+    """Modules of one class, each a graph, whose inputs have different widths. Torch 2.15 cannot compile the first
+    module with symbolic sizes."""
 
     class Part(torch.nn.Module):
         def __init__(self, width, uses_strides=False, ends=False):
@@ -139,7 +140,9 @@ class StepsOfSeveralGraphs(harness.Fresh):
                     self.assertGreater(peak, 0.93 * report.promised)
                     self.assertLessEqual(report.promised, report.step.budget)
                     self.assertTrue(report.kept)
-                    self.assertEqual(report.measured, report.promised)
+                    self.assertLessEqual(report.measured, report.promised)
+                    # A promise includes gradients of results that callers may give, also where autograd gives none.
+                    self.assertGreater(report.measured, 0.99 * report.promised)
                     self.assertLess(abs(report.step.baseline / without - 1), 0.05)
                     self.assertEqual(report.step.parts, len(report.graphs))
                     self.assertIn("planned together in", str(report))
@@ -150,10 +153,11 @@ class StepsOfSeveralGraphs(harness.Fresh):
                         share = int(budget[:-1])
                         self.assertEqual(report.step.budget, -(-share * report.step.baseline // 100))
             self.assertEqual(costs, sorted(costs))
-            self.assertLess(abs(costs[0]), 0.1)  # a dropout that is split costs about as much
+            # the plan may split dropouts, which costs about as much as the whole dropouts
+            self.assertLess(abs(costs[0]), 0.1)
 
     def test_one_graph_costs_no_less(self):
-        """A step of two graphs costs little more than the same step as one graph within the same budget."""
+        """Tests that a step of two graphs costs little more than the same step as one graph within the same budget."""
         torch.manual_seed(0)
         whole = backend("50%")
         steps(Halves(broken=False), whole, self.x)
@@ -168,7 +172,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertEqual(len(told), 1)
 
     def test_bytes_that_the_first_step_keeps_to_because_results_are_freed(self):
-        """No plan for all graphs is needed, so the report is about the graphs, and says that they meet the budget."""
+        """Tests a budget in bytes that the first step meets because results are freed early. No plan for all graphs
+        together is needed. The report must say that each graph meets the budget."""
         model, whole, x = Writes(in_place=False), backend("100%"), torch.randn(512, 64)
         steps(model, whole, x)
         chosen = backend(int(1.01 * whole.report.step.promised))
@@ -183,7 +188,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertNotIn("not met", str(report))
 
     def test_bytes_that_a_graph_exceeds_only_alone(self):
-        """The least budget of a step can be given as bytes, although a graph of the step needs more by itself."""
+        """Tests a budget in bytes that a whole step meets, although one of its graphs needs more when it is planned
+        alone."""
         model, least = Freed(), backend("min")
         steps(model, least, self.x)
         budget = least.report.step.promised
@@ -192,19 +198,20 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertGreater(chosen.report.first_step.promised, budget)
         self.assertLessEqual(peak, chosen.report.step.promised)
         self.assertLessEqual(chosen.report.step.promised, budget)
-        # Without another graph, the caller holds the result, so the error comes when the backward pass begins.
+        # If there is no second graph, the caller holds the result, so the error is raised when the backward pass
+        # begins.
         torch._dynamo.reset()
         result = torch.compile(Freed(broken=False), backend=backend(budget))(self.x)
         with self.assertRaisesRegex(cairn.torch.InfeasibleError, "graph 0: budget .* are held throughout"):
             result.sum().backward()
-        # A budget that it exceeds even without its result is an error at once.
+        # If the graph exceeds the budget even without its result, the error is raised at once.
         torch._dynamo.reset()
         with self.assertRaisesRegex(cairn.torch.InfeasibleError, "graph 0: budget .* are held throughout"):
             torch.compile(Freed(broken=False), backend=backend(budget // 2))(self.x)
 
     def test_bytes_that_the_first_step_exceeds(self):
-        """Each graph is planned within what the others leave, as far as this is known. The first graph does not know of
-        the second one."""
+        """Tests a budget in bytes that the first step exceeds. Each graph is planned within the memory that other
+        graphs leave, as far as they are known; when the first graph is planned, the second one is not known yet."""
         model = Halves(layer=lambda: Layer(dropout=0.1))
         share = backend("60%")
         steps(model, share, self.x)
@@ -217,8 +224,9 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertRegex(told[1], "above the budget of .* in this first step: when it has ended, they are planned together")
 
     def test_promises_that_were_broken_before_a_plan(self):
-        """The report counts them, although it is about the new graphs alone."""
-        chosen = backend("60%", calibrate=False)  # scratch counts as nothing
+        """Tests that the report counts broken promises of graphs that a new plan has replaced, although it lists only
+        the new graphs."""
+        chosen = backend("60%", calibrate=False)  # without calibration, scratch counts as 0
 
         class Convolved(Layer):
             def forward(self, x):
@@ -236,7 +244,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertIn(f"before the present plan, {chosen.report.broken_before} promises were broken", str(chosen.report))
 
     def test_blocks_that_are_checkpointed(self):
-        """A checkpoint calls a compiled block again within the backward pass. The block must not have a new plan then."""
+        """Tests checkpoints around compiled blocks. A checkpoint runs a block again within the backward pass. The block
+        must have the same plan as in its first run."""
         from torch.utils.checkpoint import checkpoint
 
         for pairs in (False, True):
@@ -267,7 +276,7 @@ class StepsOfSeveralGraphs(harness.Fresh):
         torch._dynamo.reset()
         run = compiled(model, backend(int(0.8 * least.report.step.promised)))
         with harness.cairn_warnings("ignore"):
-            for _ in range(2):  # after an error, a step is planned like a first one
+            for _ in range(2):  # after an error, the next step is treated like a first step
                 run(self.x).backward()
                 with self.assertRaises(cairn.torch.InfeasibleError) as caught:
                     run(self.x)
@@ -294,7 +303,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
                 run(self.x).backward()
 
     def test_runs_whose_backward_pass_never_comes(self):
-        """A result that the caller keeps does not keep later steps from being planned."""
+        """Tests runs whose backward pass never comes. A result that the caller holds must not prevent later steps from
+        being planned."""
         model, chosen = Halves(), backend("60%")
         run = torch.compile(model, backend=chosen, dynamic=False)
         with harness.cairn_warnings("ignore"):
@@ -319,7 +329,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertIsNotNone(chosen.report.step)
 
     def test_passes_in_the_order_of_a_pipeline(self):
-        """Runs overlap, and the tenth one is measured again only when no earlier one is open."""
+        """Tests passes in the order of a pipeline: several runs wait for their backward pass at the same time. The
+        measurement that is due at the tenth run must wait until no earlier run waits."""
         model, chosen = Halves(broken=False), backend("100%")
         run, open_runs = torch.compile(model, backend=chosen), []
         with harness.cairn_warnings("ignore"):
@@ -338,7 +349,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertTrue(torch.equal(other(self.x), run(self.x)))
 
     def test_models_that_are_trained_in_two_threads(self):
-        """Their graphs are not planned together, because torch.compile must not drop code that another thread runs."""
+        """Tests models that are trained in two threads with one backend. Their graphs must not be planned together,
+        because torch.compile must not drop code that another thread runs."""
         chosen = backend("min")
         models = [Halves(broken=False) for _ in range(2)]
         runs = [torch.compile(lambda x, model=model: model(x), backend=chosen) for model in models]
@@ -351,7 +363,7 @@ class StepsOfSeveralGraphs(harness.Fresh):
         def train(model, run):
             try:
                 for _ in range(20):
-                    barrier.wait(60)  # so that each thread has a run that is held while the other one's pass begins
+                    barrier.wait(60)  # so that each thread holds a run while a pass of the other thread begins
                     model.zero_grad()
                     result = run(self.x)
                     barrier.wait(60)
@@ -371,7 +383,7 @@ class StepsOfSeveralGraphs(harness.Fresh):
             self.assertTrue(all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), gradients)))
 
     def test_forward_passes_without_a_backward_pass(self):
-        """Nothing of them stays in memory, although gradients are enabled."""
+        """Tests forward passes without a backward pass, with gradients enabled. Nothing of them must stay in memory."""
         chosen = backend("100%")
         run = torch.compile(Halves(broken=False), backend=chosen)
         counts = []
@@ -401,7 +413,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertLessEqual(chosen.report.promised, chosen.report.step.budget)
 
     def test_another_length_and_an_evaluation(self):
-        """Graphs of other sizes are planned together with those before, and the plan is then of both."""
+        """Tests graphs of other sizes that come later. They are planned together with the earlier graphs, and the new
+        plan contains both."""
         model, chosen = Halves(), backend("60%")
         run = torch.compile(model, backend=chosen, dynamic=False)
         with harness.cairn_warnings("ignore"):
@@ -419,7 +432,7 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertTrue(chosen.report.kept)
 
     def test_an_evaluation_between(self):
-        """An evaluation in the middle of a step is part of no plan."""
+        """Tests that an evaluation in the middle of a step is part of no plan."""
         model, chosen = Halves(), backend("60%")
         run = torch.compile(model, backend=chosen)
         with harness.cairn_warnings("ignore"):
@@ -433,7 +446,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertTrue(chosen.report.kept)
 
     def test_a_graph_that_is_kept(self):
-        """After backward(retain_graph=True), graphs hold what they saved. Nothing is planned from such a step."""
+        """Tests backward(retain_graph=True), after which graphs hold their saved values. Nothing must be planned from
+        such a step."""
         model, chosen = Halves(), backend("60%")
         run = torch.compile(model, backend=chosen)
         with harness.cairn_warnings("ignore"):
@@ -447,7 +461,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertIsNotNone(chosen.report.step)
 
     def test_modules_of_one_class_with_other_sizes(self):
-        """They are compiled for the plan in the same way as before it."""
+        """Tests modules of one class with different sizes. When they are compiled again for the plan, sizes must be
+        constant or symbolic as before."""
         model, chosen = Widths(), backend("min")
         expected = steps(model, "aot_eager", self.x)[0]
         found, peak, _ = steps(model, chosen, self.x)
@@ -457,7 +472,7 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertEqual(chosen.report.kept, True)
 
     def test_a_step(self):
-        """Graph breaks inside of cairn.torch.step."""
+        """Tests graph breaks inside of cairn.torch.step."""
         model = Halves(layer=lambda: Layer(dropout=0.1))
 
         def train_step():
@@ -475,7 +490,7 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertIsNotNone(report.whole_step)
 
     def test_a_plan_of_another_process(self):
-        """The second search is one look into the cache."""
+        """Tests that a second process takes the plan of a step from the cache. Its search is then only one look-up."""
         with harness.new_cache():
             reports = []
             for _ in range(2):
@@ -486,8 +501,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
         self.assertLess(reports[1].seconds, reports[0].seconds)
 
     def test_random_models(self):
-        """Random modules with graph breaks at random places have the bits of the graphs without a budget, and no step
-        takes more than promised."""
+        """Tests that random modules with graph breaks at random places have results with the same bits as without a
+        budget, and that no step takes more memory than promised."""
         rows = planned = near = impossible = 0
         for seed in seeds_of_broken_models():
             torch.manual_seed(seed)
@@ -497,7 +512,7 @@ class StepsOfSeveralGraphs(harness.Fresh):
             with harness.cairn_warnings("ignore"):
                 try:
                     expected = harness.train(model, inputs, harness.unscheduled(), loss_of=loss_of)
-                except RuntimeError:  # torch itself cannot train some of the modules
+                except RuntimeError:  # torch without Cairn cannot train some of the modules
                     impossible += 1
                     continue
                 for budget in BUDGETS:
@@ -510,7 +525,7 @@ class StepsOfSeveralGraphs(harness.Fresh):
                     report = chosen.report
                     with self.subTest(seed=seed, budget=budget):
                         self.assertEqual(harness.same(expected, found), "")
-                        # It is unknown if the measured step, the third one, has compiled graphs once more.
+                        # ``kept`` is None if the third step, which is measured, has compiled graphs once more.
                         self.assertIsNot(report.kept, False)
                         rows, planned = rows + 1, planned + (report.step is not None)
                         near += (report.measured or 0) >= 0.97 * report.promised
@@ -520,7 +535,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
 
 
 def seeds_of_broken_models():
-    """Returns seeds of RandomModels that have graph breaks: eight, or with CAIRN_TORCH_MODELS above 24 as many as that."""
+    """Returns seeds of RandomModels that have graph breaks: eight seeds, or as many as CAIRN_TORCH_MODELS says if that
+    is above 24."""
     if MODELS <= 24:
         return 0, 5, 7, 11, 14, 19, 26, 119
     have_breaks = (seed for seed in itertools.count() if any(isinstance(part, Break) for part in RandomModel(seed).parts))
@@ -548,7 +564,7 @@ def train_on_ranks(rank, _):
 
 
 class Sparse(torch.nn.Module):
-    """A model whose first graph cannot be planned, if DistributedDataParallel splits it into small buckets."""
+    """A model whose first graph cannot be planned if DistributedDataParallel splits the model at small buckets."""
 
     def __init__(self):
         super().__init__()
@@ -560,7 +576,8 @@ class Sparse(torch.nn.Module):
 
 
 def train_what_cannot_be_planned(*_):
-    """Returns the gradients without and with Cairn, and what the report says."""
+    """Trains the model Sparse. Returns (gradients without and with Cairn, the report's reasons why graphs run without a
+    budget)."""
     torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = 15_000
     gradients = []
     for chosen in harness.afresh(("aot_eager", cairn.torch.backend("60%", work_limit=WORK))):
@@ -578,11 +595,13 @@ def train_what_cannot_be_planned(*_):
 @unittest.skipUnless(ranks.available, "this torch has no gloo")
 class Ranks(unittest.TestCase):
     def test_data_parallel(self):
-        """DistributedDataParallel splits the model at its buckets, and the budget is that of the step."""
+        """Tests a model that DistributedDataParallel splits at its buckets. The budget limits the whole step, and both
+        ranks must promise the same."""
         self.assertEqual(len(set(ranks.on_ranks(train_on_ranks, 2))), 1)
 
     def test_a_part_that_cannot_be_planned(self):
-        """It runs without a budget, also if DistributedDataParallel has split it off."""
+        """Tests a part that cannot be planned, after DistributedDataParallel has split it off. It must run without a
+        budget."""
         for (expected, found), unplanned in ranks.on_ranks(train_what_cannot_be_planned, 2):
             self.assertTrue(all(map(torch.equal, expected, found)))
             self.assertIn("Sparse", unplanned[0])
