@@ -22,8 +22,8 @@
 namespace cairn::cli {
 namespace {
 
-/// Returns the help text of every option that some model has. If models differ, the text says that it depends on the
-/// model.
+/// Returns the help text of every option that at least one model has. If two models have different texts for an option,
+/// the help text says that the meaning depends on the model.
 std::map<std::string, std::string> model_option_help() {
   std::map<std::string, std::string> helps;
   for (const auto& model : models::registry()) {
@@ -49,8 +49,8 @@ void require_writable(const std::string& path) {
         fmt::format("cannot write '{}': there is no folder '{}'; create it first", path, parent.string()));
   if (access(parent.c_str(), W_OK) != 0)
     throw core::InputError(fmt::format("cannot write '{}': no permission in folder '{}'", path, parent.string()));
-  // In some folders, such as those of /proc, and on broken drives, only opening the file shows whether it can be
-  // written. A pipe is not opened, because that would wait for a reader.
+  // For some files, such as those under /proc and those on broken drives, only an attempt to open the file shows
+  // whether it can be written. A pipe is not opened, because opening it would wait for a reader.
   if (!fs::is_fifo(path, error)) core::FileWriter opened(path);
 }
 
@@ -61,7 +61,7 @@ bool same_file(const std::string& a, const std::string& b) {
     constexpr int kMostLinks = 40;  // the limit of Linux
     std::error_code error;
     path = fs::absolute(path, error);
-    // Follows links to files that do not exist yet, which weakly_canonical() does not.
+    // Follows links to files that do not exist yet, because weakly_canonical() does not follow such links.
     for (int links = 0; links < kMostLinks && fs::is_symlink(path, error) && !fs::exists(path, error); ++links)
       path = path.parent_path() / fs::read_symlink(path, error);
     return fs::weakly_canonical(path, error);
@@ -268,14 +268,15 @@ void GraphArguments::add_to(CLI::App& app, const std::string& positional) {
           ->group(in_group);
     };
     add(flag, group);
-    // Until version 0.2, the spelling with _ is accepted, too. It has no group, so the help does not show it.
+    // Until version 0.2, the option is also accepted with _ in place of -. The old spelling has no group, so the help
+    // does not show it.
     std::string old = option;
     std::replace(old.begin(), old.end(), '-', '_');
     if (old != option) add("--" + old, "");
   }
   if (app.get_option_no_throw("--repeat") == nullptr) {
-    // --repeat was once the name of --depth-multiplier. Until version 0.2, it is recognized to tell the user the new
-    // name. It has no group, so the help does not show it.
+    // --repeat was once the name of --depth-multiplier. Until version 0.2, --repeat is still recognized, but only to
+    // tell the user the new name. It has no group, so the help does not show it.
     app.add_option_function<std::string>(
            "--repeat",
            [](const std::string& value) {

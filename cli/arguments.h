@@ -24,7 +24,7 @@ class Option;
 class Validator;
 }  // namespace CLI
 
-/// Arguments that several subcommands share.
+/// This header declares the command-line arguments that several subcommands share.
 namespace cairn::cli {
 
 /// A file on the command line, and the option that names it.
@@ -39,8 +39,9 @@ void add_time_limit(CLI::App& app, std::string& time_limit, const std::string& h
 /// Returns a check that a number is 1 or more.
 const CLI::Validator& at_least_one();
 
-/// Adds --threads, which sets core::thread_count() when it is parsed. `of` ends the help text "CPU threads ...", for
-/// example with "of the kernels". `usual` describes the default; empty: one thread per core that this process may use.
+/// Adds --threads, which sets core::thread_count() when it is parsed. The help text is "CPU threads " followed by `of`,
+/// for example "of the kernels". `usual` describes the default in the help text. If it is empty, the help text says
+/// that the default is one thread per core that this process may use.
 void add_threads(CLI::App& app, const std::string& of, const std::string& usual = "");
 
 /// The option --precision.
@@ -49,7 +50,8 @@ struct PrecisionChoice {
   void add_to(CLI::App& app);
   /// Returns `graph`, which comes from `source`, stored in the chosen precision.
   core::Graph stored(const pipeline::GraphSource& source, core::Graph graph) const;
-  /// Returns the precision, if given. Throws InputError on an unknown name, and suggests the nearest one.
+  /// Returns the precision, if given. Throws InputError on an unknown name; the message suggests the nearest known
+  /// name.
   std::optional<core::Precision> given() const;
 };
 
@@ -57,7 +59,7 @@ struct PrecisionChoice {
 struct DeviceChoice {
   std::string backend = "auto";
   int device = -1;  ///< -1: not given
-  /// `use` ends the help text of --backend and says what the device is for. It can be empty.
+  /// `use` says what the device is for, and is appended to the help text of --backend. It can be empty.
   void add_to(CLI::App& app, const std::string& use = "");
   /// Returns whether the options choose one of several GPUs.
   bool is_named() const { return device >= 0 || backend.find(':') != std::string::npos; }
@@ -85,9 +87,10 @@ struct AlignmentChoice {
 struct StartArgument {
   std::string path;  ///< empty: not given
   void add_to(CLI::App& app);
-  /// Loads the file and stores pointers to its schedule in `search`. The result must live as long as `search`. The
-  /// schedule must have been made for the graph or for one with the fingerprint `or_fingerprint`. Throws InputError if
-  /// it is invalid or outside the scopes of `search` and of the solver. Returns nullptr if no file is given.
+  /// Loads the file and stores pointers to its schedule in `search`. The returned object must live as long as `search`.
+  /// The schedule must have been made for `graph`, or for a graph with the fingerprint `or_fingerprint`. Throws
+  /// InputError if the schedule is invalid, or is not among the schedules that `search` and the solver allow. Returns
+  /// nullptr if no file is given.
   std::unique_ptr<const core::ScheduleFile> load_into(solvers::SolveOptions& search, const solvers::SolverInfo& solver,
                                                       const core::Graph& graph,
                                                       std::string_view or_fingerprint = {}) const;
@@ -110,22 +113,23 @@ struct OpenedAids {
   std::unique_ptr<sim::Simulator> simulator;
   std::unique_ptr<solvers::TreeDecomposition> decomposition;
 
-  /// Points `options` to these objects, which must outlive the search.
+  /// Sets the pointers in `options` to these objects, which must outlive the search.
   void lend_to(solvers::SolveOptions& options) const;
 };
 
 double seconds_since_start();
 /// Returns the limit minus the time since the command began, but at least a twentieth of the time limit.
 core::Limit from_start(core::Limit limit);
-/// Like from_start(), but also subtracts the estimated time for explaining an answer.
+/// Works like from_start(), but also subtracts the estimated time for explaining an answer.
 core::Limit until_answer(core::Limit limit, const core::Graph& graph);
 
 /// Parses a size above 0, such as 1048576 or 1MiB. Throws InputError that names the option.
 std::int64_t parse_size(std::string_view option, const std::string& text);
 
-/// Checks the outputs before any work is done. If one is `-`, the command's table will go to stderr. Throws InputError
-/// if an output cannot be written as a file, would overwrite an input, or is named twice. Also throws InputError if `-`
-/// stands for standard input twice or for standard output twice, or for standard output if --json is given.
+/// Checks the output files before any work is done. If an output is `-` (standard output), the command's table will go
+/// to stderr. Throws InputError if an output cannot be written as a file, would overwrite an input, or is named twice.
+/// Also throws InputError if two inputs are `-`, if two outputs are `-`, or if an output is `-` although --json is
+/// given.
 void require_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
 /// A graph named on the command line: a file, or a model with its options.
@@ -146,17 +150,17 @@ struct GraphArguments {
   /// Adds a positional argument for the graph, and the options of all models. Must be called after the subcommand's own
   /// options were added, because these take precedence over model options of the same name.
   void add_to(CLI::App& app, const std::string& positional = "GRAPH");
-  /// Returns the named graph with its options. If it is a file, the options of reading() apply. Throws InputError if an
-  /// option has a bad value.
+  /// Returns the source of the graph, with the options that the user gave. A file is read with the options of
+  /// reading(). Throws InputError if an option has a bad value.
   pipeline::GraphSource model() const;
-  /// Like model(), but also throws InputError if a file has options of models.
+  /// Works like model(), but also throws InputError if the graph is a file and options of models are given.
   pipeline::GraphSource source() const;
   /// Loads the graph that is named here. Throws InputError.
   core::Graph load() const;
-  /// Builds the model with this batch instead of the given one.
+  /// Builds the model with the batch size `batch` in place of the batch size that the user gave.
   core::Graph with_batch(std::int64_t batch) const;
-  /// Loads the graph and returns the problem of meeting the budget. Percentages refer to the baseline's peak, with
-  /// sizes rounded up to the alignment. Throws InputError.
+  /// Loads the graph and returns it as a problem with the budget. A percentage in `budget` refers to the baseline's
+  /// peak, with sizes rounded up to the alignment. Throws InputError.
   fit::Problem problem(const std::string& budget, const AlignmentChoice& alignment = {.given = 1}) const;
   NamedPath input() const;
 
@@ -185,14 +189,15 @@ struct SolverArguments {
   std::string memory;  ///< empty: the default of SolveOptions::memory_bytes
   std::string order = "free";
   std::int32_t max_occurrences = 0;  ///< 0: any number
-  std::vector<std::string> own;      ///< values of --option, "name=value", for options that only this solver has
+  std::vector<std::string> own;      ///< values "name=value" of --option, which sets options of one solver
 
   /// Adds the options. If the user gives no limit, the time limit is `default_seconds`. If the user gives only a work
   /// limit, the time is unlimited.
   void add_to(CLI::App& app, const std::string& default_seconds);
   const solvers::SolverInfo& find() const;
   bool names_solver() const;
-  /// Returns whether --order, --max-occurrences or --option is given, which can exclude schedules from the search.
+  /// Returns whether --order, --max-occurrences or --option is given. Each of these can exclude schedules from the
+  /// search.
   bool narrows() const;
   /// Returns the solver's options, without a budget. Ctrl-C stops the search. Throws InputError, for example for
   /// options that the solver does not have.

@@ -12,9 +12,9 @@ namespace cairn::cli {
 /// Returns whether the graph is a model with a batch.
 bool takes_batch(const GraphArguments& graph);
 
-/// Finds the largest batch that fits into the budget of `objective` or, if given, into its device memory. Throws
-/// InputError if there is no device memory and the budget is not a number of bytes, i.e. if it is missing, "min" or a
-/// percentage. Throws InputError if `graph` is not a model with a batch.
+/// Finds the largest batch that fits into the budget of `objective` or, if `objective` has a device memory, into that
+/// memory. Throws InputError if there is no device memory and the budget is not a number of bytes, i.e. if it is
+/// missing, "min" or a percentage. Throws InputError if `graph` is not a model with a batch.
 fit::LargestBatch largest_batch(const GraphArguments& graph, const ObjectiveArguments& objective,
                                 const AlignmentChoice& alignment, const SolverArguments& search, const Console& console,
                                 const core::Limit& limit);
@@ -26,8 +26,8 @@ GraphArguments with_largest_batch(GraphArguments graph, const ObjectiveArguments
                                   const AlignmentChoice& alignment, const SolverArguments& search,
                                   const Console& console);
 
-/// Returns the subcommand's arguments. If they have --batch auto, replaces their graph by with_largest_batch().
-/// `Arguments` must have the members used here.
+/// Returns the subcommand's arguments. If the user gave --batch auto, replaces the graph in them by the result of
+/// with_largest_batch(). `Arguments` must have the members that this function uses.
 template <class Arguments>
 Arguments with_batch(Arguments arguments) {
   if constexpr (requires { arguments.backend.precision; }) arguments.graph.precision = arguments.backend;

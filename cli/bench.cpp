@@ -21,7 +21,8 @@ namespace {
 constexpr core::NodeId kNodes = 20000;
 constexpr core::NodeId kLayer = 100;
 
-/// Builds layers of 100 nodes, each of which reads two nodes of the previous layer: about 40,000 edges.
+/// Builds a graph of layers of 100 nodes. Each node reads two nodes of the previous layer, so the graph has about
+/// 40,000 edges.
 core::Graph layered_graph() {
   std::mt19937_64 random(1);
   const auto below = [&](std::int64_t bound) {
@@ -50,7 +51,7 @@ struct Measurement {
   std::string description;
 };
 
-/// Repeats the call for about `budget` seconds, and returns the shortest time in seconds.
+/// Repeats call() for about `budget` seconds, and returns the time of the shortest call in seconds.
 template <class F>
 double seconds_of(F&& call, double budget = 0.3) {
   const core::Stopwatch all{core::Limit{}};

@@ -14,7 +14,8 @@
 namespace cairn::cli {
 namespace {
 
-/// Largest fraction of the time limit that the search leaves to executions.
+/// Largest fraction of the time limit that the search for a schedule leaves unused, so that the schedule can be
+/// executed within the limit.
 constexpr double kMostLeft = 0.5;
 
 std::string over_budget_text(const fit::Problem& problem, const std::string& path, std::int64_t planned) {

@@ -13,7 +13,7 @@
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/plan/planner.h"
 
-/// How `run` and `train` choose the schedule that they execute: from a file, or by a search.
+/// These functions choose the schedule that `run` and `train` execute: they read it from a file, or search for it.
 namespace cairn::cli {
 
 /// The arguments of a command that executes a schedule.
@@ -34,11 +34,12 @@ struct ChoiceArguments {
   solvers::PlanOptions plan_options(const core::Graph& executed) const;
   /// Throws InputError if --schedule is given together with options of a search.
   void require_one_choice() const;
-  /// Throws InputError if the backend has fewer streams, or if the options that concern streams contradict each other.
+  /// Throws InputError if the backend `opened` has fewer GPU streams than --streams asks for, or if the options about
+  /// streams contradict each other.
   void require_streams(const pipeline::Backend& opened, bool poison) const;
 };
 
-/// The schedule to execute. `answer` is that of the search; none if the user gave the schedule.
+/// The schedule to execute. `answer` is the answer of the search, or nothing if the user gave the schedule.
 struct Choice {
   fit::Decision decision;
   std::optional<fit::Answer> answer;
@@ -48,17 +49,19 @@ struct Choice {
   }
 };
 
-/// Writes the schedule to the file `arguments.output`, if there is one, with the fingerprint of the graph as it was
-/// given. The fingerprint of the prepared graph is not used, because it depends on the backend.
+/// Writes the schedule to the file `arguments.output`, unless this path is empty. The file contains the fingerprint of
+/// `given`, the graph before it was prepared for a backend, because the fingerprint of the prepared graph depends on
+/// the backend.
 void write_schedule(const core::Graph& given, const ChoiceArguments& arguments, const core::Schedule& schedule,
                     const std::string& solver, const std::optional<core::Plan>& plan);
 
-/// Reads the schedule that `arguments` name. It must have been made for the given graph, or for the prepared graph,
-/// whose scratch may differ. Throws Failure if it needs more than the problem's budget.
+/// Reads the schedule file that `arguments` name. The schedule must have been made for the graph `given`, or for the
+/// graph that was prepared for the backend, which may have other scratch. Throws Failure if the schedule needs more
+/// than the problem's budget.
 Choice read_choice(const fit::Problem& problem, const core::Graph& given, const ChoiceArguments& arguments);
 
-/// Searches for a schedule. `executing` is the number of seconds to leave for executions. Throws Failure, which
-/// explains why, if none is found or the search is interrupted; the best schedule so far is written then.
+/// Searches for a schedule. `executing` is the number of seconds of the time limit to leave for executions. If no
+/// schedule is found, or the search is interrupted, writes the best schedule so far and throws a Failure that says why.
 Choice search_choice(const fit::Task& task, const core::Graph& given, const ChoiceArguments& arguments,
                      double executing);
 

@@ -20,10 +20,10 @@ namespace {
 std::atomic<bool> interrupted{false};
 
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
-std::atomic<std::int64_t> first_signal{0};  // time in ns; 0: there was no signal
+std::atomic<std::int64_t> first_signal{0};  // time of the first signal in ns; 0: there was no signal
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "a signal handler may not wait for a lock");
 
-/// Only calls functions that POSIX permits in signal handlers.
+/// Handles a signal that asks the command to stop. Only calls functions that POSIX permits in signal handlers.
 extern "C" void on_interrupt(int signal) {
   interrupted.store(true, std::memory_order_relaxed);
   timespec now{};

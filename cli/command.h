@@ -11,7 +11,7 @@ namespace CLI {
 class App;
 }
 
-/// The subcommands of `cairn`, their exit codes, and the report of errors.
+/// This header declares the subcommands of `cairn`, their exit codes, and functions that report errors.
 namespace cairn::cli {
 
 using Json = nlohmann::ordered_json;
@@ -63,8 +63,9 @@ int print_failure(const Failure& failure, bool json);
 /// indented. A verdict longer than report::kVerdictColumns continues on a second line. On a terminal, "error" is red.
 void print_error(const std::string& message);
 
-/// Makes the first Ctrl-C, SIGTERM or SIGHUP set a flag, and returns the flag. More signals within a second count as
-/// the same request; a later one ends the process. An ignored SIGHUP, as under nohup, stays ignored.
+/// Installs a handler: the first Ctrl-C, SIGTERM or SIGHUP sets a flag. Returns the flag. Further signals within a
+/// second of the first are ignored, because they count as the same request; a signal after that ends the process. If
+/// SIGHUP is ignored, as under nohup, it stays ignored.
 const std::atomic<bool>& catch_interrupt();
 
 }  // namespace cairn::cli

@@ -27,8 +27,9 @@ struct GenerateArguments {
   std::vector<std::int64_t> numbers;
 };
 
-/// A generated graph. If it encodes a 3-Partition problem that has a solution, `feasible_peak` is its least peak. If
-/// the problem has no solution, the least peak is higher. Other graphs have no `feasible_peak`.
+/// A generated graph. If the graph encodes a 3-Partition problem, `feasible_peak` is the least peak of a schedule of
+/// the graph if the problem has a solution; without a solution, the least peak is higher. All other graphs have no
+/// `feasible_peak`.
 struct Generated {
   core::Graph graph;
   std::optional<std::int64_t> feasible_peak;
@@ -105,7 +106,7 @@ const GeneratorInfo& find_generator(const std::string& name) {
                                      fmt::join(names, ", ")));
 }
 
-/// Throws InputError if the graph would be too large. Must be called before allocations.
+/// Throws InputError if the graph would be too large. Must be called before any memory is allocated for the graph.
 void require_size(const GenerateArguments& a) {
   constexpr std::int64_t kMost = 20'000'000;
   const std::int64_t chains = static_cast<std::int64_t>(a.branches) * a.length;

@@ -32,7 +32,7 @@ struct InfoArguments {
   SolverArguments search;
   AlignmentChoice alignment;
   GraphOutputs outputs;
-  ObjectiveArguments objective;  ///< a budget or a device's memory
+  ObjectiveArguments objective;  ///< a budget or a device's memory, if given
   std::string td, witness, witness_plan, report;
   bool explain = false;
 };
@@ -63,7 +63,8 @@ void write_witness(const InfoArguments& arguments, const core::Graph& graph, con
   write_output(arguments.witness_plan, [&] { return core::plan_to_json(graph, least.plan.value()); });
 }
 
-/// Finds what helps if a device is too small: the smallest device that suffices, and the largest batch.
+/// Sets two fields of `device`, as advice for a device that is too small: the smallest device memory that suffices, and
+/// the largest batch that fits into the given device.
 void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const core::Limit& limit,
             pipeline::DeviceAdvice& device) {
   device.least_memory = device.share.beside_arena() + least.memory();
@@ -72,8 +73,8 @@ void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const
                                        arguments.console, limit);
 }
 
-/// Throws a Failure, because the resident tensors leave no memory of the device for the arena. No schedule helps, but a
-/// smaller batch may, so the message names the largest batch that fits.
+/// Throws a Failure that says that the resident tensors leave no device memory for the arena. No schedule helps then,
+/// but a smaller batch may, so the message names the largest batch that fits.
 [[noreturn]] void refuse_device(const InfoArguments& arguments, const core::Graph& graph,
                                 const pipeline::DeviceShare& share) {
   pipeline::DeviceAdvice device{share, {}, {}};
@@ -90,8 +91,8 @@ void advise(const InfoArguments& arguments, const fit::LeastBudget& least, const
                 std::move(json));
 }
 
-/// Adds to the output the cost per sample of the largest batch: the cost of the cheapest schedule known within the
-/// budget, divided by the batch.
+/// Adds the cost per sample of the largest batch to the output. This is the cost of the cheapest schedule known within
+/// the budget, divided by the batch. `batch` is 0 if no batch was searched for.
 void add_sample_cost(std::int64_t batch, const fit::Problem& problem,
                      const std::optional<pipeline::BudgetVerdict>& verdict, Json& json, Rows& rows) {
   if (batch == 0) return;
@@ -108,11 +109,11 @@ void add_sample_cost(std::int64_t batch, const fit::Problem& problem,
                                                  increase_pct(cost, baseline), batch)});
 }
 
-/// Fraction of the time for everything except the search for what a link brings.
+/// Fraction of the time limit for everything except describe_link(), which searches for the savings by the link.
 constexpr double kShareBesideLink = 0.85;
 
-/// Finds out what the link brings, and adds it to the output, with the transfers of the cheapest schedule known within
-/// the budget.
+/// Finds out how much memory or cost schedules save by using the link to host memory, and adds this to the output. Also
+/// adds the transfers of the cheapest schedule known within the budget.
 void describe_link(const fit::Task& task, const fit::LeastBudget& least,
                    const std::optional<pipeline::BudgetVerdict>& verdict, const core::Limit& limit, Json& json,
                    Rows& rows) {
@@ -152,7 +153,7 @@ int show_info(const InfoArguments& arguments) {
   std::optional<solvers::Treewidth> treewidth;
   if (!arguments.td.empty()) treewidth = write_decomposition(arguments, graph);
   ObjectiveArguments objective = arguments.objective;
-  objective.max_cost.clear();  // --max-cost restricts only the search for the batch, which has ended
+  objective.max_cost.clear();  // --max-cost limits only the search for the batch, which is over
   fit::Task task = objective.task(std::move(graph), arguments.graph.name, arguments.alignment, arguments.search);
   const fit::Problem& problem = task.problem;
 

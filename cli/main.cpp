@@ -35,7 +35,8 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
   return core::did_you_mean(word, std::vector<std::string_view>(names.begin(), names.end()));
 }
 
-/// Returns an error message about arguments that are neither options nor their values; empty if there are none.
+/// Returns an error message about arguments that are neither options nor values of options, or an empty text if there
+/// are no such arguments.
 std::string describe_extras(const CLI::App& root, const std::vector<Subcommand>& subcommands) {
   for (const auto& subcommand : subcommands) {
     if (!subcommand.app->parsed()) continue;
@@ -89,8 +90,8 @@ int run_guarded(const Subcommand& subcommand, bool json) {
 }
 
 /// Returns an error message if an argument is empty, or an option has an empty value, as in `--budget=`; else an empty
-/// text. Both usually come from an unset shell variable. CLI11 does not report them, and takes the argument after
-/// `--budget=` as the value.
+/// text. Empty arguments and values usually come from an unset shell variable. CLI11 does not report an empty value,
+/// and takes the argument after `--budget=` as the value.
 std::string describe_empty_values(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -101,8 +102,8 @@ std::string describe_empty_values(int argc, char** argv) {
   return {};
 }
 
-/// Returns what is wrong with the number in `word`; empty if nothing. Rewrites a whole number in plain digits, because
-/// CLI11 would read 010 as octal and -1 as the largest number.
+/// Returns what is wrong with the number in `word`, or an empty text. Rewrites a whole number in plain digits, because
+/// CLI11 would read 010 as an octal number, and -1 for an unsigned option as the largest number.
 std::string read_number(std::string_view type, std::string& word) {
   if (type.starts_with("FLOAT")) {
     double value = 0;
@@ -184,7 +185,7 @@ int main_guarded(int argc, char** argv) {
                                                add_pareto(app), add_models(app),  add_solvers(app),  add_model(app),
                                                add_plan(app),   add_measure(app), add_simulate(app), add_generate(app),
                                                add_bench(app)};
-  // Set after the subcommands were added, so that they keep CLI11's form of help.
+  // The formatter is set after the subcommands were added, so that the subcommands keep CLI11's form of help.
   app.formatter_fn([](const CLI::App* root, const std::string&, CLI::AppFormatMode) { return help(*root); });
   const std::string empty_values = describe_empty_values(argc, argv);
   if (!empty_values.empty()) return fail(kBadInput, empty_values, json);
@@ -195,12 +196,14 @@ int main_guarded(int argc, char** argv) {
     app.parse(words);
   } catch (const CLI::Success& success) {  // --help and --version
     const int code = app.exit(success);
-    // Without arguments, the exit code is that of an error, because a script may have passed an empty variable.
+    // Without arguments, the exit code is that of an error, because a script may have passed an unset variable by
+    // mistake.
     return argc > 1 ? code : kBadInput;
   } catch (const core::InputError& error) {
     return fail(kBadInput, error.what(), json);
   } catch (const CLI::ConversionError& error) {
-    // read_number() has checked the texts. So a number that CLI11 cannot convert does not fit into its variable.
+    // read_number() has already checked that the text is a number. So if CLI11 cannot convert the number, the number
+    // does not fit into the option's variable.
     constexpr std::string_view kBefore = "Could not convert: ";
     const std::string what = error.what();
     const std::size_t equals = what.find(" = ");
@@ -222,7 +225,8 @@ int main_guarded(int argc, char** argv) {
   return fail(kBadInput, "no subcommand was given; 'cairn --help' lists them", json);
 }
 
-/// Flushes stdout. If it is full or closed, prints an error and returns kBadInput instead of kDone.
+/// Flushes stdout and returns `code`. If stdout is full or closed, prints an error, and returns kBadInput in place of
+/// kDone.
 int flushed(int code) {
   std::cout.flush();
   if (std::cout) return code;
@@ -231,7 +235,8 @@ int flushed(int code) {
 }
 
 /// Calls `work` on a thread with a stack of at least 8 MiB, even if `ulimit -s` is less, because the code that some
-/// compilers generate needs more. Later threads get such stacks, too.
+/// compilers generate needs a larger stack than a small `ulimit -s` gives. Threads that are started later get such
+/// stacks, too.
 int with_room_on_stacks(const std::function<int()>& work) {
   constexpr std::size_t kUsual = std::size_t{8} << 20;  // bytes
   rlimit limit{};

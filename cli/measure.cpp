@@ -47,7 +47,7 @@ pipeline::Measurement time_ops(pipeline::Backend& backend, const pipeline::Prepa
   return pipeline::measure(backend, graph, options);
 }
 
-/// Says what was not measured, and which costs are used instead. Empty if everything was measured.
+/// Says what was not measured, and which costs are used instead. The text is empty if everything was measured.
 std::string unmeasured_text(const runtime::MeasuredGraph& result) {
   if (result.unmeasured.empty()) return "";
   return fmt::format(

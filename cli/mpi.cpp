@@ -1,4 +1,4 @@
-// This is the only file that uses MPI. If the build has no MPI, only one process is possible.
+// This is the only file that uses MPI. If Cairn was built without MPI, only one process is possible.
 #include "cairn/cli/mpi.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@
 namespace cairn::cli {
 namespace {
 
-/// Returns the number in the first environment variable of `names` that is set, or -1 if none is.
+/// Returns the number in the first environment variable of `names` that is set, or -1 if none of them is set.
 int from_environment(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (const char* value = std::getenv(name); value != nullptr) return std::atoi(value);
@@ -31,14 +31,15 @@ int from_environment(std::initializer_list<const char*> names) {
   return -1;
 }
 
-/// Returns whether mpirun or a similar command started this process. Open MPI, PMIx, and the PMI of MPICH and Slurm set
-/// these variables.
+/// Returns whether mpirun or a similar command started this process. The variables below are set by Open MPI, by PMIx,
+/// and by the PMI of MPICH and Slurm.
 bool started_by_mpirun() { return from_environment({"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) >= 0; }
 
 #if CAIRN_HAS_MPI
 
-/// Sends schedules as messages that start with the graph's key. At most one message to each peer is under way, so that
-/// a peer that does not look for messages costs no memory.
+/// Exchanges schedules between the processes of a search (its peers). A message is the graph's key, followed by the
+/// schedule. At most one message to each peer is under way, so a peer that receives nothing for a long time does not
+/// make messages pile up in memory.
 class MpiPeers : public solvers::Peers {
  public:
   MpiPeers() {
@@ -61,8 +62,8 @@ class MpiPeers : public solvers::Peers {
     send_next();
     return found;
   }
-  /// Receives until all messages of all processes have arrived. A process enters the barrier when its own messages have
-  /// been received, so none is under way when all have entered.
+  /// Receives messages until all messages of all processes have arrived. A process enters the barrier once its own
+  /// messages have been received. So when all processes have entered the barrier, no message is under way.
   void finish() {
     next_.clear();
     MPI_Request barrier = MPI_REQUEST_NULL;
@@ -78,8 +79,8 @@ class MpiPeers : public solvers::Peers {
   }
 
  private:
-  static constexpr int kTag = 1;                                                           // gather() uses 0
-  static constexpr std::ptrdiff_t kHeader = sizeof(std::uint64_t) / sizeof(core::NodeId);  // of a message
+  static constexpr int kTag = 1;  // MPI tag of messages; gather() uses tag 0
+  static constexpr std::ptrdiff_t kHeader = sizeof(std::uint64_t) / sizeof(core::NodeId);  // NodeIds before the steps
 
   bool all_sent() {
     int all = 0;
@@ -94,12 +95,13 @@ class MpiPeers : public solvers::Peers {
     for (int rank = 0; rank < count_; ++rank) {
       if (rank == rank_) continue;
       requests_.push_back(MPI_REQUEST_NULL);
-      // Issend ends when the message is received; Isend could end when it is copied, before that.
+      // Issend ends only when the peer receives the message. Isend could end earlier, as soon as MPI has copied the
+      // message.
       MPI_Issend(sent_.data(), static_cast<int>(sent_.size()), MPI_INT32_T, rank, kTag, MPI_COMM_WORLD,
                  &requests_.back());
     }
   }
-  /// Receives a message that has arrived in message_. Returns false if there is none.
+  /// Receives a message into message_ if a message has arrived. Returns false if no message has arrived.
   bool receive() {
     int arrived = 0;
     MPI_Status status;
@@ -114,7 +116,7 @@ class MpiPeers : public solvers::Peers {
 
   int rank_ = 0, count_ = 1;
   std::vector<core::NodeId> next_, sent_, message_;
-  std::vector<MPI_Request> requests_;  ///< of sent_, one for each peer
+  std::vector<MPI_Request> requests_;  ///< the requests that send sent_, one for each peer
 };
 
 class MpiProcesses : public Processes {

@@ -94,7 +94,7 @@ fit::Task ObjectiveArguments::task(core::Graph graph, const std::string& name, c
 
 namespace {
 
-/// Returns whether schedules of this search are stored for later commands.
+/// Returns whether the schedules of this search are stored for later commands, and stored schedules are used by it.
 bool remembers(const fit::Task& task, const SolverArguments& search) {
   return search.work_limit == 0 && !task.problem.graph.host_memory() && search.find().can.any_means &&
          task.plans_fit() && task.problem.graph.node_count() > 0;

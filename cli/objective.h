@@ -15,7 +15,8 @@
 #include "cairn/report/words.h"
 #include "cairn/solvers/fit/objective.h"
 
-/// The options with which `solve`, `run` and other commands say what to search for, and the error if nothing is found.
+/// This header declares the options with which `solve`, `run` and other commands say what to search for, and the error
+/// if nothing is found.
 namespace cairn::cli {
 
 /// The options --device-memory and --context-memory, from which the budget is computed.
@@ -39,16 +40,17 @@ struct ObjectiveArguments {
   /// Adds the options to the command. `help` is the help text of --budget.
   void add_to(CLI::App& app, const std::string& help);
   bool given() const { return !budget.empty() || !max_cost.empty() || device.given(); }
-  /// Makes the task of finding a schedule of the graph. Without a budget and a largest cost, its objective is the knee
-  /// of the curve of cost over memory for the solver `auto`, and the least peak for other solvers. Throws InputError.
-  /// Throws Failure if no schedule can be as cheap as required.
+  /// Makes the task of finding a schedule of the graph. If neither a budget nor a largest cost is given, the objective
+  /// of the solver `auto` is the knee of the curve of cost over memory, and the objective of every other solver is the
+  /// least peak. Throws InputError if an option is not acceptable, and Failure if no schedule can be as cheap as
+  /// --max-cost requires.
   fit::Task task(core::Graph graph, const std::string& name, const AlignmentChoice& alignment,
                  const SolverArguments& search) const;
 };
 
 /// Adds --link and --host-budget.
 void add_link(CLI::App& app, std::string& link, std::string& host_budget);
-/// Prints a warning if the graph knows a link, and its costs have no unit of time. `name` is shown for the graph.
+/// Prints a warning if the graph knows a link but its costs have no unit of time. The warning calls the graph `name`.
 void warn_of_costs(const core::Graph& graph, const std::string& name);
 /// Adds --peak-only.
 void add_peak_only(CLI::App& app, bool& peak_only);
@@ -59,20 +61,23 @@ using report::add_proof;
 using report::Explanation;
 using report::to_json;
 
-/// Returns the schedule of the task's graph with the lowest plan that an earlier command has stored
-/// (pipeline::ScheduleCache). Returns nothing if the solver does not combine algorithms, if the objective does not
-/// concern plans, or if there is a work limit, because answers under a work limit must not depend on earlier commands.
+/// Returns a schedule of the task's graph that an earlier command has stored (pipeline::ScheduleCache): the one with
+/// the lowest plan. Returns nothing if the solver does not combine several algorithms, if the objective is not about
+/// plans, or if the graph knows a link. Also returns nothing if there is a work limit, because the answer under a work
+/// limit must not depend on earlier commands.
 std::optional<fit::LeastBudget> remembered(const fit::Task& task, const SolverArguments& search);
-/// Stores `least` for later commands unless remembered() has a lower plan. Returns the lower of the two.
+/// Stores `least` for later commands, unless a schedule with a lower plan is already stored. Returns the schedule with
+/// the lower plan.
 fit::LeastBudget remember(const fit::Task& task, const SolverArguments& search, fit::LeastBudget least);
-/// Searches as fit::search() does. Unless the objective is the knee, passes the remembered() schedule to the search.
+/// Searches as fit::search() does. Unless the objective is the knee of the curve, passes the schedule that remembered()
+/// returns to the search.
 fit::Answer search(const fit::Task& task, const SolverArguments& arguments, const solvers::SolveOptions& search,
                    const std::function<void(const fit::CurveProgress&)>& progress = {});
 
-/// Returns a Failure that explains why no schedule that meets the request is known. `output` is the file with the best
-/// schedule so far; empty: none was written. `other` says what else may help if only the plan does not fit. `json`
-/// becomes Failure::details. If a budget on the host's memory is too small, also searches briefly for one that
-/// suffices.
+/// Returns a Failure that explains why no schedule that meets the request is known. `output` is the file to which the
+/// best schedule so far was written, or empty. `other` is a text that says what else may help if only the plan does not
+/// fit. `json` becomes Failure::details. If the budget of host memory is too small, also searches briefly for a budget
+/// of host memory that suffices.
 Failure failure_of(const fit::Task& task, const SolverArguments& search, const fit::Answer& answer,
                    const fit::LeastBudget& least, const std::string& output, std::string_view other, Json json);
 

@@ -229,8 +229,8 @@ std::function<void(const fit::CurveProgress&)> ProgressLine::of_curve(double lim
     std::string text = "the ends of the curve";
   };
   const auto latest = std::make_shared<Latest>();
-  // Before the search for the curve begins, another search may show its progress in this line. So the returned function
-  // shows nothing before its first call.
+  // Before the search for the curve begins, another search may show its progress in this line. So this line shows the
+  // curve's progress only after the first call of the returned function.
   return [this, latest, limit_seconds, started = false](const fit::CurveProgress& progress) mutable {
     if (!std::exchange(started, true)) {
       keep_showing([latest, limit_seconds, before = progress.seconds](double seconds) {

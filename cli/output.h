@@ -17,7 +17,7 @@
 #include "cairn/solvers/fit/problem.h"
 #include "cairn/solvers/registry.h"
 
-/// The output of the subcommands: tables, JSON, progress and warnings.
+/// This header declares the output of the subcommands: tables, JSON, progress and warnings.
 namespace cairn::cli {
 
 /// Options that every subcommand takes.
@@ -26,24 +26,25 @@ struct Console {
   bool quiet = false;
 
   void add_to(CLI::App& app);
-  /// Prints the object if --json is given, else the table unless --quiet is given. Tables have no colours, and their
-  /// names no control characters. Prints on stdout, or on stderr if an output file is `-`.
+  /// Prints `object` if --json is given. Otherwise prints `table`, unless --quiet is given. Tables have no colours, and
+  /// names in them have no control characters. Prints on stdout, or on stderr if an output file is `-`.
   void print(const Json& object, const std::string& table) const;
 };
 
-/// The options --json and --quiet for code without a Console, such as the report of a wrong command line. main() sets
-/// them before it parses the command line, by searching for the two words.
+/// Holds the options --json and --quiet for code that has no Console, such as the code that reports a wrong command
+/// line. main() sets them before it parses the command line, by searching the arguments for these two words.
 struct Streams {
   bool json = false, quiet = false;
   std::string_view stdout_option;  ///< the option whose file is `-`; empty: no option
 };
 Streams& streams();
 
-/// Returns all warnings of print_warning() so far, for --json.
+/// Returns all warnings and notices that were printed so far, for the output of --json.
 Json warnings_json();
 /// Prints the warning in one line on stderr, unless --quiet is given.
 void print_warning(const core::ReadWarning& warning);
-/// Prints a warning that is not about a file. `kind` is a word for programs that read the JSON.
+/// Prints a warning that is not about a file. `kind` is a word that identifies the warning for programs that read the
+/// JSON.
 void print_notice(std::string_view kind, const std::string& text);
 /// Returns options for reading a file: Ctrl-C stops reading, warnings are printed, and a long read shows its progress.
 core::ReadOptions reading(const std::string& path);
@@ -51,8 +52,8 @@ core::ReadOptions reading(const std::string& path);
 /// it fails. A limit below 1 counts as 1.
 void limit_reading(double seconds);
 
-/// Writes text() to the file `path`, unless that is empty. If it cannot be written, prints an error, and the command
-/// continues but ends with the exit code kBadInput instead of kDone.
+/// Writes text() to the file `path`, unless `path` is empty. If the file cannot be written, prints an error. The
+/// command then continues, but ends with the exit code kBadInput in place of kDone.
 void write_output(const std::string& path, const std::function<std::string()>& text);
 /// Returns the messages about files that could not be written, in one line; empty if there are none.
 const std::string& unwritten();
@@ -71,8 +72,8 @@ using report::Rows;
 void print_json(const Json& object);
 bool stderr_is_terminal();
 
-/// A progress line on stderr, rewritten in place and shown only on a terminal. It is cut to the terminal's width, and
-/// the destructor erases it. Must not be moved once it shows something.
+/// A progress line on stderr, which is rewritten in place, and shown only on a terminal. The line is cut to the
+/// terminal's width, and the destructor erases it. The object must not be moved once it shows something.
 class ProgressLine {
  public:
   explicit ProgressLine(const Console& console) : active_(stderr_is_terminal() && !console.quiet) {}
@@ -84,16 +85,19 @@ class ProgressLine {
 
   bool active() const { return active_; }
   void show(const std::string& text);
-  /// Shows text(seconds since this call) several times a second until something else is shown. A thread of this object
-  /// calls `text`; the destructor ends it.
+  /// Shows text(s) several times a second, where s is the number of seconds since this call, until another text is
+  /// shown. A thread of this object calls `text`; the destructor ends the thread.
   void keep_showing(std::function<std::string(double seconds)> text);
-  /// Shows the name and the time of a phase without progress, such as "planning: 3.2 s", after half a second.
+  /// Shows the name of a phase and its duration so far, such as "planning: 3.2 s". Shows nothing in the first half
+  /// second.
   void name_phase(const std::string& phase);
   /// Returns a bar such as "[####....] ", of which the fraction `share` is filled.
   static std::string bar(double share);
-  /// Returns a SolveOptions::progress that shows the best schedule so far; empty if nothing is shown.
+  /// Returns a function for SolveOptions::progress that shows the best schedule so far. The function is empty if this
+  /// line is not shown.
   std::function<void(const solvers::Progress&)> of_search(const fit::Problem& problem, double limit_seconds);
-  /// Returns a CurveOptions::progress that shows the curve's progress; empty if nothing is shown.
+  /// Returns a function for CurveOptions::progress that shows how much of the curve is known. The function is empty if
+  /// this line is not shown.
   std::function<void(const fit::CurveProgress&)> of_curve(double limit_seconds);
 
  private:

@@ -68,7 +68,7 @@ std::vector<std::int64_t> parse_budgets(const ParetoArguments& arguments, const 
   return budgets;
 }
 
-/// Adds transfers to the curve: a second curve over the link, and what the link brings.
+/// A second curve, whose schedules may use transfers over the link, and a comparison with the curve without transfers.
 struct LinkedCurve {
   fit::Problem problem;
   fit::Curve curve;
@@ -77,7 +77,7 @@ struct LinkedCurve {
 
 LinkedCurve find_linked(const ParetoArguments& arguments, const core::HostMemory& host, const fit::Problem& problem,
                         const fit::Curve& alone, fit::CurveOptions options, const core::Stopwatch& watch) {
-  constexpr double kShare = 0.95;  // the rest of the time is for what the link brings
+  constexpr double kShare = 0.95;  // the rest of the time is for the comparison of both curves
   LinkedCurve linked{
       fit::Problem(problem.graph.with_host_memory(host), "", problem.name, options.fit.plan.alignment), {}, {}};
   warn_of_costs(linked.problem.graph, problem.name);

@@ -37,7 +37,7 @@ struct PlanArguments {
 
 // --- the addresses that buffers may use ------------------------------------------------------------------------------
 
-/// Buffers may use the addresses below `capacity` that are not forbidden.
+/// Describes the addresses that buffers may use: all addresses below `capacity` (if given) that are not forbidden.
 struct Space {
   std::optional<std::int64_t> capacity;
   std::vector<core::AddressRange> forbidden;
@@ -126,7 +126,7 @@ report::PlanVerdict verdict_of(const FoundPlan& result) {
   return {quality(result), result.solution.lower_bound, result.capacity, result.seconds};
 }
 
-/// Calls `work()` and returns its result. Meanwhile, shows the name of the phase and its duration.
+/// Calls `work()` and returns its result. While `work()` runs, shows the name of the phase and its duration.
 template <class Work>
 auto planned(const PlanArguments& arguments, const char* phase, const Work& work) {
   ProgressLine line(arguments.console);
@@ -182,8 +182,8 @@ std::string conflict_text(const std::vector<std::string>& ids) {
                      shown < ids.size() ? ", ..." : "");
 }
 
-/// Explains why no plan within the capacity is known. `conflict` names buffers that are proved not to fit together; it
-/// can be empty.
+/// Explains why no plan within the capacity is known. `conflict` is a text that names buffers that are proved not to
+/// fit together; it can be empty.
 std::string refusal_text(const std::string& path, const FoundPlan& result, const std::string& conflict) {
   const std::int64_t capacity = result.capacity.value(), live = result.solution.plan.lower_bound,
                      bound = result.solution.lower_bound, planned = result.solution.plan.bytes;
@@ -201,7 +201,8 @@ std::string refusal_text(const std::string& path, const FoundPlan& result, const
                            known});
 }
 
-/// Buffers whose fixed offset puts them beyond the capacity, so that no plan fits and no search is needed.
+/// Describes buffers whose fixed offset puts them beyond the capacity. If there is such a buffer, no plan fits, and no
+/// search is needed.
 struct Beyond {
   std::string text;                  ///< names the first such buffer; empty if there is none
   std::vector<std::int32_t> buffer;  ///< index of the first such buffer; empty if there is none
@@ -247,7 +248,7 @@ int plan_csv(const PlanArguments& arguments) {
     options.limit = watch.rest();
     conflict = planned(arguments, "looking for what does not fit",
                        [&] { return solvers::irreducible_conflict(problem, options); });
-    if (!arguments.minimize) {  // finds a capacity that suffices, for the message
+    if (!arguments.minimize) {  // finds a capacity that suffices, which the message names
       options.capacity.reset();
       options.limit = watch.rest();
       solvers::PlanSolution lowest =

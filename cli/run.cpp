@@ -24,7 +24,8 @@
 namespace cairn::cli {
 namespace {
 
-/// Largest fraction of the time limit that the search leaves to executions.
+/// Largest fraction of the time limit that the search for a schedule leaves unused, so that executions fit into the
+/// limit.
 constexpr double kMostToExecute = 0.5;
 /// If reading the graph took more than this fraction of the time limit, the baseline is not executed before the search.
 constexpr double kMostToRead = 0.2;
@@ -35,7 +36,8 @@ struct RunArguments : ChoiceArguments {
   bool poison = false, check = false, explain = false;
 };
 
-/// The executions of a run: begin() warms up the baseline before the search, and finish() does the rest after it.
+/// Executes the baseline and the schedule. begin() executes the baseline once, before the search; finish() does all
+/// further executions after the search.
 class Executing {
   auto with_line(const auto& work) {
     struct Shown {
@@ -52,9 +54,10 @@ class Executing {
         both_(backend, graph, arguments.plan_options(graph.prepared).alignment,
               arguments.plan_options(graph.prepared).guard_bytes, options(arguments)) {}
 
-  /// Executes the baseline once, in t seconds. Returns the seconds to leave for executions after the search: kRounds *
-  /// t for several executions of both, but at most kShareOfRounds of the limit, and at least kOfBaseline * t, because
-  /// the schedule is executed at least once and has more steps.
+  /// Executes the baseline once. Let t be the time of this execution in seconds. Returns the number of seconds that the
+  /// search must leave for later executions. This is kRounds * t, which allows several executions of baseline and
+  /// schedule, but at most the fraction kShareOfRounds of the time limit. It is at least kOfBaseline * t, because the
+  /// schedule is executed at least once and has more steps than the baseline.
   double begin(const core::Limit& limit) {
     // kMost and kShareOfRounds are fractions of the time limit; the others are multiples of t.
     constexpr double kMost = 0.2, kOfBaseline = 1.5, kRounds = 6, kShareOfRounds = 0.1;
@@ -79,7 +82,7 @@ class Executing {
                                  .streams = arguments.streams,
                                  .repeats = arguments.repeats,
                                  .check_on_host = arguments.check};
-    // With only a work limit, the time is unlimited.
+    // If the user gave only a work limit, the time limit is infinite.
     options.limit = {.seconds = arguments.search.options().limit.seconds - seconds_since_start(),
                      .stop = &catch_interrupt()};
     options.progress = [this](const pipeline::RunProgress& progress) { show(progress); };
@@ -128,7 +131,7 @@ int run(const RunArguments& arguments) {
   if (arguments.schedule.empty() && !hopeless) {
     pipeline::require_memory(*backend, graph.prepared, task.rounded);
     const core::Limit limit = arguments.search.options().limit;
-    // After a slow read, executing the baseline would use up the remaining time.
+    // If reading the graph took long, an execution of the baseline could use up the remaining time.
     if (seconds_since_start() < kMostToRead * limit.seconds) {
       executing.emplace(*backend, graph, arguments);
       if (!arguments.console.quiet && !executing->why_no_baseline().empty())

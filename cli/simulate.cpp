@@ -25,7 +25,8 @@ namespace {
 struct SimulateArguments {
   Console console;
   GraphArguments graph;
-  /// Exactly one of these is empty: the number of random schedules, or the path of a file of schedules.
+  /// The number of random schedules, and the path of a file of schedules. Exactly one of these two is given; the other
+  /// one is empty.
   std::string random, schedules;
   DeviceChoice device;
   std::string link, host_budget;  ///< empty: none
@@ -40,7 +41,8 @@ struct SimulateArguments {
   bool is_random() const { return !random.empty(); }
 };
 
-/// Parses a number of candidates, at least 1, such as 1500, 10M, 5G, 2.5k or 1e6. Throws InputError.
+/// Parses a number of candidate schedules, such as 1500, 10M, 5G, 2.5k or 1e6. Throws InputError if the text is not
+/// such a number or the number is below 1.
 std::int64_t parse_count(std::string_view option, std::string_view text) {
   const auto fail = [&] [[noreturn]] () {
     throw core::InputError(fmt::format(
@@ -125,8 +127,8 @@ struct Setup {
   std::unique_ptr<sim::Simulator> simulator;
 };
 
-/// Does everything that can fail because of bad input. This must be done before the sweep, because a process that fails
-/// in the sweep leaves the others waiting for it.
+/// Does everything that can fail because of bad input. This must be done before the sweep, because the other processes
+/// would wait forever for a process that fails during the sweep.
 Setup prepare(const SimulateArguments& arguments, const CLI::App& app, Processes& processes) {
   check(arguments, app, processes);
   const std::int64_t total = arguments.is_random() ? parse_count("--random", arguments.random) : 0;

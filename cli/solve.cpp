@@ -67,7 +67,8 @@ void check_certificate(const SolveArguments& arguments, const fit::Task& task) {
     throw core::InputError("--certificate does not go with --link: there are no certificates about transfers");
 }
 
-/// Makes the certificate of an answer, if one was asked for, and writes it.
+/// Makes the certificate of an answer, which proves a lower bound, and writes it to a file. Returns nothing if the user
+/// asked for no certificate, or if there is neither an answer nor a budget.
 std::optional<solvers::Certificate> certify(const fit::Task& task, const SolveArguments& arguments,
                                             const fit::Answer& answer, const core::Limit& limit) {
   if (arguments.certificate.empty() || (!answer.success && !task.problem.budget)) return std::nullopt;
@@ -101,7 +102,7 @@ void check_tw_outputs(const SolveArguments& arguments, solvers::SolveOptions& op
     options.limit.seconds = std::numeric_limits<double>::infinity();
 }
 
-/// Throws InputError if several processes cannot work on what is asked for.
+/// Throws InputError if the request is one on which only a single process can work.
 void check_processes(const SolveArguments& arguments, const fit::Task& task) {
   if (!arguments.sweep.empty() || arguments.stream)
     throw core::InputError("--sweep and --stream are for one process; drop them, or mpirun");
@@ -109,7 +110,7 @@ void check_processes(const SolveArguments& arguments, const fit::Task& task) {
     throw core::InputError("the knee of the curve is for one process: give --budget or --max-cost, or drop mpirun");
 }
 
-/// A task, with what the search for it needs. `options` points to the other members.
+/// Holds a task and all that its search needs. `options` has pointers to the other members.
 struct Job {
   SolveArguments arguments;
   fit::Task task;
@@ -118,7 +119,7 @@ struct Job {
   std::unique_ptr<const core::ScheduleFile> start;
 };
 
-/// Does everything that can fail because of bad input.
+/// Makes the job. Does everything that can fail because of bad input.
 Job prepare(const SolveArguments& given, Processes& processes) {
   if (processes.count() > 1 && given.graph.batch_auto)
     throw core::InputError("--batch auto is for one process; give a number, or drop mpirun");
@@ -140,13 +141,15 @@ Job prepare(const SolveArguments& given, Processes& processes) {
   OpenedAids aids = arguments.aids.open(task.searched().graph);
   aids.lend_to(options);
   auto start = arguments.start.load_into(options, solver, task.problem.graph);
-  constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15;  // a distance of seeds that users do not choose
+  // Distance between the seeds of two processes. It is so large that seeds which users choose hardly collide.
+  constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15;
   options.seed += kApart * static_cast<std::uint64_t>(processes.rank());
   options.peers = processes.peers();
   return {std::move(arguments), std::move(task), std::move(options), std::move(aids), std::move(start)};
 }
 
-/// Searches on every process. Returns the answer if it is the best of all processes; the others get nothing.
+/// Searches on every process. Returns the answer on the process whose answer is the best, and nothing on all other
+/// processes.
 std::optional<fit::Answer> search(const Job& job, Processes& processes) {
   const SolveArguments& arguments = job.arguments;
   fit::Answer answer;
@@ -178,7 +181,7 @@ int finish(Job& job, const fit::Answer& answer, const core::Stopwatch& watch, in
   if (!task.plans_fit() || task.rounded.same_sizes(task.problem))
     task.problem.lower_bound = std::max(task.problem.lower_bound, answer.found.solution.peak_bound.value);
   options.limit = watch.rest();
-  options.peers = nullptr;  // they have ended their searches
+  options.peers = nullptr;  // the other processes have ended their searches
   const fit::LeastBudget least =
       remember(task, arguments.search, fit::least_budget_after(task, answer, arguments.search.find(), options));
   Json json = report::answer_json(task, arguments.search.solver, answer, least, catch_interrupt());
@@ -189,8 +192,8 @@ int finish(Job& job, const fit::Answer& answer, const core::Stopwatch& watch, in
     return failure_of(task, arguments.search, answer, least, arguments.output, ", or ask for --peak-only", json);
   };
   if (catch_interrupt()) {
-    // If there is no schedule, the search has proved that none meets the task, and Ctrl-C only shortened the search for
-    // the least budget.
+    // If there is no schedule, the search has proved that no schedule meets the task. Ctrl-C then only shortened the
+    // search for the least budget that can be met.
     const std::string known = answer.has_schedule() ? report::best_so_far_text(task, answer, arguments.output)
                                                     : std::string(failure().what());
     throw Failure(kInterrupted, "interrupted; " + known, json);
@@ -219,7 +222,7 @@ int solve(const SolveArguments& given, const CLI::App& app) {
   if (arguments.stream) return stream_tw_schedule(arguments.console, task.problem, options, arguments.output);
   options.limit = until_answer(options.limit, task.problem.graph);
   const core::Stopwatch watch(options.limit);
-  constexpr double kSearched = 0.9;  // of the limit, if there is to be a certificate
+  constexpr double kSearched = 0.9;  // fraction of the limit for the search, if a certificate follows
   if (!arguments.certificate.empty()) options.limit = watch.share(kSearched);
   const std::optional<fit::Answer> answer = search(*job, *processes);
   return answer ? finish(*job, *answer, watch, processes->count()) : kDone;

@@ -46,7 +46,8 @@ std::string abilities(const solvers::SolverInfo& solver) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-/// Formats `head` at the left, and `text` from column `at` on, in lines of at most 100 columns.
+/// Formats a paragraph: `head` at the left of the first line, and `text` from column `at` on, in lines of at most 100
+/// columns.
 std::string paragraph(const std::string& head, std::size_t at, const std::string& text) {
   constexpr std::size_t kColumns = 100;
   std::string lines = fmt::format("{:<{}}", head, at);

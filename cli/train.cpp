@@ -31,9 +31,9 @@ struct TrainArguments : ChoiceArguments {
   std::string data, report, checkpoint, schedule_of_rate = "constant";
   pipeline::TrainOptions train;
   models::UpdateOptions update;
-  std::string of_optimizer;  ///< an option of the optimizer that was given; empty: none
+  std::string of_optimizer;  ///< name of an optimizer's option that the user gave; empty: none
 
-  /// Returns the model with what a training needs: an optimizer.
+  /// Returns the source of the model, with an optimizer, because training needs one.
   pipeline::GraphSource source() const {
     pipeline::GraphSource source = graph.source();
     if (source.is_file()) {
@@ -68,7 +68,8 @@ fit::Decision decide(const fit::Task& task, const core::Graph& given, const Trai
   return search_choice(task, given, arguments, 0).decision;
 }
 
-/// Shows the progress of a training on stderr: a line for each test and, on a terminal, a line that is rewritten.
+/// Shows the progress of a training run on stderr: a line for each test and, on a terminal, a progress line that is
+/// rewritten in place.
 class Shown {
  public:
   explicit Shown(const Console& console) : tests_(!console.quiet && !console.json), line_(console) {}
@@ -98,7 +99,8 @@ class Shown {
   ProgressLine line_;
 };
 
-/// Checks that a checkpoint can be read and written: its path is that of a file, or free.
+/// Throws InputError unless `path` is suitable for a checkpoint, which is read and replaced: the path of a regular
+/// file, or a path at which nothing exists.
 void require_checkpoint(const std::string& path) {
   if (path == "-") throw core::InputError("--checkpoint needs the path of a file, because it is read and replaced");
   std::error_code ignored;

@@ -81,8 +81,8 @@ auto least_of_groups(std::string_view groups, std::string_view controller, const
     const std::string root = "/sys/fs/cgroup" + (unified ? "" : "/" + controllers);
     std::string path = line.substr(second + 1);
     while (!path.empty() && path.back() == '/') path.pop_back();
-    // In a container, the path can be the one that the host sees, and perhaps only the root folder exists. So all
-    // folders from the path up to the root are tried.
+    // In a container, the path can be the group's path on the host. The folder of that path may not exist in the
+    // container, where perhaps only the root folder exists. So all folders from the path up to the root are tried.
     for (;;) {
       const auto found = of_group(root + path, unified);
       if (found && (!least || *found < *least)) least = found;

@@ -5,7 +5,7 @@
 
 namespace cairn::core {
 
-/// The unit of a graph's costs, and where the costs come from.
+/// Names the unit of a graph's costs, and says where the costs come from.
 struct CostUnit {
   std::string name;  ///< "ns", "steps", ...; empty if unknown
   /// Where the costs come from, such as "measured on an EPYC" or the name of a cost model. Empty if unknown.

@@ -31,8 +31,8 @@ std::int64_t CanonicalProfile::end() const {
 namespace {
 
 /// Collects the records of a sequence of values. A value below all earlier values is a low record; a value above all
-/// earlier values is a high record. If several low records follow each other, only the last of them is kept. The same
-/// holds for high records.
+/// earlier values is a high record. If several low records follow each other without a high record between them, only
+/// the last of them is kept. The same holds for high records.
 class Records {
  public:
   Records(std::int64_t first, std::size_t most) : low_(first), high_(first) {
@@ -60,8 +60,9 @@ class Records {
 }  // namespace
 
 CanonicalProfile canonical(std::span<const std::int64_t> profile) {
-  // Consider the canonical form from either end of the profile to its lowest valley. On the way there, each peak is
-  // higher than all values before it, and each valley is lower. So they are records, which the class Records collects.
+  // Walk through the canonical form from either end of the profile to its lowest valley. Each peak on this way is
+  // higher than all values met before, and each valley is lower than all values met before. So the peaks and valleys
+  // are records, which the class Records collects.
   const auto lowest = static_cast<std::size_t>(std::min_element(profile.begin(), profile.end()) - profile.begin());
   Records left(profile.front(), lowest + 1), right(profile.back(), profile.size() - lowest);
   for (std::size_t i = 0; i <= lowest; ++i) left.meet(profile[i]);
@@ -115,9 +116,9 @@ std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile)
 
 namespace {
 
-/// Walks over the peaks and valleys of a canonical profile, from its lowest valley to one of its ends. A pointer in
-/// Lemma 2.5 of Jin et al. meets them in this order. On the way to the left, each segment is read backwards, so its
-/// rise and its drop exchange their roles.
+/// Walks over the peaks and valleys of a canonical profile, from its lowest valley to one of its ends. The pointers in
+/// Lemma 2.5 of Jin et al. meet the peaks and valleys in this order. On the way to the left, each segment is read
+/// backwards, so its rise and its drop exchange their roles.
 class Wing {
  public:
   Wing(const CanonicalView& profile, std::size_t lowest, std::int64_t value, bool rightwards)

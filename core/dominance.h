@@ -8,16 +8,17 @@
 #include "cairn/core/host_device.h"
 #include "cairn/core/schedule.h"
 
-/// Dominance of memory profiles, after Jin et al., "New Tools for Peak Memory Scheduling". A profile is a sequence of
-/// numbers: the bytes in memory at successive moments. Let one pointer walk through profile A and another one through
-/// profile B, each from the first entry to the last. A dominates B if the pointers can be advanced in such a way that
-/// A's current entry is never above B's current entry (Definition 2.3). A profile can be divided into segments (struct
-/// Segment). Whether A dominates B depends only on the first entries and the segments of A and B.
+/// These functions compare memory profiles by dominance, as Jin et al. define it in "New Tools for Peak Memory
+/// Scheduling". A profile is a sequence of numbers: the bytes in memory at successive moments. Let one pointer walk
+/// through profile A and another one through profile B, each from the first entry to the last. A dominates B if the
+/// pointers can be advanced in such a way that A's current entry is never above B's current entry (Definition 2.3). A
+/// profile can be divided into segments (struct Segment). Whether A dominates B depends only on the first entries and
+/// the segments of A and B.
 namespace cairn::core {
 
 /// A part of a profile that rises from a local minimum (a valley) to the part's highest point (its peak) and then drops
-/// to the next valley (Jin et al., Definition 6.3). Rise and drop are in bytes. A segment is aligned to its size of 16
-/// bytes so that a device can load it in one access.
+/// to the next valley (Jin et al., Definition 6.3). Rise and drop are in bytes. A Segment object is aligned to its size
+/// of 16 bytes, so that a GPU can load it in one access.
 struct alignas(16) Segment {
   std::int64_t rise = 0;  ///< height of the peak above the left valley, >= 0
   std::int64_t drop = 0;  ///< height of the peak above the right valley, >= 0
@@ -45,16 +46,16 @@ CAIRN_HD constexpr Segment joined(const Segment& a, const Segment& b) {
 
 /// Returns whether segment `a` and the segment `b` that follows it must be joined (Jin et al., Definition 6.3):
 /// - If a.change() < 0, they are joined if b.change() < 0 and the peak of `b` is not higher than that of `a`.
-/// - If a.change() >= 0, they are joined if b.change() < 0, if the peak of `b` is at least as high as that of `a`, or
-///   if `b` ends at the height at which it begins.
+/// - If a.change() >= 0, they are joined in three cases: b.change() < 0; the peak of `b` is at least as high as that of
+///   `a`; or `b` ends at the height at which `b` begins.
 CAIRN_HD constexpr bool belong_together(const Segment& a, const Segment& b) {
   if (a.negative()) return b.negative() && b.rise <= a.drop;
   return b.negative() || b.rise >= a.drop || b.rise == b.drop;
 }
 
-/// Appends `next` to the segments of a profile. While belong_together() holds for the last two segments, joins them.
-/// `Chain` is like a vector, and its elements derive from Segment. absorb(a, b) must extend `a` by the segment `b` that
-/// follows it. Takes amortised O(1) time.
+/// Appends `next` to `chain`, the segments of a profile. As long as belong_together() holds for the last two segments,
+/// joins these two. `Chain` is like a vector, and its elements derive from Segment. absorb(a, b) must extend `a` by the
+/// segment `b` that follows it. Takes amortised O(1) time.
 template <class Chain, class Absorb>
 void append_segment(Chain& chain, typename Chain::value_type next, const Absorb& absorb) {
   while (!chain.empty() && belong_together(chain.back(), next)) {
@@ -88,7 +89,7 @@ struct CanonicalView {
   CanonicalView(const CanonicalProfile& profile) : start(profile.start), segments(profile.segments) {}
 };
 
-/// Returns the canonical form of a profile, which must not be empty. O(length).
+/// Returns the canonical form of a profile: its start and its segments. The profile must not be empty. O(length).
 CanonicalProfile canonical(std::span<const std::int64_t> profile);
 
 /// A segment and its position in a profile. Indices into the profile count from 0.
@@ -102,7 +103,7 @@ struct PlacedSegment : Segment {
 std::vector<PlacedSegment> place_segments(std::span<const std::int64_t> profile);
 
 /// Returns whether `a` dominates `b`. Runs the loop in the proof of Lemma 2.5 of Jin et al., which starts at the
-/// minimum of `a` and the maximum of `b` and proceeds outwards. O(segments).
+/// minimum of `a` and the maximum of `b` and proceeds from there to both ends. O(segments).
 bool dominates(const CanonicalView& a, const CanonicalView& b);
 /// Returns whether profile `a` dominates profile `b`. Neither profile may be empty. O(length).
 bool dominates(std::span<const std::int64_t> a, std::span<const std::int64_t> b);

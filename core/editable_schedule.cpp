@@ -209,8 +209,8 @@ void EditableSchedule::lay_out(std::int32_t places) {
 }
 
 /// Returns an empty place directly before `before`, and sets the memory at this place. To get the place, shifts the
-/// steps between `before` and the nearest empty place by one place each. If the nearest empty place is more than the
-/// 2^block_bits_ places of a block away, gives new places to all steps, with empty places between them. After that, an
+/// steps between `before` and the nearest empty place by one place each. If the nearest empty place is farther away
+/// than one block (2^block_bits_ places), gives new places to all steps, with empty places between them. After that, an
 /// empty place is near for at least the next sqrt(T) / 2 calls, where T is the number of steps.
 EditableSchedule::Place EditableSchedule::make_room(Occurrence before) {
   const Place far = 1 << block_bits_;
@@ -264,9 +264,9 @@ EditableSchedule::Occurrence EditableSchedule::add_occurrence(NodeId v) {
   return o;
 }
 
-/// Of the reads of the same output of the same occurrence as `read`, returns the last one before place p. Returns kNone
-/// if there is none. `read` is the k-th input of `step`. The search starts from the nearest of four known reads: both
-/// ends of the list of reads, and the reads by the previous and the next occurrence of the step's node.
+/// Considers all reads of the output that `read` reads, and returns the last of them before place p, or kNone if there
+/// is none. `read` is the k-th input of `step`. The search starts from the nearest of four known reads: both ends of
+/// the list of reads, and the reads by the previous and the next occurrence of the step's node.
 std::int32_t EditableSchedule::read_before(const Read& read, Place p, const Step& step, std::int32_t k) const {
   const Slot& slot = slots_[steps_[read.source].slot + read.output];
   if (slot.last_read == kNone) return kNone;
@@ -394,7 +394,7 @@ void EditableSchedule::drop_with_unneeded(Occurrence o) {
   while (!list_.empty()) {
     const Occurrence dropped = list_.back();
     list_.pop_back();
-    if (place(dropped) < 0) continue;  // already dropped; a step that read two of its outputs listed it twice
+    if (place(dropped) < 0) continue;  // listed twice, because a dropped step read two of its outputs
     drop(dropped);
     const std::int32_t reads = steps_[dropped].reads;
     for (std::int32_t k = 0; k < in_degree(steps_[dropped].node); ++k) {

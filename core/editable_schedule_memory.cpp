@@ -163,7 +163,8 @@ void EditableSchedule::change_life(Occurrence o, std::int32_t output, Place old_
   if (now < old_last_use) add_memory(now + 1, old_last_use, -bytes);
 }
 
-/// Stores where the lifetimes of the outputs of o end. After an edit, change_lives() compares the new ends with them.
+/// Stores where the lifetimes of the outputs of o end. After an edit, change_lives() compares the new ends with the
+/// stored ones.
 void EditableSchedule::note_last_uses(Occurrence o) {
   last_uses_.clear();
   if (o == kNone) return;

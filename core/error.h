@@ -4,9 +4,9 @@
 
 namespace cairn::core {
 
-/// A failure that Cairn has detected and reports. what() returns text for people. For most errors, this is one line
-/// that says what is wrong, where it is wrong, and how to fix it. If a request cannot be met, the first line says so.
-/// Further lines give the reasons and say what would help.
+/// Reports a failure that Cairn has detected. what() returns text for people. For most errors, the text is one line
+/// that says what is wrong, where it is wrong, and how to fix it. If a request cannot be met, the first line says so,
+/// and further lines give the reasons and say what would help.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

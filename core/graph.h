@@ -38,10 +38,11 @@ struct OutputRef {
 struct Output {
   std::int64_t size = 0;  ///< bytes, >= 0
   bool keep = false;      ///< whether the output must be in memory after the last step
-  /// An input of the node. If nothing reads this input later, the output takes over its storage.
+  /// Input of the node whose storage this output takes over, if nothing reads that input later.
   OutputRef inplace;
   std::string name;  ///< may be empty; differs from the names of the node's other outputs
-  /// Whether no search may move the output to the host. Schedules with other transfers are not checked for this.
+  /// Whether searches must leave the output on the device. Checks of schedules ignore this flag, so a schedule that no
+  /// search made may still move the output to the host.
   bool stays = false;
 };
 
@@ -59,10 +60,10 @@ struct Node {
   /// Whether the node must run exactly once, for example because of random state, a collective or a side effect.
   bool pinned = false;
   NodeId forward = kNoNode;  ///< the forward node that a backward node belongs to
-  /// An input of the node. If nothing reads this input later, the node's output takes over its storage.
+  /// Input of the node whose storage the node's output takes over, if nothing reads that input later.
   OutputRef inplace;
-  /// The outputs that the node reads. Duplicates are dropped. An input of size 0 carries no data. It only makes this
-  /// node run after the node that computes the input.
+  /// The outputs that the node reads. Duplicates are dropped. An input of size 0 carries no data; its only effect is
+  /// that this node runs after the node that computes the input.
   std::vector<OutputRef> inputs;
   /// The operation of the node. Without one, the node has only sizes and a cost, and the runtime fills its outputs with
   /// a hash of its inputs.
@@ -83,7 +84,8 @@ void set_sizes(Node& node);
 struct GraphView {
   NodeId node_count;
   ValueId value_count;
-  /// Whether every node has one output. If so, a value has the number of its node, and `inputs` equals `predecessors`.
+  /// Whether every node has one output. If so, the value that node v produces has the number v, and `inputs` equals
+  /// `predecessors`.
   bool single_output;
   // Per node:
   const std::int64_t* cost;
@@ -115,13 +117,13 @@ class Graph {
 
   const std::string& name() const;
   const CostUnit& cost_unit() const;
-  /// Returns the host's memory to which schedules may move values, if the caller has given any. Like costs, it belongs
-  /// to a machine, so that it is not in the fingerprint and not in files.
+  /// Returns the host memory to which schedules may move values, if the caller has set one. Host memory describes a
+  /// machine and not the graph, so neither the fingerprint nor graph files contain it.
   const std::optional<HostMemory>& host_memory() const;
   NodeId node_count() const { return view_.node_count; }
   std::int64_t edge_count() const { return view_.input_begin[view_.node_count]; }  ///< number of inputs of all nodes
 
-  std::int64_t size(NodeId v) const { return view_.node_size[v]; }  ///< total bytes of its outputs
+  std::int64_t size(NodeId v) const { return view_.node_size[v]; }  ///< total bytes of v's outputs
   std::int64_t cost(NodeId v) const { return view_.cost[v]; }
   std::int64_t scratch(NodeId v) const { return view_.scratch[v]; }
   bool pinned(NodeId v) const { return view_.pinned[v] != 0; }
@@ -173,7 +175,7 @@ class Graph {
     return {view_.readers + view_.reader_begin[x], view_.readers + view_.reader_begin[x + 1]};
   }
   ValueId inplace(ValueId x) const;                 ///< the value that x overwrites, or kNoValue
-  const std::string& output_name(ValueId x) const;  ///< empty if it has none
+  const std::string& output_name(ValueId x) const;  ///< name of output x; may be empty
   std::string value_name(ValueId x) const;          ///< name of x in messages: `conv1`, or `conv1[1]`, `conv1[mean]`
 
   // --- Other properties of a node.
@@ -183,12 +185,12 @@ class Graph {
   const Op* op(NodeId v) const;  ///< nullptr if the node has none
 
   std::span<const Resident> residents() const;
-  /// Returns the bytes that stay in memory for the whole step: those of residents() and those that
-  /// GraphBuilder::add_resident_bytes() added.
+  /// Returns the bytes that stay in memory while a schedule runs, and that no schedule frees: those of residents() and
+  /// those that GraphBuilder::add_resident_bytes() added.
   std::int64_t resident_bytes() const;
 
   /// Returns the baseline order. This is the order that the builder was given, if any. Otherwise, it is the order of
-  /// node ids if that is topological, else the order of Kahn's algorithm with the lowest ready id first.
+  /// node ids if this order is topological, else the order of Kahn's algorithm with the lowest ready id first.
   std::span<const NodeId> input_order() const;
   bool order_was_given() const;
 
@@ -199,14 +201,16 @@ class Graph {
 
   const GraphView& view() const { return view_; }
 
-  /// Returns the same graph with the given scratch, in bytes, one number per node. The result shares all other data.
-  /// O(nodes + edges), without an allocation per node. Throws the InputError of GraphBuilder::build() if a number is
-  /// not legal.
+  /// Returns a copy of this graph with the given scratch, in bytes, one number per node. The copy shares all other data
+  /// with this graph. O(nodes + edges), without an allocation per node. Throws the InputError of GraphBuilder::build()
+  /// if a number is not legal.
   Graph with_scratch(std::vector<std::int64_t> scratch) const;
-  /// Returns the same graph with the given costs, one number per node, and with the cost unit `unit` if it is given.
-  /// The result shares all other data. O(nodes + edges). Throws InputError if a cost or the unit is not legal.
+  /// Returns a copy of this graph with the given costs, one number per node, and with the cost unit `unit` if it is
+  /// given. The copy shares all other data with this graph. O(nodes + edges). Throws InputError if a cost or the unit
+  /// is not legal.
   Graph with_costs(std::vector<std::int64_t> cost, std::optional<CostUnit> unit = std::nullopt) const;
-  /// Returns the same graph with the given memory of the host. The result shares all other data. O(nodes + edges).
+  /// Returns a copy of this graph with the given host memory. The copy shares all other data with this graph. O(nodes +
+  /// edges).
   Graph with_host_memory(std::optional<HostMemory> host) const;
 
  private:
@@ -260,7 +264,7 @@ class GraphBuilder {
   /// - a negative size or cost, or a sum of sizes or of costs above 2^62;
   /// - scratch below max(-size(v), -S), where S is the total size of the inputs that only v reads and that are not
   ///   kept;
-  /// - an `inplace` that is not an input of the node, or that two outputs of the node have;
+  /// - an `inplace` that is not an input of its node, or the same `inplace` for two outputs of a node;
   /// - an order that is not a permutation of the nodes or not topological;
   /// - an op whose arguments or sizes do not fit the node.
   Graph build();
@@ -275,15 +279,16 @@ class GraphBuilder {
   std::optional<std::vector<NodeId>> order_;
 };
 
-/// Returns `graph` with sizes and positive scratch rounded up to `alignment` bytes. In the result, the peak of a
-/// schedule is a lower bound on the bytes of all of its plans with that alignment. Node ids stay the same. The list of
-/// residents and the ops are left out, because ops do not fit the rounded sizes. All other data is shared.
+/// Returns `graph` with sizes and positive scratch rounded up to `alignment` bytes. The peak of a schedule in the
+/// resulting graph is a lower bound on the arena bytes of every plan of the schedule with that alignment. Node ids stay
+/// the same. The list of residents and the ops are left out, because ops do not fit the rounded sizes. All other data
+/// is shared with `graph`.
 Graph align_sizes(const Graph& graph, std::int64_t alignment);
 
 /// Returns the forward part of a training graph, as inference computes it: the graph without its backward nodes. The
-/// other nodes keep their relative order and get new ids; residents stay. An output that only backward nodes read is
-/// freed as soon as it is computed. O(nodes + edges). Throws InputError if a node that is not backward reads a backward
-/// node.
+/// forward nodes keep their relative order and get new ids. The residents stay the same. An output that only backward
+/// nodes read is freed as soon as it is computed. O(nodes + edges). Throws InputError if a node that is not backward
+/// reads a backward node.
 Graph forward_part(const Graph& graph);
 
 /// Rounds `value` up to a multiple of `alignment` (>= 1).

@@ -78,7 +78,7 @@ class OpChecker {
       }
     }
     for (std::size_t r = 0; r < residents_.size(); ++r) {
-      // Readers of a weight run before the node that updates it, so they read the value of before.
+      // Readers of a weight run before the node that updates the weight, so they read the weight's old value.
       const bool updated = writer_[r] != kNoNode && is_update(nodes_[writer_[r]].op->kind);
       if (writer_[r] != kNoNode && reader_[r] != kNoNode && !updated) {
         throw InputError(fmt::format("resident '{}' is written by node {}, so node {} must read that node instead",

@@ -1,8 +1,8 @@
 #pragma once
 
 /// CAIRN_HD marks a function that both the host compiler and nvcc compile. CAIRN_UNROLL before a loop asks the device
-/// compiler to unroll it; CAIRN_UNROLL_BY(n) limits that to n copies of the loop's body. CAIRN_DEVICE_PASS is defined
-/// while nvcc compiles device code. No other header reads __CUDACC__ or __CUDA_ARCH__.
+/// compiler to unroll the loop completely; CAIRN_UNROLL_BY(n) asks for n copies of the loop's body. CAIRN_DEVICE_PASS
+/// is defined while nvcc compiles device code. No other header reads __CUDACC__ or __CUDA_ARCH__.
 #ifdef __CUDACC__
 #define CAIRN_HD __host__ __device__
 #else

@@ -8,14 +8,14 @@
 namespace cairn::core {
 
 /// Says when a solver must stop: when some wall time has passed, when a number of work units has been done (which is
-/// deterministic), or when a stop flag is set (Ctrl-C). The condition that comes first counts.
+/// deterministic), or when a stop flag is set (Ctrl-C). The solver stops at whichever of these conditions holds first.
 struct Limit {
   double seconds = std::numeric_limits<double>::infinity();  ///< wall time
   static constexpr std::int64_t kAnyWork = std::numeric_limits<std::int64_t>::max();
-  /// Number of work units. Usually one unit is one visit of a node. The same work takes the same number on every
-  /// machine.
+  /// Number of work units. Usually one unit is one visit of a node. The same computation takes the same number of units
+  /// on every machine.
   std::int64_t work = kAnyWork;
-  const std::atomic<bool>* stop = nullptr;  ///< polled; once it is set, the solver returns the best result found so far
+  const std::atomic<bool>* stop = nullptr;  ///< solvers read it often; once set, they return their best result so far
 
   bool counts_work() const { return work != kAnyWork; }
   bool interrupted() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
@@ -35,7 +35,8 @@ class Stopwatch {
     since_check_ += work;
     return *this;
   }
-  /// Returns whether to stop. Cheap enough for inner loops, because the clock is read only once per 4096 charged units.
+  /// Returns whether to stop. The call is cheap enough for inner loops, because it reads the clock only once per 4096
+  /// charged units.
   bool expired() { return since_check_ >= 4096 ? expired_now() : over(); }
   /// Returns whether to stop. Always reads the clock.
   bool expired_now() {

@@ -20,8 +20,8 @@ struct Preset {
   std::int64_t latency_ns;
 };
 
-/// What copies of pinned memory reach on such links, a little below the standards' rates, and the time in which a GPU
-/// starts a copy.
+/// Bandwidths that copies of pinned host memory reach on these links, a little below the rates of the standards, and
+/// the time that a GPU takes to start a copy.
 constexpr std::array<Preset, 4> kPresets{{{"pcie3", 12'000'000'000, 10'000},
                                           {"pcie4", 25'000'000'000, 10'000},
                                           {"pcie5", 50'000'000'000, 10'000},
@@ -66,7 +66,8 @@ std::int64_t parse_latency(std::string_view part, std::string_view text) {
   };
   constexpr std::array<Unit, 2> kSmall{{{"ns", 1e-9}, {"us", 1e-6}}};
   if (part.starts_with('-')) fail(text, "the latency is negative");
-  // Without a unit, parse_seconds() would read seconds, which no link needs.
+  // A number without a unit is refused, because parse_seconds() would read it as seconds, and no link has so large a
+  // latency.
   if (!part.empty() && part.back() >= '0' && part.back() <= '9') {
     fail(text, fmt::format("the latency '{}' has no unit", printable(part)));
   }

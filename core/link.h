@@ -23,7 +23,7 @@ struct Link {
 struct HostMemory {
   Link link;
   std::int64_t budget = std::numeric_limits<std::int64_t>::max();  ///< bytes that the copies on the host may take
-  /// Returns the budget, or nothing if it is the largest int64, because then there is no limit.
+  /// Returns the budget, or nothing if the budget is the largest int64, which stands for no limit.
   std::optional<std::int64_t> limit() const {
     return budget == std::numeric_limits<std::int64_t>::max() ? std::nullopt : std::optional(budget);
   }

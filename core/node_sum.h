@@ -13,8 +13,8 @@
 /// check statements about dominance.
 namespace cairn::core {
 
-/// A directed acyclic graph whose nodes have signed weights in bytes. After some nodes have run, memory holds the sum
-/// of their weights. Edges only order nodes. Immutable.
+/// A directed acyclic graph whose nodes have signed weights in bytes. After some nodes have run, the bytes in memory
+/// are the sum of the weights of these nodes. Edges only order nodes and carry no data. Immutable.
 class NodeSumGraph {
  public:
   using Edge = std::pair<NodeId, NodeId>;  ///< a node, and a node that must run after it
@@ -49,8 +49,9 @@ std::vector<std::int64_t> profile(const NodeSumGraph& graph, std::span<const Nod
 /// Returns the highest entry of the profile. It is at least 0, the first entry.
 std::int64_t peak(const NodeSumGraph& graph, std::span<const NodeId> order);
 
-/// Moves each node of weight <= 0 directly behind the last of its predecessors, or to the beginning if it has none (Jin
-/// et al., Lemma 4.3). The result dominates `order` (core/dominance.h). `order` must be a schedule. O(nodes + edges).
+/// Moves each node of weight <= 0 directly behind the predecessor that comes last in `order`, or to the beginning if
+/// the node has no predecessors (Jin et al., Lemma 4.3). The result dominates `order` (core/dominance.h). `order` must
+/// be a schedule. O(nodes + edges).
 std::vector<NodeId> eager_schedule(const NodeSumGraph& graph, std::span<const NodeId> order);
 
 /// The node-sum graph of a computation graph, by Algorithm 3 of Jin et al. Every node v becomes two nodes. The start of

@@ -230,7 +230,8 @@ class Checker {
     output_elements(1, "one loss");
   }
 
-  /// Checks an update of a weight. Its first `tensors` arguments have the weight's elements; the others have one each.
+  /// Checks an update of a weight. Each of its first `tensors` arguments has the weight's shape; each later argument
+  /// has one element.
   void check_update(std::size_t tensors) const {
     for (std::size_t i = 0; i < args_.size(); ++i) {
       if (i < tensors) {

@@ -99,8 +99,9 @@ enum class OpKind : std::uint8_t {
   // Updates of weights. The args w, m and v are resident fp32 tensors, which the op overwrites with their next values
   // (updated_args). The op writes the new w to a resident (Op::writes), which is w itself or a bf16 copy of w for other
   // ops to read. rate and step are resident tensors of one element: the learning rate, and the number of the step,
-  // which counts from 1. With `norm`, which is the sum of squares of all gradients, the gradient dw is multiplied by
-  // min(1, limit / (sqrt(norm) + 1e-6)). Below, g is the gradient after that.
+  // which counts from 1. `step` counts training steps, not steps of a schedule. With `norm`, which is the sum of
+  // squares of all gradients, the gradient dw is multiplied by min(1, limit / (sqrt(norm) + 1e-6)). Below, g is the
+  // gradient after this multiplication.
   sum_of_squares,  // args x [, sum [1]] -> [1]: the sum of squares of x, plus `sum`
   sgd,             // args dw, w, m, rate [, norm]; attrs beta1, decay, limit; m = beta1 m + g + decay w; w -= rate m
   // Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2): w -= rate decay w; m = beta1 m + (1 -
@@ -115,7 +116,8 @@ std::string_view to_string(OpKind kind);
 /// Returns the kind named `name`. Throws InputError if there is none; the message suggests the nearest name.
 OpKind op_kind_from_string(std::string_view name);
 
-/// Attributes of an op. A kind reads the attributes that its comment names; the others keep their defaults.
+/// Attributes of an op. An op reads the attributes that the comment of its OpKind names; all other attributes keep
+/// their defaults.
 struct OpAttrs {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
@@ -144,7 +146,7 @@ struct Operand {
 };
 
 /// The operation of one node. Every op is a pure function of its arguments and attributes, except that updates of
-/// weights (is_update) also overwrite some of their arguments. A node with such an op is pinned, because it must run
+/// weights (is_update) also overwrite some of their arguments. A node with an update is pinned, because it must run
 /// exactly once.
 struct Op {
   OpKind kind = OpKind::add;
@@ -153,14 +155,15 @@ struct Op {
   OpAttrs attrs;
   /// Element type of the first output. It must be the type that output_type() returns for the graph's storage type.
   ElementType type = ElementType::f32;
-  /// Index of the resident tensor into which the node writes its output; the output then takes 0 bytes. If the index is
-  /// -1, the output is in the arena, the block of memory that holds all scheduled tensors.
+  /// Index of the resident tensor into which the node writes its output, or -1. An output in a resident tensor takes 0
+  /// bytes of its own. If the index is -1, the output is in the arena, the block of memory that holds all scheduled
+  /// tensors.
   std::int32_t writes = -1;
 
   bool operator==(const Op&) const = default;
 };
 
-/// A tensor that stays in memory for the whole step, so that it is never scheduled.
+/// A tensor that stays in memory for the whole training step, such as a weight. Schedules neither compute nor free it.
 struct Resident {
   enum class Role : std::uint8_t { weight, weight_grad, optimizer, data, constant };
   using Type = ElementType;
@@ -181,8 +184,8 @@ struct Resident {
   double scale = 1.0;
   /// For the role weight_grad, index of the resident weight whose gradient the tensor is; else -1.
   std::int32_t gradient_of = -1;
-  /// For the fp32 copy that an update keeps of a bf16 weight, index of this weight; else -1. Both have the same initial
-  /// values, up to rounding.
+  /// If the tensor is the fp32 copy that an update keeps of a bf16 weight, index of that weight; else -1. Copy and
+  /// weight have the same initial values, up to rounding.
   std::int32_t master_of = -1;
 
   std::int64_t bytes() const { return element_bytes(type) * element_count(shape); }

@@ -24,29 +24,31 @@ struct Buffer {
   bool scratch = false;     ///< whether the buffer is the node's scratch while the node runs, and not an output
   OutputRef alias_of;       ///< output whose buffer this one takes over and overwrites at step `first`
   std::int32_t output = 0;  ///< index among the node's outputs; 0 for scratch
-  /// As in Lifetime: the evict that copies this buffer to the host, and the fetch that fills it, or -1. They change
-  /// what `first` and `last` mean.
+  /// Index of the evict that copies this buffer to the host, and of the fetch that fills this buffer from the host; -1
+  /// if there is none. Both change the meaning of `first` and `last` as in Lifetime.
   std::int32_t evict = -1;
   std::int32_t fetch = -1;
 
-  /// First and last moment in memory, as for Lifetime. Two buffers that share a moment must not overlap.
+  /// First and last moment at which the buffer is in memory. Moment 2i is step i, and moment 2i + 1 lies between steps
+  /// i and i + 1. Two buffers that share a moment must not overlap.
   std::int64_t first_moment() const { return 2 * first + (fetch >= 0 ? 1 : 0); }
   std::int64_t last_moment() const { return 2 * last + (evict >= 0 ? 1 : 0); }
   bool operator==(const Buffer&) const = default;
 };
 
-/// The memory plan of one schedule: the position of every tensor in the arena, the one block of memory that holds them.
-/// A plan may leave a gap behind every buffer, called a guard, in which writes beyond the buffer can be detected.
+/// The memory plan of one schedule: the position of every tensor in the arena, which is the one block of memory that
+/// holds all scheduled tensors. A plan may leave a gap behind every buffer, called a guard, in which writes beyond the
+/// buffer can be detected.
 struct Plan {
   std::int64_t bytes = 0;  ///< height of the arena, which is the maximum of offset + size over the buffers
   /// Largest number of bytes that live buffers take at one step, with rounding and guards. `bytes` cannot be less.
   std::int64_t lower_bound = 0;
   std::int64_t alignment = 1;
-  /// The plan of a schedule orders the buffers by `first`, with those that fetches fill at the end. It has none for
-  /// outputs of size 0.
+  /// In the plan of a schedule, the buffers are ordered by `first`, but buffers that fetches fill come last. Outputs of
+  /// size 0 have no buffer.
   std::vector<Buffer> buffers;
-  /// The plan of a schedule's copies on the host, in an arena of its own. Buffer i is that of evict i. It is occupied
-  /// from the end of step `first` until step `last` + 1 begins.
+  /// The last three fields plan the values that the schedule copies to the host, in an arena in host memory. Buffer i
+  /// of host_buffers holds the copy that evict i makes, from the end of step `first` until step `last` + 1 begins.
   std::int64_t host_bytes = 0;
   std::int64_t host_lower_bound = 0;
   std::vector<Buffer> host_buffers;
@@ -91,10 +93,10 @@ struct BufferSpec {
 };
 
 /// Returns what is wrong with a plan, or an empty text if nothing is wrong. Checks that the buffers match the
-/// schedule's lifetimes and scratch, and its copies on the host, that they are aligned and inside the arena, and that
-/// no two buffers that are live at the same step overlap. Only an in-place output and the input that it overwrites may
-/// overlap. Shares no code with the planner, so that an error in the planner is found. Takes O(b log b) time for b
-/// buffers, and the time of lifetimes().
+/// schedule's lifetimes, scratch and copies on the host. Also checks that the buffers are aligned and inside the arena,
+/// and that no two buffers that are live at the same step overlap. Only an in-place output and the input that it
+/// overwrites may overlap. Shares no code with the planner, so that no error in shared code can hide an error of the
+/// planner. Takes O(b log b) time for b buffers, and the time of lifetimes().
 std::string check_plan(const Graph& graph, const Schedule& schedule, const Plan& plan);
 /// Works like check_plan(), but runs only the checks that need no graph: those of offsets, sizes and times.
 std::string check_overlaps(const Plan& plan);

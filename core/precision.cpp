@@ -33,7 +33,8 @@ OpWork stored_work(const Graph& graph, NodeId v) {
   return work;
 }
 
-/// Adapts an update of a weight to a graph of bf16 tensors. The update has the type of its gradient.
+/// Adapts the update of a weight by node v to a graph of bf16 tensors. The update gets the element type of its
+/// gradient.
 void store_update(const Graph& graph, GraphBuilder& builder, NodeId v) {
   Op& op = *builder.node(v).op;
   const Operand gradient = op.args[0];
@@ -43,8 +44,8 @@ void store_update(const Graph& graph, GraphBuilder& builder, NodeId v) {
   add_master(builder, op);
 }
 
-/// Throws InputError if v adds gradients of the parameters of norms, which are fp32 in a graph whose sums are bf16. A
-/// graph has such a node where norms share their parameters.
+/// Throws InputError if v adds gradients of the parameters of norm layers. These gradients are fp32 even in a bf16
+/// graph, whereas an add of a bf16 graph takes bf16. A graph has such a node if norm layers share their parameters.
 void refuse_shared_norm(const Graph& graph, NodeId v) {
   const Op& op = *graph.op(v);
   if (op.kind != OpKind::add) return;

@@ -32,9 +32,10 @@ inline Precision stored_precision(const Graph& graph) { return stores_bf16(graph
 /// O(nodes + edges).
 Graph with_precision(const Graph& graph, Precision precision);
 
-/// Adapts an update (is_update) that writes the weight args[1] to tensors of the type op.type. If that is bf16, the
-/// weight becomes bf16 and the update gets an fp32 copy of it, a new resident tensor `<weight>.master`, because small
-/// changes of a bf16 number are lost by rounding. Otherwise, nothing changes.
+/// Adapts the update `op` of a weight (is_update) to op.type, the type in which weights are stored. args[1] of the
+/// update is the weight. If op.type is bf16, the weight becomes bf16, and the update works on an fp32 copy of the
+/// weight, a new resident tensor `<weight>.master`. The copy is needed because rounding to bf16 would lose small
+/// changes of a weight. If op.type is not bf16, nothing changes.
 void add_master(GraphBuilder& builder, Op& op);
 
 /// Returns the unit of costs that a roofline computes, which is ns. The unit's source names a GPU if the roofline is

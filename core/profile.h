@@ -11,8 +11,8 @@
 
 namespace cairn::core {
 
-/// The first defect of a schedule, or none. Without transfers, defects are looked for step by step, and then required
-/// nodes that never run. If there are transfers, the order is:
+/// The first defect of a schedule, or none. Without transfers, first the steps are checked one by one, and then whether
+/// every required node runs. With transfers, defects are looked for in this order:
 /// 1. the first evict that is bad by itself; an occurrence that is evicted twice; the first fetch that is bad by
 ///    itself;
 /// 2. the first step that runs an unknown node; the first step with any other defect; required nodes that never run;
@@ -24,10 +24,10 @@ struct Defect {
     missing_input,
     missing_node,
     pinned_again,
-    // Of transfers alone:
+    // Defects that only schedules with transfers can have:
     bad_evict,      ///< `reason` says why
     bad_fetch,      ///< `reason` says why
-    input_on_host,  ///< a step reads a value that was evicted and not fetched
+    input_on_host,  ///< a step reads a value that was evicted to the host and not fetched back
     kept_on_host,   ///< a kept value is on the host at the end
   };
   /// What is wrong with an evict or a fetch. If several reasons apply, the first in this order is named.
@@ -75,22 +75,23 @@ struct Evaluation {
   bool valid() const { return defect.kind == Defect::Kind::none; }
 };
 
-/// Evaluates schedules in O(values + steps + inputs and outputs of all steps). Allocates only if a schedule is longer
-/// than all that the object evaluated before. The object holds work arrays, so each thread needs its own. The graph
-/// must outlive the object.
+/// Evaluates schedules in O(values + steps + inputs and outputs of all steps). Allocates memory only if a schedule is
+/// longer than all schedules that the object evaluated before. The object holds work arrays, so each thread needs its
+/// own. The graph must outlive the object.
 class Evaluator {
  public:
   explicit Evaluator(const Graph& graph);
 
   Evaluation evaluate(std::span<const NodeId> steps);
-  /// Also evaluates the transfers, in O(transfers) more.
+  /// Works like evaluate(steps), and also evaluates the transfers, in O(transfers) additional time.
   Evaluation evaluate(const Schedule& schedule);
 
   /// Returns the memory over time in bytes: (0, during(1), after(1), ..., during(T), after(T)) for T steps. during(i)
   /// is the memory while step i runs. after(i) is the memory once step i has freed the values that no later step needs.
   /// Throws InputError if the schedule is invalid.
   std::vector<std::int64_t> profile(std::span<const NodeId> steps);
-  /// Also counts the bytes that transfers hold: after(i) includes those of copies that run between steps i and i + 1.
+  /// Works like profile(steps), and also counts the bytes that transfers hold: after(i) includes the device bytes of
+  /// copies that run between steps i and i + 1.
   std::vector<std::int64_t> profile(const Schedule& schedule);
 
  private:
@@ -117,7 +118,8 @@ Evaluation evaluate(const Graph& graph, const Schedule& schedule);
 /// set of a node (its inputs, outputs and scratch), and the total size of kept outputs. O(nodes + edges).
 std::int64_t peak_lower_bound(const Graph& graph);
 
-/// Explains peak_lower_bound(). Lists the values and the scratch that every schedule must have in memory at one moment.
+/// Explains peak_lower_bound() by a list of the values and the scratch that every schedule must have in memory at one
+/// moment.
 struct PeakBound {
   enum class Kind : std::uint8_t { input, output, scratch, kept };
   struct Part {

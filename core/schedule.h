@@ -7,9 +7,10 @@
 
 namespace cairn::core {
 
-/// A copy of a value from the device to the host. It names the occurrence of `value` that step `made` computes. The
-/// copy starts when step `start` has ended, and is over before step `finish` begins. The device holds the bytes until
-/// then, and what reads this occurrence reads it before step `finish`.
+/// A copy of a value from the device to the host. A value that is computed more than once has several occurrences; the
+/// copied one is the occurrence that step `made` computes. The copy starts when step `start` has ended, and is over
+/// before step `finish` begins. The device holds the occurrence's bytes until step `finish` begins, so every step that
+/// reads this occurrence must run before step `finish`.
 struct Evict {
   ValueId value = kNoValue;
   std::int64_t made = 0;    ///< step that computes the occurrence
@@ -19,13 +20,13 @@ struct Evict {
 };
 
 /// A copy of a value from the host to the device, which makes a new occurrence of the value there. The copy starts when
-/// step `start` has ended, and is over before step `finish` begins. The device holds the bytes from the end of step
-/// `start` on. What reads the new occurrence reads it at step `finish` or later.
+/// step `start` has ended, and is over before step `finish` begins. The device holds the occurrence's bytes from the
+/// end of step `start` on. Steps that read the new occurrence run at step `finish` or later.
 struct Fetch {
   std::int32_t evict = -1;  ///< index in Transfers::evicts of the copy on the host
   std::int64_t start = 0;   ///< at least `finish` of the evict, minus 1
-  /// Greater than `start`, at most the number of steps. It is the number of steps only for a kept value that is read no
-  /// more.
+  /// Greater than `start`, at most the number of steps. It is the number of steps only if the value is kept and no step
+  /// reads the new occurrence.
   std::int64_t finish = 0;
   bool operator==(const Fetch&) const = default;
 };
@@ -35,8 +36,8 @@ struct Fetch {
 ///
 /// Occurrences of a value are made by the steps of its node and by fetches. An input is read from the latest occurrence
 /// that is available: one that step i computes is available from step i + 1 on, a fetched one from step `finish` on. If
-/// both become available before the same step, the fetched one is later. At the end, a kept value is the latest
-/// occurrence of all.
+/// a computed and a fetched occurrence become available before the same step, the fetched one counts as later. The
+/// occurrence of a kept value that stays in memory at the end is the latest one.
 struct Transfers {
   std::vector<Evict> evicts;
   std::vector<Fetch> fetches;
@@ -44,8 +45,8 @@ struct Transfers {
   bool operator==(const Transfers&) const = default;
 };
 
-/// A sequence of nodes. A node may occur more than once (recomputation). Steps count from 0. Values may leave the
-/// device and come back.
+/// A schedule is a sequence of nodes. A node may occur more than once (recomputation). Steps count from 0. The
+/// transfers move values from the device to the host and back.
 struct Schedule {
   std::vector<NodeId> steps;
   Transfers transfers = {};
@@ -79,9 +80,9 @@ struct Lifetime {
   bool operator==(const Lifetime&) const = default;
 };
 
-/// Returns the lifetimes of the outputs of all steps, ordered by step, then by output. The occurrences that fetches
-/// make follow, in the order of the fetches. O(steps + transfers + inputs and outputs of all steps). Throws InputError
-/// on an invalid schedule.
+/// Returns the lifetimes of the outputs of all steps, ordered by step, then by output. Behind these, the result has the
+/// lifetimes of the occurrences that fetches make, in the order of the fetches. O(steps + transfers + inputs and
+/// outputs of all steps). Throws InputError on an invalid schedule.
 std::vector<Lifetime> lifetimes(const Graph& graph, const Schedule& schedule);
 
 /// Returns the number of steps that run a node again, which is the number of steps minus the number of distinct nodes.

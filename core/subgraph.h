@@ -8,8 +8,9 @@
 
 namespace cairn::core {
 
-/// The subgraph that a set of nodes induces. It consists of these nodes and the edges between them. Maps translate ids
-/// in both directions, and lists name the values that cross the boundary.
+/// The subgraph that a set of nodes induces. It consists of these nodes and the edges between them. `whole_id` and
+/// `own_id` translate ids in both directions. `entering` and `leaving` list the values that cross the boundary of the
+/// subgraph.
 struct InducedSubgraph {
   Graph graph;                    ///< the subgraph; its nodes ascend by their ids in the whole graph
   std::vector<NodeId> whole_id;   ///< for each node of `graph`, its id in the whole graph
@@ -24,10 +25,11 @@ struct SubgraphOptions {
 };
 
 /// Builds the subgraph induced by `nodes`. Sizes, costs, residents and the input order are those of the whole graph.
-/// Values that enter belong neither to the subgraph nor to its memory, so the caller must count them. If a node takes
-/// over the storage of such a value, its negative scratch is raised to the least value that is legal without this
-/// storage. If values enter, the nodes have no ops, only sizes and costs. Duplicates in `nodes` are dropped. Throws
-/// InputError on a number that is no node. O(nodes + edges of the whole graph).
+/// Values that enter the subgraph are not part of it, and their bytes are not part of its memory, so the caller must
+/// count them. If a node takes over the storage of such a value, its negative scratch is raised to the least number
+/// that is legal without this storage. If at least one value enters, the subgraph's nodes have no ops, only sizes and
+/// costs. Duplicates in `nodes` are dropped. Throws InputError on a number that is no node. O(nodes + edges of the
+/// whole graph).
 InducedSubgraph induced_subgraph(const Graph& graph, std::span<const NodeId> nodes, SubgraphOptions options = {});
 
 }  // namespace cairn::core

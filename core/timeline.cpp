@@ -9,8 +9,9 @@
 namespace cairn::core {
 namespace {
 
-/// Computes times step by step. A copy is served as soon as its step has ended: all that it waits for is known then,
-/// because a link serves copies in the order of these steps.
+/// Computes the times of steps and copies, step by step. When the end of a step is known, serve() computes the times of
+/// the copies that start after that step. Everything that they wait for is known by then, because a link serves copies
+/// in the order of the steps after which they start.
 class Clock {
  public:
   Clock(const Graph& graph, const Schedule& schedule, const Link& link)
@@ -75,8 +76,8 @@ class Clock {
   const Link& link_;
   Timeline times_;
   std::vector<std::size_t> order_;  ///< the order in which links serve copies
-  std::int64_t free_[2] = {0, 0};   ///< when each link is free
-  std::vector<std::int64_t> due_;   ///< for each step, when the transfers are over that must be over before it begins
+  std::int64_t free_[2] = {0, 0};   ///< time from which each link is free
+  std::vector<std::int64_t> due_;   ///< for each step, the time at which all transfers that it waits for are over
 };
 
 }  // namespace

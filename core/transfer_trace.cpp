@@ -69,7 +69,7 @@ class Tracer {
     return fetch.finish > latest ? Reason::finishes_late : Reason::none;
   }
 
-  /// Checks the transfers one by one, and sorts them by the step before which they are over.
+  /// Checks the transfers one by one, and sorts them by `finish`, the step before which they are over.
   Defect check_transfers() {
     std::vector<std::pair<std::int64_t, ValueId>> occurrences;
     for (std::size_t e = 0; e < moves_.evicts.size(); ++e) {
@@ -105,7 +105,8 @@ class Tracer {
     return {};
   }
 
-  /// Ends and begins occurrences at the transfers that are over before `step` begins.
+  /// Applies the transfers that are over before `step` begins: each evict ends an occurrence on the device, and each
+  /// fetch begins one.
   void finish_transfers(std::int64_t step) {
     for (; next_evict_ < evicts_.size() && moves_.evicts[evicts_[next_evict_]].finish <= step; ++next_evict_) {
       const std::int32_t e = evicts_[next_evict_];

@@ -1,5 +1,6 @@
-"""Trains a small convolutional network on handwritten digits, in half of the memory that its training step takes in the
-order in which it was written down. All data are numpy arrays. Fails unless 97% of the test digits are recognised."""
+"""Trains a small convolutional network on handwritten digits. A training step gets half of the memory that it takes if
+its nodes run in the order in which they were added. All data are numpy arrays. The program fails unless the network
+recognises 97% of the test digits."""
 
 import sys
 
@@ -27,7 +28,7 @@ def digits_network():
 
 
 def moved(images, draw):
-    """Returns the images [N, 8, 8], each moved by up to one pixel, so that there are more of them to learn from."""
+    """Returns the images [N, 8, 8], each moved at random by up to one pixel, so that the network sees more variants."""
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1)), constant_values=images.min())
     rows, columns = draw.integers(0, 3, (2, len(images), 1, 1))
     pixel = np.arange(8)
@@ -38,7 +39,7 @@ def train(executor, images, labels):
     draw, loss, order = np.random.default_rng(0), np.empty(1, np.float32), []
     for step in range(1, STEPS + 1):
         if len(order) < BATCH:
-            order = draw.permutation(len(images))  # an epoch, in which every image has its turn
+            order = draw.permutation(len(images))  # begins an epoch, which uses every image once
         chosen, order = order[:BATCH], order[BATCH:]
         rate = 0.003 * min(1, step / 20) * 0.5 * (1 + np.cos(np.pi * step / STEPS))
         executor.stage({"images": moved(images[chosen], draw)[..., None], "labels": labels[chosen],
@@ -50,7 +51,7 @@ def train(executor, images, labels):
 
 
 def accuracy(graph, trained, images, labels):
-    """Returns the share of the images for which the network with these weights predicts the right label."""
+    """Returns the share of the images for which the network, with the weights in `trained`, is right."""
     tester = cairn.Executor(graph.forward_part().with_kept(["last"]))
     tester.set({name: trained.get(name) for name, tensor in tester.residents.items() if tensor.kind == "weight"})
     right = 0

@@ -57,7 +57,7 @@ void parse(std::uint8_t parser, std::string_view text) {
       break;
     }
     case 5: {
-      // read_file() decompresses the text if the fuzzer has found the format of compressed files.
+      // read_file() decompresses the text if it begins with gzip's magic number.
       static const int file = memfd_create("fuzz", 0);
       if (ftruncate(file, 0) != 0 || pwrite(file, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
         std::abort();

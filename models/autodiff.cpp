@@ -36,7 +36,8 @@ class Backward {
   void run() {
     for (NodeId v = loss_; v >= 0; --v) {
       if (v == loss_ || nodes_[v].sum) differentiate(v);
-      // The updates follow all nodes that belong to v, because some of these read the weights, too.
+      // The updates of weights are added after all backward nodes of v, because some of these nodes still read the
+      // weights.
       for (const std::int32_t weight : complete_) updates_->add(weight, *weights_[weight].sum, v);
       complete_.clear();
     }
@@ -44,8 +45,8 @@ class Backward {
   }
 
  private:
-  /// The gradient with respect to one node or weight. It is the sum of one contribution for each use of the node or
-  /// weight.
+  /// The gradient with respect to one node or weight. The gradient is a sum, with one contribution for each use of the
+  /// node or weight.
   struct Gradient {
     std::optional<Operand> sum;  ///< sum of the contributions so far
     int contributions = 0;
@@ -69,7 +70,8 @@ class Backward {
     reached[loss_] = true;
     for (NodeId v = loss_; v >= 0; --v) {
       if (!reached[v]) continue;
-      // The gradient of a norm's input covers the part of the statistics. So a node of statistics contributes nothing.
+      // The node that computes the gradient of a norm's input also accounts for the dependence of the statistics on
+      // this input. So a node of statistics contributes nothing of its own.
       const OpKind kind = model_.op(v).kind;
       const bool contributes = kind != OpKind::batchnorm_stats && kind != OpKind::layernorm_stats;
       for (const Operand& arg : model_.op(v).args) {
@@ -199,7 +201,8 @@ class Backward {
   }
 
   /// Adds the gradients of a matrix product C = alpha op(A) op(B) + bias, where op() can be a transposition: dA = alpha
-  /// dC op(B)^T and dB = alpha op(A)^T dC. If a factor is stored transposed, its gradient is computed transposed, too.
+  /// dC op(B)^T and dB = alpha op(A)^T dC. If a factor is stored transposed, the gradient of this factor is computed in
+  /// transposed form, too.
   void matmul(NodeId v, const Op& op, const Operand& dy) {
     const OpAttrs& f = op.attrs;
     const Operand& a = op.args[0];
@@ -229,7 +232,7 @@ class Backward {
     contribute(v, x, what, OpKind::reduce_rows, {dy}, {.rows = rows, .cols = cols});
   }
 
-  /// Differentiates a sum. The gradient of each term is dy itself, so it needs no node.
+  /// Differentiates a sum. The gradient of each term is dy itself, so no node is added for it.
   void add(const Op& op, const Operand& dy) {
     for (const Operand& arg : op.args) {
       if (is_weight(arg)) {
@@ -249,9 +252,9 @@ class Backward {
     contribute(v, op.args[0], "grad_input", OpKind::conv2d_grad_input, {dy, op.args[1]}, op.attrs);
   }
 
-  /// Adds the gradients of a batch norm. The statistics also depend on x, so they contribute to the gradient of x. The
-  /// node grad_input computes this contribution from the gradient of the parameters, which holds the necessary sums
-  /// over rows.
+  /// Adds the gradients of a batch norm. The output depends on x directly, and also through the statistics of x. The
+  /// node grad_input computes both parts of the gradient of x. For the second part, it reads the gradient of the
+  /// parameters, because that holds the necessary sums over rows.
   void batchnorm(NodeId v, const Op& op, const Operand& dy) {
     const Operand& x = op.args[0];
     const Operand& stats = op.args[1];

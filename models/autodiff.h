@@ -5,15 +5,15 @@
 
 namespace cairn::models {
 
-/// Appends the backward pass from `loss` (a cross_entropy or mse node) to every weight that the loss depends on, by
-/// reverse-mode differentiation. Nodes are added in reverse order of the forward nodes. The gradient of a node's
-/// weights is added directly before the gradient of its input. Only gradients that are needed for the gradient of a
-/// weight are computed.
+/// Appends the backward pass by reverse-mode differentiation: nodes that compute the gradient of `loss` (a
+/// cross_entropy or mse node) with respect to every weight on which the loss depends. Nodes are added in reverse order
+/// of the forward nodes. The gradient of a node's weights is added directly before the gradient of its input. Gradients
+/// that no gradient of a weight depends on are not computed.
 ///
 /// A backward node is named after its forward node (`layer1.conv2/grad_input`). If a gradient is a sum of several
 /// contributions, `add` nodes sum them one by one. The node that completes a weight's gradient is kept. It writes a
-/// resident tensor of role weight_grad and has size 0. With BuildOptions::weight_grads_in_arena it is an ordinary node
-/// instead.
+/// resident tensor of role weight_grad and has size 0. With BuildOptions::weight_grads_in_arena, this node has its
+/// output in the arena like all other nodes.
 /// Throws InputError for another kind of loss, or for an op that has no derivative here. O(nodes + args).
 void backward(ModelBuilder& model, const Tensor& loss);
 

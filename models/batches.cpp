@@ -17,9 +17,10 @@ namespace {
 using core::ElementType;
 using core::Resident;
 
-/// Returns random numbers that depend on the seed and on one more number.
+/// Returns a random generator whose numbers depend on `seed` and on `number`.
 core::Random random_of(std::uint64_t seed, std::int64_t number) {
-  // Both are hashed, because the numbers that follow two near states of core::Random overlap.
+  // Seed and number are both hashed, because two generators whose states are close to each other could return
+  // overlapping sequences.
   return core::Random(core::Random(seed).next() ^ core::Random(~static_cast<std::uint64_t>(number)).next());
 }
 
@@ -27,8 +28,8 @@ std::int64_t random_below(core::Random& random, std::int64_t limit) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(limit));
 }
 
-/// Returns the resident tensors with the role of data, without those that only updates of weights read, such as the
-/// learning rate.
+/// Returns the resident tensors with the role `data` that hold inputs of the model. Tensors that only updates of
+/// weights read, such as the learning rate, are left out.
 std::vector<const Resident*> inputs_of(const core::Graph& graph) {
   std::vector<bool> read(graph.residents().size());
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {
@@ -66,7 +67,8 @@ std::int64_t classes_of(const core::Graph& graph) {
   return 0;
 }
 
-/// Returns the number of test examples that fit into batches: images, or passages that do not overlap.
+/// Returns the number of test examples: all test images, or the number of passages of `length` characters into which
+/// the test part of a text can be divided.
 std::int64_t test_count(const Dataset& set, std::int64_t length) {
   const std::int64_t examples = set.examples - set.training;
   return set.kind == Dataset::Kind::text ? (examples - 1) / length : examples;

@@ -12,34 +12,37 @@ namespace cairn::models {
 
 /// Values of one input of a training step.
 struct InputValues {
-  std::string name;  ///< of the graph's resident tensor
+  std::string name;  ///< name of the graph's resident tensor
   std::variant<std::vector<float>, std::vector<std::int32_t>> values;
 };
 
-/// What the inputs of a graph hold in one step.
+/// Holds the values of all inputs of a graph in one training step.
 struct Batch {
   std::vector<InputValues> inputs;
-  std::int64_t examples = 0;  ///< number of different examples; above it, a test batch repeats the first ones
+  std::int64_t examples = 0;  ///< number of different examples; the rest of the batch repeats the first ones
 };
 
 /// Divides a data set into batches for the inputs of a graph.
 ///
-/// Images fit a graph with fp32 images [N, H, W, C] and int32 labels [N] (they are enlarged to H x W by repeating
-/// pixels, and copied to all C channels), or a graph with fp32 inputs [N, K] and targets [N, M], where K is at least
-/// the number of pixels (the others are 0), and targets are 1 for the label and 0 elsewhere. A text fits a graph with
-/// int32 tokens [N, S] and labels [N, S], where the label of a character is the next character.
+/// A data set of images fits two kinds of graphs. The first kind has fp32 images [N, H, W, C] and int32 labels [N];
+/// each image of the data set is enlarged to H x W by repeating pixels, and copied to all C channels. The second kind
+/// has fp32 inputs [N, K] and fp32 targets [N, M]. Here K must be at least the number of pixels of an image; the
+/// remaining inputs are 0. The target is 1 at the index of the label and 0 elsewhere. A text fits a graph with int32
+/// tokens [N, S] and labels [N, S], where the label of a character is the next character.
 ///
-/// A batch depends only on the seed and on its number, so a training can be continued at any step.
+/// The content of a batch depends only on the seed and on the batch's number, so a training run can be continued at any
+/// step.
 class Batches {
  public:
   /// `shift` is the largest number of pixels by which training() moves each image, at random in both directions, so
-  /// that the network learns from more images than the data set has. Throws InputError, which names the inputs and says
-  /// what the data set needs, if it does not fit the graph. `set` must outlive the object.
+  /// that the network learns from more images than the data set has. Throws InputError if the data set does not fit the
+  /// graph; the message names the graph's inputs and says which inputs the data set needs. `set` must outlive the
+  /// object.
   Batches(const Dataset& set, const core::Graph& graph, std::uint64_t seed, std::int64_t shift = 0);
 
   std::int64_t batch_size() const { return batch_size_; }
-  /// Returns batch `step`, counted from 0. Every image of the training part stands in one batch of each epoch, in an
-  /// order that the epoch's number and the seed determine. Passages of a text begin at random places.
+  /// Returns batch `step`, counted from 0. In each epoch, every image of the training part is in one batch. The order
+  /// of the images depends on the number of the epoch and on the seed. Passages of a text begin at random places.
   Batch training(std::int64_t step) const;
   /// Returns the number of batches of the test part.
   std::int64_t test_batches() const;
@@ -59,7 +62,8 @@ class Batches {
   Batch images(const std::vector<Example>& examples) const;
   Batch vectors(const std::vector<Example>& examples) const;
   Batch passages(const std::vector<Example>& starts) const;
-  /// Returns a pixel of an example; those that are moved in from outside are as dark as the darkest of all images.
+  /// Returns pixel (x, y) of an example. Pixels that the move brings in from outside of the image have the value of the
+  /// darkest pixel of all images.
   float pixel(const Example& example, std::int64_t x, std::int64_t y) const;
   std::int64_t image_of(std::int64_t position) const;
   std::vector<Example> test_examples(std::int64_t index) const;
@@ -71,7 +75,7 @@ class Batches {
   std::int64_t batch_size_ = 0;
   std::string input_, label_;        ///< names of the resident tensors
   core::Shape shape_, label_shape_;  ///< their shapes
-  mutable std::int64_t epoch_ = -1;  ///< the epoch that order_ is for
+  mutable std::int64_t epoch_ = -1;  ///< the epoch whose order of images is in order_
   mutable std::vector<std::int64_t> order_;
 };
 

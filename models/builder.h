@@ -81,8 +81,8 @@ class ModelBuilder {
   Tensor mse(const std::string& name, const Tensor& y, const Tensor& target);
 
   // Functions for autodiff.
-  /// Appends a node for `op`. If `forward` is given, the node is a backward node that belongs to that forward node. If
-  /// op.writes is a resident's index, the node's output takes no bytes.
+  /// Appends a node for `op`. If `forward` is given, the new node is a backward node, and `forward` is the forward node
+  /// that it belongs to. If op.writes is a resident's index, the node's output takes no bytes.
   Tensor append(std::string name, core::Op op, core::NodeId forward = core::kNoNode);
   /// Marks the first output of v as kept.
   void keep(core::NodeId v) {

@@ -26,9 +26,9 @@ constexpr std::array<DatasetInfo, 2> kDatasets{{
 
 constexpr std::int64_t kDigitsSide = 8;
 constexpr std::int64_t kTestDigits = 360;
-constexpr std::int64_t kTextParts = 10;  // one of so many parts of a text is for tests
+constexpr std::int64_t kTextParts = 10;  // the text is divided into so many parts; the last one is for tests
 
-/// Reads models/data/digits.txt, whose first lines say how.
+/// Reads models/data/digits.txt. The first lines of this file describe its format.
 Dataset digits() {
   Dataset set;
   set.name = "digits";
@@ -65,7 +65,7 @@ Dataset shakespeare() {
   return set;
 }
 
-/// Shifts and scales the pixels so that those of the training part have the mean 0 and the standard deviation 1.
+/// Shifts and scales all pixels so that the pixels of the training part have the mean 0 and the standard deviation 1.
 void standardise(Dataset& set) {
   const auto count = static_cast<std::size_t>(set.training * set.height * set.width);
   double sum = 0, squares = 0;

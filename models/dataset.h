@@ -19,9 +19,10 @@ struct Dataset {
 
   /// Number of possible labels, or of different characters.
   std::int64_t classes = 0;
-  /// Number of examples (images or characters). The first `training` of them are for training, the others for tests.
+  /// Number of examples (images or characters). The first `training` examples are for training, and all later examples
+  /// for tests.
   std::int64_t examples = 0, training = 0;
-  /// Labels of the images. Of a text, the characters: numbers of entries of `alphabet`.
+  /// For images, the label of each image. For a text, its characters in order, each as an index in `alphabet`.
   std::vector<std::int32_t> labels;
 
   std::int64_t height = 0, width = 0;  ///< pixels of an image
@@ -32,7 +33,7 @@ struct Dataset {
 
 struct DatasetInfo {
   std::string_view name;
-  std::string_view summary;  ///< what it holds, where it comes from, and its licence
+  std::string_view summary;  ///< what the data set holds, where it comes from, and its licence
 };
 std::span<const DatasetInfo> datasets();
 

@@ -18,7 +18,7 @@ constexpr std::array<ModelOption, 5> kFfnOptions{{
     {"outputs", 1024, 1, "targets of a sample"},
 }};
 
-/// Builds a multilayer perceptron with ReLU, trained with the mean squared error.
+/// Builds a multilayer perceptron with ReLU. The loss is the mean squared error.
 core::Graph build_ffn(const BuildOptions& options) {
   const OptionValues value("ffn", kFfnOptions, options);
   ModelBuilder model("ffn", options);

@@ -86,7 +86,8 @@ void OperationWriter::assign(const OperationValue& x, const OperationValue& afte
 
 void OperationWriter::mark(const std::vector<bool>& needed) {
   const NodeId count = node_count();
-  // The entry of a forward node is its last forward reader. The entry of a backward node is its Node::forward.
+  // For a forward node, the entry is the last forward node that reads it. For a backward node, the entry is its
+  // Node::forward.
   std::vector<NodeId> last_reader(nodes_.size());
   for (NodeId v = 0; v < count; ++v) {
     last_reader[v] = v;
@@ -98,7 +99,7 @@ void OperationWriter::mark(const std::vector<bool>& needed) {
     NodeId mark = forward_of_[v].last;
     for (const core::OutputRef& input : nodes_[v].inputs) mark = std::min(mark, last_reader[input.node]);
     mark = std::max(mark, forward_of_[v].first);
-    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors; no layer ends with one
+    while (!needed[mark] || nodes_[mark].cost == 0) ++mark;  // skips descriptors; no layer ends with a descriptor
     nodes_[v].forward = last_reader[v] = mark;
   }
 }

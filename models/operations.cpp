@@ -53,16 +53,18 @@ class Lowering {
   }
 
  private:
-  /// Values of a forward layer, in addition to its output, that the operations of its gradient read.
+  /// Holds those values of a forward layer, except its output, that the operations of the layer's gradient read.
   struct Saved {
     Value shape;  ///< descriptor of the shape of the layer's input
-    /// Descriptors of the shapes of a product's two factors: in factor_shape as given, in flat as matrices.
+    /// Descriptors of the shapes of the two factors of a matrix product: factor_shape has the shapes as given, and flat
+    /// the shapes of the factors as matrices.
     std::array<Value, 2> factor_shape, flat;
     Value product_shape;  ///< shape of a product before its rows are split into several axes
-    /// out_shape: shape of the output, set if a bias is added to the output or if the output is reshaped; bias_shape:
-    /// shape of the bias.
+    /// out_shape is the shape of the output; it is set if a bias is added to the output or if the output is reshaped.
+    /// bias_shape is the shape of the bias.
     Value out_shape, bias_shape;
-    /// Results of natural_gradient() and product_gradient(), which compute them when they are first needed.
+    /// Results of natural_gradient() and product_gradient(). These functions store their results here at the first
+    /// call.
     Value gradient, product_gradient;
     Value count, centred, deviation, normal;  ///< intermediate values of a norm
     /// Axes over which a norm sums. Set when the gradient of the norm's parameters is computed.
@@ -101,8 +103,8 @@ class Lowering {
     if (layers_.keep(v) && !backward) keep_loss(values_[v]);
   }
 
-  /// Updates the weights whose gradients the layer has completed. The gradient with respect to one factor of a product
-  /// reads the other factor. So if a factor is a weight, its update comes after both gradients.
+  /// Updates the weights whose gradients the current layer has completed. The gradient of one factor of a product reads
+  /// the other factor. So if one factor is a weight, the weight's update must run after the gradients of both factors.
   void finish_layer() {
     for (const NodeId v : completed_) {
       const std::int32_t weight = layers_.residents()[layers_.op(v)->writes].gradient_of;
@@ -118,8 +120,8 @@ class Lowering {
   }
 
   Saved& saved() { return saved_[forward_]; }
-  /// Returns what the layer that computed argument `arg` of the current op has saved. The argument is the statistics of
-  /// a norm.
+  /// Returns the Saved of the layer that computed argument `arg` of the current op. This argument must be the
+  /// statistics of a norm.
   Saved& saved_by(std::size_t arg) { return saved_[op_->args[arg].index]; }
 
   Value value(const Operand& x) {
@@ -262,8 +264,8 @@ class Lowering {
     return writer_.view("reshape", permuted(x, x.shape), std::move(shape), saved().flat[i]);
   }
 
-  /// Returns factor i of the forward layer's product as a matrix. Saves the shapes that the gradient of the factor
-  /// needs.
+  /// Returns factor i of the forward layer's product as a matrix. Saves the shapes that the operations of the factor's
+  /// gradient need.
   Value factor(std::size_t i) {
     Value x = arg(i);
     if (is_matrix(x.shape) && (i == 0 || saved().flat[0].nodes.empty())) return x;
@@ -318,7 +320,7 @@ class Lowering {
   Shape arg_shape(std::size_t i) const { return core::arg_shapes(layers_, node_)[i]; }
 
   /// Returns the gradient of a layer's output, in the shape that the output has before its last axis is split into
-  /// several.
+  /// several axes.
   Value natural_gradient(const Value& dy) {
     Value& d = saved().gradient;
     if (!d.nodes.empty()) return d;
@@ -335,8 +337,8 @@ class Lowering {
     return d;
   }
 
-  /// Returns the gradient with respect to the result of a product or convolution before this result is multiplied by
-  /// alpha and a bias is added.
+  /// Returns the gradient with respect to the bare result of a product or convolution, i.e. the result before it is
+  /// multiplied by alpha and before a bias is added.
   Value product_gradient(const Value& dy) {
     Value& d = saved().product_gradient;
     if (!d.nodes.empty()) return d;
@@ -490,8 +492,8 @@ class Lowering {
     return writer_.compute("contiguous", op_->shape, {spread}, 0);
   }
 
-  /// Returns the shape [N, H, 2, W, 2, C] of an upsampled image. In it, each pixel of the small image [N, H, W, C] has
-  /// become a square of 2 x 2 pixels.
+  /// Returns the shape [N, H, 2, W, 2, C] of an upsampled image, in which each pixel of the small image [N, H, W, C] is
+  /// repeated as a square of 2 x 2 pixels.
   static Shape pairs_of_pixels(const Shape& small) { return {small[0], small[1], 2, small[2], 2, small[3]}; }
 
   Value upsample() {
@@ -565,8 +567,8 @@ class Lowering {
     return map("multiply", {saved().difference, expand(share, saved().difference.shape, saved().shape)});
   }
 
-  /// Adds the operations of a dropout. The random bits depend only on the layer and the position, like those of the
-  /// dropout kernel. So a recomputation gives the same bits.
+  /// Adds the operations of a dropout. The random bits depend only on the layer and the position of an element, as in
+  /// the dropout kernel. So a recomputation gives the same bits.
   Value dropout() {
     const Value x = arg(0);
     const Value bits = writer_.compute("random_bits", x.shape, {shape_of(x)});
@@ -635,8 +637,8 @@ class Lowering {
     return map("divide", {first, deviation});
   }
 
-  /// Adds all residents except gradients. Also adds one resident for each weight and each optimizer state, because
-  /// updates write the next step's values to separate storage.
+  /// Adds all residents of the layers except gradients. Also adds a second resident for each weight and each optimizer
+  /// state, because updates write the values of the next training step to separate storage.
   void add_residents(core::GraphBuilder& graph) const {
     std::vector<Resident> residents;
     std::int64_t listed = 0;
@@ -664,7 +666,7 @@ class Lowering {
   OperationWriter writer_;
   std::vector<Value> values_;                   ///< output of each layer
   std::vector<OperationWriter::Range> ranges_;  ///< operations of each layer
-  std::vector<Saved> saved_;                    ///< values that each forward layer leaves for its gradient
+  std::vector<Saved> saved_;                    ///< values that each forward layer saves for its gradient
   std::vector<NodeId> norms_;                   ///< layers with running averages
   NodeId node_ = 0, forward_ = 0;
   const Op* op_ = nullptr;

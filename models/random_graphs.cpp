@@ -23,8 +23,8 @@ std::int64_t below(Random& random, std::int64_t count) {
   return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(count));
 }
 
-/// A graph without sizes, which are drawn once all edges are known. In a complete graph, the ids are a topological
-/// order.
+/// The edges of a graph. Sizes are drawn later, once all edges are known. In a finished Wiring, the order of the ids is
+/// a topological order.
 struct Wiring {
   std::vector<std::vector<NodeId>> inputs;
 
@@ -139,7 +139,7 @@ class SeriesParallelShape {
     waiting.push_back({middle, part.to, part.inner - 1 - before, degree_});
   }
 
-  /// Returns the same shape with ids that are a topological order.
+  /// Returns the same graph with new ids, whose order is topological.
   Wiring sorted() const {
     std::vector<std::vector<NodeId>> readers(shape_.inputs.size());
     std::vector<std::size_t> missing(shape_.inputs.size());
@@ -168,10 +168,10 @@ class SeriesParallelShape {
   Random& random_;
 };
 
-/// The edges between two neighbouring layers, which have `from` and `to` nodes. Each node gets at least one edge. The
-/// remaining edges join the pairs of nodes whose positions are nearest to each other. To define positions, a layer's
-/// width is divided into equal parts, one per node. A node's position is the centre of its part, scaled by 2 * from *
-/// to so that it is an integer.
+/// Computes the edges between two neighbouring layers, of which the first has `from` nodes and the second `to` nodes.
+/// Each node gets at least one edge. The remaining edges join the pairs of nodes whose positions are nearest to each
+/// other. To define positions, a layer's width is divided into equal parts, one per node. A node's position is the
+/// centre of its part, scaled by 2 * from * to so that it is an integer.
 class DiagonalBand {
  public:
   DiagonalBand(std::int64_t from, std::int64_t to, std::int64_t edges) : from_(from), to_(to), edges_(edges) {
@@ -311,7 +311,8 @@ core::Graph generate_in_tree(NodeId nodes, NodeId degree, const GeneratedSizes& 
   const std::vector<NodeId> parent = random_tree(nodes, degree, random);
   Wiring shape;
   for (NodeId v = 0; v < nodes; ++v) shape.add();
-  // In an in-tree, nothing reads the root, which therefore runs last. So the ids are reversed.
+  // In an in-tree, nothing reads the root, so the root runs last. The ids are reversed, so that the root also has the
+  // last id.
   for (NodeId v = 1; v < nodes; ++v) shape.inputs[nodes - 1 - parent[v]].push_back(nodes - 1 - v);
   return with_sizes(shape, sizes, "in_tree", random);
 }
@@ -486,9 +487,9 @@ core::Graph generate_valley_pumpkin(NodeId branches, NodeId length, std::uint64_
   require(branches >= 1 && length >= 1, "a pumpkin needs at least one branch of at least one node");
   Random random(seed);
   core::GraphBuilder builder("valley_pumpkin");
-  // Along a branch, memory alternates between valleys (local minima) and peaks. The heights of a branch's valleys are
-  // multiples of a random number, which is drawn for each branch. Within a branch, the heights of peaks differ by more
-  // than any of these numbers.
+  // Along a branch, memory alternates between valleys (local minima) and peaks. A random number is drawn for each
+  // branch, and the heights of the branch's valleys are multiples of this number. Within a branch, the heights of any
+  // two peaks differ by more than the random number of any branch.
   const std::int64_t count = (length + 1) / 2;
   const std::int64_t step = std::int64_t{4} << 20;
   const NodeId source = add_node(builder, step * count * branches, {});

@@ -27,7 +27,7 @@ enum class Granularity : std::uint8_t { layer, op };
 /// Returns the granularity named `name`. Throws InputError if there is none; the message suggests the nearest name.
 Granularity granularity_from_string(std::string_view name);
 
-/// Numbers of the optimizers sgd and adamw, with the meaning that they have in core::OpKind.
+/// Parameters of the optimizers sgd and adamw. The comments of core::OpKind give the formulas that use them.
 struct UpdateOptions {
   double rate = 1e-3;  ///< initial value of the resident tensor `learning_rate`
   double beta1 = 0.9;  ///< for sgd, the momentum
@@ -41,15 +41,16 @@ struct UpdateOptions {
 struct BuildOptions {
   /// Values of options, by name. Options that are not in the map have their default value.
   std::map<std::string, std::int64_t, std::less<>> values;
-  /// Whether the weights' gradients are kept in the arena. If so, with granularity `layer`, they are outputs of kept
-  /// nodes instead of resident tensors. With granularity `op`, they are kept instead of being freed once the
-  /// optimizer's update has read them.
+  /// Whether the weights' gradients are kept in the arena. If so, with granularity `layer`, the gradients are outputs
+  /// of kept nodes, and not resident tensors. With granularity `op`, the gradients are kept until the end, and not
+  /// freed once the optimizer's update has read them.
   bool weight_grads_in_arena = false;
   /// The optimizer. With `sgd` and `adamw`, the graph updates the weights: each update is a node, and gradients are in
-  /// the arena until their updates have run. With the others, only the bytes of the optimizer's state count as
-  /// resident: `none`, `momentum` (as many bytes as the weights) or `adam` (twice as many). With granularity `op`, one
-  /// of these three decides how weights are updated; `none` is then plain gradient descent. If the text is empty, the
-  /// optimizer is adam for granularity `layer`, and the one in ModelInfo for granularity `op`.
+  /// the arena until their updates have run. The optimizers `none`, `momentum` and `adam` differ by granularity. With
+  /// granularity `layer`, the graph does not update weights, and only the bytes of the optimizer's state count as
+  /// resident: 0 bytes, as many as the weights, or twice as many. With granularity `op`, the graph updates the weights
+  /// by the chosen optimizer; `none` is plain gradient descent. If the text is empty, the optimizer is `adam` for
+  /// granularity `layer`, and ModelInfo::optimizer for granularity `op`.
   std::string optimizer;
   UpdateOptions update = {};
   Granularity granularity = Granularity::layer;
@@ -71,7 +72,7 @@ std::span<const ModelInfo> registry();
 /// Returns the model named `name`. Throws InputError if there is none; the message suggests the nearest name.
 const ModelInfo& find_model(std::string_view name);
 /// Checks the options, then builds the graph. Throws InputError if a value is out of range, or if the model or an
-/// option is unknown. For an unknown name, the message suggests the nearest one.
+/// option is unknown. For an unknown name, the message suggests the nearest known name.
 core::Graph build_model(std::string_view name, const BuildOptions& options);
 
 }  // namespace cairn::models

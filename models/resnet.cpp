@@ -31,7 +31,7 @@ constexpr ResNet kResNet101{"resnet101", Block::bottleneck, {3, 4, 23, 3}};
 constexpr ResNet kResNet152{"resnet152", Block::bottleneck, {3, 8, 36, 3}};
 constexpr ResNet kResNet200{"resnet200", Block::bottleneck, {3, 24, 36, 3}};
 
-/// Adds a convolution and a batch norm. With stride 1, padding keeps the extents of the image.
+/// Adds a convolution and a batch norm. The padding is such that, with stride 1, the image keeps its extents.
 Tensor conv_norm(ModelBuilder& model, const std::string& name, int index, const Tensor& x, std::int64_t channels,
                  std::int64_t kernel, std::int64_t stride) {
   const Tensor y = conv(model, fmt::format("{}.conv{}", name, index), x, channels, kernel, stride, kernel / 2);

@@ -47,8 +47,8 @@ class Transformer {
     const Tensor target = model_.indices("target", tokens, value_["vocab"]);
     const Tensor labels = model_.indices("labels", tokens, value_["vocab"]);
     // With an embedding matrix E, the paper looks up rows of sqrt(width) * E and projects with E^T. Here the weight is
-    // sqrt(width) * E itself, and the projection divides by sqrt(width). This is the same model, but needs no node for
-    // the factor.
+    // sqrt(width) * E itself, and the projection divides by sqrt(width). The function that the model computes is the
+    // same, but no node is needed for the factor.
     const Tensor table = model_.weight("embedding.weight", {value_["vocab"], width}, Init::normal);
     const Tensor positions = model_.constant("positions", {value_["seq"], width}, Init::sinusoid);
 

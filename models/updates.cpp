@@ -18,7 +18,7 @@ using core::Resident;
 
 namespace {
 
-/// Makes every update run after the nodes that class Updates names.
+/// Makes every update run after the end nodes that the comment of class Updates describes.
 class UpdateOrder {
  public:
   UpdateOrder(ModelBuilder& model, NodeId loss)
@@ -36,7 +36,7 @@ class UpdateOrder {
     for (NodeId v = 0; v < model.node_count(); ++v) ends_[v] = v >= loss || readers_[v].empty();
   }
 
-  /// Adds control edges to the next update. Updates must be given in the order of their ids.
+  /// Adds the control edges of one update. Must be called for all updates, in ascending order of their ids.
   void add(NodeId update) {
     if (last_ != core::kNoNode) {
       model_.add_control_input(update, last_);
@@ -47,7 +47,7 @@ class UpdateOrder {
       if (arg.kind == Operand::Kind::node) mark_before(arg.index);
     }
     std::vector<NodeId> needed = needed_before(update);
-    std::ranges::sort(needed, std::greater());  // a later node can imply an earlier one
+    std::ranges::sort(needed, std::greater());  // an edge from a later node can replace edges from earlier nodes
     for (const NodeId v : needed) {
       if (before_[v]) continue;
       model_.add_control_input(update, v);
@@ -70,8 +70,9 @@ class UpdateOrder {
     }
   }
 
-  /// Returns the nodes of ends_ that a reader of the weight reaches over other nodes. Nodes that an earlier call has
-  /// visited are left out, because what they reach runs before an earlier update.
+  /// Returns the end nodes (ends_) to which a path leads from a reader of the updated weight. Does not continue paths
+  /// through nodes that an earlier call has visited, because the end nodes behind these already run before an earlier
+  /// update.
   std::vector<NodeId> needed_before(NodeId update) {
     std::vector<NodeId> needed, stack;
     for (const NodeId reader : readers_of_resident_[model_.op(update).writes]) {
@@ -91,7 +92,7 @@ class UpdateOrder {
   ModelBuilder& model_;
   std::vector<std::vector<NodeId>> readers_, readers_of_resident_;
   std::vector<bool> ends_;     ///< backward nodes, the loss, and nodes that nothing reads
-  std::vector<bool> before_;   ///< whether a node runs before the current update, as far as edges say so far
+  std::vector<bool> before_;   ///< whether the edges so far make a node run before the current update
   std::vector<bool> visited_;  ///< nodes that needed_before() has visited
   NodeId last_ = core::kNoNode;
 };

@@ -114,7 +114,7 @@ std::unique_ptr<sim::Simulator> open_simulator(std::string_view name, const core
 }
 
 void choose_device(int local_rank) {
-  // CUDA reads this variable when it starts, and has not started yet.
+  // CUDA reads this variable when it is first used. That has not happened yet, so a change takes effect.
   constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
   std::vector<std::string> devices;
   if (const char* visible = std::getenv(kVisible); visible != nullptr) {

@@ -25,7 +25,8 @@ constexpr const char* kVersion = "1";
 constexpr const char* kHash = "hash";            ///< name of the text with hash_of()
 constexpr const char* kLosses = "cairn.losses";  ///< name of the tensor of losses
 
-/// Returns the names of the tensors that a training changes, in the order of the graph. They are read and set as fp32.
+/// Returns the names of the resident tensors that training changes, in the order of the graph. These tensors are read
+/// and set as fp32.
 std::vector<std::string> trained_tensors(const core::Graph& graph) {
   const std::vector<bool> executed = runtime::executed_residents(graph);
   const auto residents = graph.residents();
@@ -68,8 +69,8 @@ std::uint64_t hash_of(std::span<const std::byte> bytes, std::uint64_t hash) {
   return hash;
 }
 
-/// Returns a hash of the tensors' names and bytes and of all texts but the hash. It does not depend on the order of
-/// tensors, because programs that copy such a file may change it.
+/// Returns a hash of the tensors' names and bytes and of all texts but the hash. The hash does not depend on the order
+/// of the tensors, because programs that copy such a file may change the order.
 std::uint64_t hash_of(const core::TensorFile& file) {
   std::uint64_t sum = 0;
   for (const auto& [name, text] : file.texts) {

@@ -63,8 +63,8 @@ double relative_error(const std::vector<std::byte>& bytes, core::ElementType typ
   return std::sqrt(norm > 0 ? difference / norm : difference);
 }
 
-/// Returns the relative rounding error that one op may have in this precision. Closeness uses it as the size of the
-/// noise.
+/// Returns the relative rounding error that one op may have in this precision. check_with_host() uses this number as
+/// the relative size of the noise (see Closeness).
 double rounding_of(core::Precision precision) {
   switch (precision) {
     case core::Precision::fp32:
@@ -102,15 +102,15 @@ Closeness compare_close(const core::Graph& graph, const Execution& execution, co
                 (rounding_of(precision) + relative_error(disturbed.outputs[i].bytes, core::ElementType::f32, expected));
     }
     ++result.outputs;
-    // An output of integers can be the index of the largest of several values. If these are almost equal, rounding can
-    // change the index.
+    // An integer in an output can be the index of the largest of several values. If the largest values are almost
+    // equal, rounding can change the index.
     const bool rounded = precision != core::Precision::fp32 || disturbed.outputs[i].bytes != expected;
     if (error > 0 && op != nullptr && type == core::ElementType::i32 && rounded) {
       ++result.undecided;
       continue;
     }
     const bool finite = std::isfinite(error);
-    // Rounding alone can change this output so much that its error proves nothing.
+    // Rounding alone can change this output so much that even a large error does not show that the output is wrong.
     if (finite && allowed >= kDecidable && error <= kFactor * allowed) {
       ++result.undecided;
       continue;

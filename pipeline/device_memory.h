@@ -16,7 +16,7 @@ namespace cairn::pipeline {
 /// Bytes of a graph's resident tensors by kind. Resident tensors stay in memory and are not in the arena.
 struct ResidentBytes {
   std::int64_t weights = 0, gradients = 0, optimizer = 0, inputs = 0, constants = 0;
-  std::int64_t unlisted = 0;  ///< bytes of which the graph does not state the kind
+  std::int64_t unlisted = 0;  ///< bytes of resident tensors whose kind the graph does not state
 
   std::int64_t total() const { return weights + gradients + optimizer + inputs + constants + unlisted; }
   /// Returns the name and the bytes of each kind that is not 0.
@@ -28,17 +28,17 @@ ResidentBytes resident_bytes(const core::Graph& graph);
 /// Assumed bytes of a CUDA context and the code of libraries. The real size depends on driver and device.
 inline constexpr std::int64_t kContextBytes = std::int64_t{512} << 20;
 /// Largest workspace (temporary memory) in bytes of one op in libraries such as cuDNN (cuda/device.h). share_device()
-/// subtracts this number, because the sizes in the graph do not contain workspaces. On a GPU, workspaces are a part of
-/// the arena.
+/// subtracts this number, because the sizes in the graph do not contain workspaces. When a GPU executes a graph,
+/// workspaces are a part of the arena.
 inline constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
-/// Memory of a device for a training step, in bytes.
+/// The memory of a device on which a training step runs, in bytes.
 struct DeviceMemory {
   std::int64_t bytes = 0;                ///< all memory of the device
   std::int64_t context = kContextBytes;  ///< the part of `bytes` that the CUDA context and its code take
 };
 
-/// How the memory of a device is divided during a training step.
+/// Says how the memory of a device is divided during a training step.
 struct DeviceShare {
   std::int64_t device = 0;  ///< bytes of the whole device
   ResidentBytes resident;
@@ -52,7 +52,8 @@ struct DeviceShare {
 /// Computes how much of the device's memory the graph's resident tensors, workspace and context take.
 DeviceShare share_device(const core::Graph& graph, const DeviceMemory& device);
 
-/// How the memory of a device is divided for a graph and, if the device is too small, what helps.
+/// Says how the memory of a device is divided for a graph and, if the device is too small, which device or batch would
+/// fit.
 struct DeviceAdvice {
   DeviceShare share;
   /// Bytes of the smallest device that has room for an arena of the least budget known; none if no budget is known.

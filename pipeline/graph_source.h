@@ -8,7 +8,7 @@
 #include "cairn/core/precision.h"
 #include "cairn/models/registry.h"
 
-/// The steps of the command line as a library:
+/// This library has the steps of the subcommands as functions:
 /// - load or build a graph (this file);
 /// - state a request (request.h);
 /// - ask what the graph needs (info.h);
@@ -23,17 +23,18 @@ struct GraphSource {
   models::BuildOptions options;  ///< options of a model; files have none
   bool forward = false;          ///< whether to leave out the backward nodes (core::forward_part)
   bool unit_cost = false;        ///< whether to set every node's cost to 1
-  /// Options for reading a file. load() keeps to their time limit and to its argument `limit`. Their stop flag counts
-  /// only if `limit` has none.
+  /// Options for reading a file. load() obeys the time limit in these options and the time limit in its argument
+  /// `limit`. It obeys the stop flag of `limit` or, if `limit` has no stop flag, the stop flag in these options.
   core::ReadOptions reading;
 
   bool is_model() const;
-  /// Returns whether load() reads a file: one of that name exists, or the name looks like a path.
+  /// Returns whether load() reads a file. It does so if `name` is not a model and a file of that name exists, or `name`
+  /// looks like a path.
   bool is_file() const;
   /// Loads the file within the limit, or builds the model. Throws InputError; for an unknown name, the message suggests
   /// the nearest model.
   core::Graph load(const core::Limit& limit = {}) const;
-  /// Builds the model even if a file of that name exists. Throws InputError.
+  /// Builds the model named `name`, even if a file of the same name exists. Throws InputError.
   core::Graph build() const;
   /// Returns `loaded`, a result of load(), with tensors stored in `precision`. A model's costs become estimates for
   /// that precision; a file's costs do not change.

@@ -27,8 +27,8 @@ class HostBackend : public Backend {
   std::string name() const override { return "host"; }
   std::string device() const override { return fmt::format("{}, {} threads", processor(), core::thread_count()); }
 
-  /// Raises each node's scratch to what the host's kernels need. The graph may come from another device, whose kernels
-  /// may need less.
+  /// Raises each node's scratch to the bytes that the host's kernels need. The graph may have been prepared for another
+  /// device, whose kernels need less scratch.
   core::Graph prepare(const core::Graph& graph, core::Precision precision) override {
     if (precision != core::Precision::fp32)
       throw core::InputError(fmt::format("the host executes fp32 only, not {}; drop {} or use {}",
@@ -80,14 +80,15 @@ class HostBackend : public Backend {
     };
     options.op_delays = true;
     const auto executor = runtime::host_executor(compile_quickly(graph, {}), options);
-    // The step consists of several copies of one op. Each copy is timed separately, because few whole steps are
-    // undisturbed on a busy machine.
+    // The graph consists of several copies of one op. Each copy is timed separately, because on a busy machine few
+    // executions of the whole graph are undisturbed.
     const auto run = [&] {
       const runtime::StepReport report = executor->run(true);
       std::vector<runtime::Timing> timings;
       for (std::size_t i = 0; i < report.op_seconds.size(); ++i) {
         timings.push_back({report.op_seconds[i], report.op_delays[i]});
-        timings.back().delays.threads = report.delays.threads;  // those of the whole step; ops often report none
+        // Uses the thread delays of the whole execution, because single ops often report none.
+        timings.back().delays.threads = report.delays.threads;
       }
       return timings;
     };

@@ -43,7 +43,7 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   if (solution.cost_bound.value > bound.value && solution.cost_bound.scope.contains(search.scope))
     bound = solution.cost_bound;
   if (answer.success) {
-    fit::LeastBudget by;  // the cheapest schedule, not the one that needs least memory
+    fit::LeastBudget by;  // the cheapest schedule found, which need not have the least memory
     by.take(fit::PlannedSchedule(problem.graph, solution.schedule, answer.found.plan), solver.name);
     by.bound = {task.rounded.plan_bound(), solvers::kAnySchedule};
     if (by.memory() < least.memory()) least = by;
@@ -64,7 +64,8 @@ BudgetVerdict judge_budget(const solvers::SolverInfo& solver, const solvers::Sol
   return verdict;
 }
 
-/// If the best schedule costs more than the lower bound on the cost, searches for a higher bound in the remaining time.
+/// If the cheapest schedule known costs more than the lower bound on the cost, searches for a higher bound in the
+/// remaining time.
 void raise_cost_bound(const solvers::SolveOptions& search, const fit::Task& task, const core::Stopwatch& watch,
                       BudgetVerdict& verdict) {
   const std::optional<std::int64_t> cost =
@@ -96,8 +97,8 @@ Info find_info(fit::Task& task, const solvers::SolverInfo& solver, const solvers
   const fit::Problem& problem = task.problem;
   const core::Stopwatch watch(search.limit);
   fit::LeastBudgetOptions asked{.search = search, .plan = task.planning()};
-  // A search with `enough` does the same as one without it, but ends earlier. So if `cairn info` has printed a least
-  // budget, `cairn info --budget` with this budget finds such a schedule again.
+  // A search with `enough` set takes the same steps as a search without it, and only ends earlier. So if `cairn info`
+  // has printed a least budget, `cairn info --budget` with this budget finds a schedule within it again.
   if (problem.budget) {
     asked.enough = *problem.budget;
     asked.enough_from = kShareOfLeast * asked.search.limit.seconds;

@@ -39,7 +39,8 @@ std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline) {
     throw core::InputError(
         fmt::format("{} is not a cost; give 10% (above the baseline's {}), 1.1x (times it), or a cost as 12345",
                     core::option("max-cost", fmt::format("'{}'", text)), baseline));
-  // Without a tolerance, rounding could exclude a schedule that costs exactly as many percent more as the user permits.
+  // The result is slightly enlarged. Otherwise rounding could exclude a schedule whose cost is exactly the limit that
+  // the user gave in percent.
   return static_cast<std::int64_t>(cost * (1 + 1e-12) + 1e-9);
 }
 

@@ -13,7 +13,7 @@
 
 namespace cairn::pipeline {
 
-/// What the user asks for, as typed: a budget or a largest cost, and how to search.
+/// Holds what the user asks for, as typed: a budget or a largest cost, and options of the search.
 struct Request {
   /// Memory budget, as core::parse_budget reads it; `min` is the least budget known; empty: no budget.
   std::string budget;
@@ -24,15 +24,16 @@ struct Request {
   /// Name of the solver. Without budget and max_cost, `auto` finds the knee of the curve of cost over memory (a good
   /// compromise), and other solvers find the least peak.
   std::string solver = "auto";
-  /// If given, `budget` must be empty. The budget is then the memory of this device that is left for the arena.
+  /// Device from which the budget is computed: the budget is the memory of this device that is left for the arena. If
+  /// given, `budget` must be empty.
   std::optional<DeviceMemory> device = {};
   std::int64_t overlap_steps = 0;  ///< solvers::PlanOptions::overlap_steps of plans
   std::string link;                ///< connection to the host's memory, as core::parse_link() reads it; empty: none
   std::string host_budget;         ///< bytes that copies on the host may take; empty: any number
 };
 
-/// Thrown if resident tensors, workspace and context already fill the device. Then no schedule fits, however much it
-/// recomputes.
+/// Is thrown if resident tensors, workspace and CUDA context alone already fill the device. In that case, no schedule
+/// fits, however much it recomputes.
 class NoRoomError : public core::Error {
  public:
   NoRoomError(std::string graph, const DeviceShare& divided);
@@ -44,14 +45,16 @@ class NoRoomError : public core::Error {
 /// the cost itself. Throws InputError.
 std::int64_t parse_max_cost(const std::string& text, std::int64_t baseline);
 
-/// Parses a link as core::parse_link() does, and the bytes that copies on the host may take; an empty text means any
-/// number. Returns nothing if both texts are empty. Throws InputError on a budget without a link, too.
+/// Parses `link` as core::parse_link() does, and `host_budget`, the bytes that copies on the host may take. An empty
+/// `host_budget` means that there is no limit. Returns nothing if both texts are empty. Throws InputError if a text is
+/// not acceptable, or if there is a host budget but no link.
 std::optional<core::HostMemory> parse_host_memory(const std::string& link, const std::string& host_budget);
-/// Returns the host's memory that the request names, or nothing. Throws InputError.
+/// Returns the link and the budget of host memory that the request names, or nothing if it names none. Throws
+/// InputError.
 std::optional<core::HostMemory> host_memory_of(const Request& request);
 
 /// Makes a task of the graph and the request. `name` is used if the graph has no name. Throws InputError and
-/// NoRoomError. If the task is unaffordable(), it must not be searched. O(nodes + edges).
+/// NoRoomError. If the returned task is unaffordable(), no search may be started for it. O(nodes + edges).
 fit::Task make_task(core::Graph graph, std::string_view name, const Request& request);
 
 }  // namespace cairn::pipeline

@@ -72,8 +72,8 @@ class SideBySide::Turns {
     seconds_ += latest_;
     ++execution_;
   }
-  /// Executes the schedule once, without storing a report. Stops after `most` seconds. Returns the approximate seconds
-  /// of a whole execution.
+  /// Executes the schedule once, without storing a report. Stops after `most` seconds. Returns the seconds of a whole
+  /// execution, estimated from the executed part if it was stopped.
   double try_execute(double most) {
     watch_.emplace(core::Limit{.seconds = most});
     try {
@@ -98,7 +98,7 @@ class SideBySide::Turns {
     const auto middle = reports_.begin() + static_cast<std::ptrdiff_t>((reports_.size() - 1) / 2);
     std::ranges::nth_element(reports_, middle, {}, &runtime::StepReport::seconds);
     execution.report = std::move(*middle);
-    // If timing single ops slows down the step, they are timed in an additional execution.
+    // If timing single ops slows down an execution, the ops are timed in an additional execution.
     if (!backend_.times_ops_for_free()) {
       begin_again();
       execution.report.op_seconds = executor_->run(true).op_seconds;
@@ -177,15 +177,15 @@ double SideBySide::warm_up(double most) {
   return seconds;
 }
 
-/// Executes each schedule of `all` once to warm up, then all of them alternately. Returns whether there was time for
-/// timed executions.
+/// Executes each schedule of `all` once to warm up. Then executes the schedules in turns, and times these executions.
+/// Returns whether there was time for timed executions.
 bool SideBySide::take_turns(std::span<Turns* const> all) {
   constexpr int kLeast = 3, kMost = 15;
-  constexpr double kEnough = 1;  // after this many seconds of timed executions per schedule, no further one begins
+  constexpr double kEnough = 1;  // once each schedule has run this many seconds, no further timed execution begins
   for (Turns* turns : all) {
     if (!turns->executed()) turns->execute();
   }
-  // Returns whether executing each of `all` once more would exceed the time.
+  // Returns whether executing each schedule of `all` once more would exceed the time limit.
   const auto no_time = [&] {
     double round = 0;
     for (const Turns* turns : all) round += turns->latest();
@@ -210,7 +210,7 @@ RunResult SideBySide::run(const fit::Decision& decision) {
     scheduled = load(decision, false);
   } catch (const core::DeviceError&) {
     if (!baseline_) throw;
-    // Memory does not suffice for both schedules at once, so they are executed one after the other.
+    // Memory does not suffice to load both schedules at once, so first the baseline is executed, and then the schedule.
   }
   result_.interleaved = baseline_ && scheduled;
   if (!baseline_) {
@@ -260,8 +260,8 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
     if (use.nodes == 0) break;
     use.decision = fit::decide_on(use.graph.prepared, decision.solver, decision.schedule, plan);
     if (use.decision.budgeted_bytes <= *budget) return use;
-    // The peak is within `aim`, but gaps between buffers put the plan above the budget. The next attempt lowers `aim`
-    // by the excess.
+    // The peak is at most `aim`, but because of gaps between buffers, the plan is above the budget. The next attempt
+    // lowers `aim` by the bytes above the budget.
     aim -= use.decision.budgeted_bytes - *budget;
   }
   return std::nullopt;
@@ -270,8 +270,8 @@ std::optional<FreeMemoryUse> use_free_memory(Backend& backend, const PreparedGra
 void require_memory(Backend& backend, const core::Graph& prepared, const fit::Problem& rounded) {
   const std::int64_t least = rounded.plan_bound();
   backend.require_memory(prepared, least, least);
-  // The baseline costs least. So a schedule that is cheapest within the budget need not have more memory than the
-  // baseline.
+  // No schedule costs less than the baseline. So if the budget allows the baseline, the search can return the baseline,
+  // and more memory than the baseline's peak is not needed.
   if (rounded.budget) backend.require_memory(prepared, std::min(*rounded.budget, rounded.baseline.peak), least);
 }
 

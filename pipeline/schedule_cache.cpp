@@ -26,8 +26,8 @@ std::string ScheduleCache::default_folder() {
                                         {kHome, ".cache/cairn/schedules"}}) {
     const char* const value = std::getenv(variable.data());
     if (value == nullptr || *value == '\0') continue;
-    // A relative path is not used, because it would depend on the current folder. The home folder of a service's user
-    // often does not exist.
+    // A relative path is not used, because its meaning would depend on the current folder. $HOME must exist, because
+    // the user of a system service often has a home folder that does not exist.
     std::error_code ignored;
     const bool usable = fs::path(value).is_absolute() && (variable != kHome || fs::is_directory(value, ignored));
     return usable ? (fs::path(value) / below).string() : std::string();

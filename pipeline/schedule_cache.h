@@ -11,11 +11,11 @@
 namespace cairn::pipeline {
 
 /// Stores in files, for each graph, the schedule with the lowest plan that any command has found. So a command can meet
-/// a budget that an earlier command has printed, even if it has too little time to find the schedule again. Files may
-/// be deleted at any time. Files that cannot be read or written, and wrong plans, are ignored.
+/// a budget that an earlier command has printed, even if it has too little time to find a schedule for that budget
+/// itself. Files may be deleted at any time. Files that cannot be read or written, and wrong plans, are ignored.
 class ScheduleCache {
  public:
-  /// Uses the files in `folder`. If empty, nothing is stored and nothing is found.
+  /// Uses the files in `folder`. If `folder` is empty, nothing is stored and nothing is found.
   explicit ScheduleCache(std::string folder = default_folder()) : folder_(std::move(folder)) {}
 
   /// Returns `$CAIRN_CACHE/schedules`, else `$XDG_CACHE_HOME/cairn/schedules`, else `$HOME/.cache/cairn/schedules`,
@@ -23,13 +23,15 @@ class ScheduleCache {
   /// not exist.
   static std::string default_folder();
 
-  /// Returns the stored schedule of the task's graph in this scope, planned as the task asks. O(file size +
+  /// Returns the stored schedule of the task's graph in this scope (the set of allowed schedules), with a plan that has
+  /// the task's alignment and overlap_steps. Returns nothing if none is stored. O(file size +
   /// steps * log steps).
   std::optional<fit::LeastBudget> find(const fit::Task& task, const solvers::Scope& scope) const;
 
-  /// Stores `least` if its plan is lower than that of the stored schedule, or as low but cheaper. Returns the better of
-  /// the two. If two processes call this at once, the later result stays. Keeps the kMostFiles files that were written
-  /// last.
+  /// Stores `least` if its plan is lower than the plan of the stored schedule, or if both plans are equally low and
+  /// `least` costs less. Returns the better of the two schedules. If two processes call this function at once, the
+  /// schedule that is written later stays. Deletes old files, so that only the kMostFiles files that were written last
+  /// remain.
   fit::LeastBudget keep(const fit::Task& task, const solvers::Scope& scope, fit::LeastBudget least) const;
 
   static constexpr int kMostFiles = 500;

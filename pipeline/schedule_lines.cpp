@@ -28,15 +28,16 @@ bool is_schedule(std::string_view line) { return !line.empty() && line.front() !
 
 std::string preview(std::string_view text) { return fmt::format("'{}'", core::shown_word(text)); }
 
-/// Numbers that do not fit into NodeId become the largest NodeId, which no graph has.
+/// Returns `value` as a NodeId. A number that does not fit becomes the largest NodeId, which is not the id of a node in
+/// any graph.
 core::NodeId to_node(std::int64_t value) {
   const bool fits =
       value >= std::numeric_limits<core::NodeId>::min() && value <= std::numeric_limits<core::NodeId>::max();
   return fits ? static_cast<core::NodeId>(value) : std::numeric_limits<core::NodeId>::max();
 }
 
-/// Appends to `steps` the numbers in `text`, which have white space or one comma between them. `commas` requires the
-/// comma, as in JSON. Returns what is wrong with the text; empty if nothing.
+/// Appends the numbers in `text` to `steps`. The numbers are separated by white space or by one comma. If `commas` is
+/// set, the comma is required, as in JSON. Returns what is wrong with the text, or an empty text.
 std::string parse_numbers(std::string_view text, bool commas, std::vector<core::NodeId>& steps) {
   std::size_t at = text.find_first_not_of(kBlank);
   while (at != std::string_view::npos) {

@@ -62,7 +62,7 @@ class Evaluation {
       texts.push_back(text);
     }
     simulator_.evaluate(batch, outcomes_);
-    // Of a file that is read with a link, candidates without transfers count, too.
+    // If the graph knows a link, every candidate needs a peak on the host. It is 0 for candidates without transfers.
     if (graph_.host_memory()) outcomes_.host_peak.resize(numbers.size(), 0);
     tally.add(numbers, outcomes_);
     for (std::int64_t c = 0; c < outcomes_.count() && invalid.size() < kMostRemarks; ++c) {
@@ -111,8 +111,8 @@ class Evaluation {
   sim::Outcomes outcomes_;
 };
 
-/// Merges what all ranks returned from Evaluation::remembered(). `texts` has these results as JSON on rank 0, and is
-/// empty on other ranks.
+/// Merges the results of Evaluation::remembered() of all ranks into `swept`. On rank 0, `texts` has these results as
+/// JSON; on all other ranks, `texts` is empty.
 void collect(const std::vector<std::string>& texts, const core::Graph& graph, Swept& swept) {
   for (const std::string& text : texts) {
     const Json json = Json::parse(text);
@@ -257,7 +257,8 @@ Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const S
 
 namespace {
 
-/// Throws DefectError if core::evaluate() computes a different peak or cost than the sweep did (`entry`).
+/// Throws DefectError if core::evaluate() computes another peak or cost for `schedule` than the sweep, whose result is
+/// `entry`.
 core::Evaluation require_same(const core::Graph& graph, const core::Schedule& schedule, const sim::Entry& entry) {
   const core::Evaluation evaluation = core::evaluate(graph, schedule);
   if (!evaluation.valid() || evaluation.peak != entry.peak || evaluation.cost != entry.cost)

@@ -20,20 +20,22 @@ namespace cairn::pipeline {
 /// The number of a line in a file of schedules, and what is wrong with it.
 using Remark = std::pair<std::int64_t, std::string>;
 
-/// The results of a sweep, complete only on rank 0.
+/// The results of a sweep. They are complete only on rank 0.
 struct Swept {
-  /// Measures of the candidates. A candidate's index is its number, or its line in the file.
+  /// Statistics of the candidates. The index of a random candidate is its number; the index of a candidate from a file
+  /// is the number of its line.
   sim::Tally tally;
   core::Schedule best;  ///< the best candidate; empty if no candidate is valid
   sim::SweepResult result;
   bool interrupted = false, timed_out = false;
   std::optional<std::int64_t> resumed_from;  ///< number of candidates in the checkpoint; none: no checkpoint was loaded
   std::int64_t bad_lines = 0;                ///< number of lines that are not a schedule
-  /// bad: the first lines that are not a schedule; invalid: the first with a schedule that is invalid for the graph.
+  /// `bad` has the first lines that are not a schedule. `invalid` has the first lines with a schedule that is invalid
+  /// for the graph.
   std::vector<Remark> bad, invalid;
-  /// Error about the line that ended the sweep; empty: none did.
+  /// Error message about a line that ended the sweep; empty if no line did.
   std::string failure;
-  std::optional<sim::Undominated> undominated;  ///< candidates not dominated by others; none: not asked for
+  std::optional<sim::Undominated> undominated;  ///< candidates that no other candidate dominates; none: not asked for
 
   double per_second() const;  ///< Returns the candidates per second of this run.
 };
@@ -53,8 +55,8 @@ struct SweepOrigin {
   std::string text() const;
 };
 
-/// Returns options for the statistics (sim::Tally) of a sweep: how many candidates are within the problem's budget, and
-/// the `top` best candidates.
+/// Returns options for the statistics (sim::Tally) of a sweep. With these options, the statistics count the candidates
+/// within the problem's budget, and list the `top` best candidates.
 sim::TallyOptions tally_options(const fit::Problem& problem, std::int32_t top);
 
 /// A sweep over random schedules. Its state can be saved in a checkpoint file, from which a later process continues.
@@ -76,20 +78,21 @@ Swept sweep_random(const fit::Problem& problem, sim::Simulator& simulator, Rando
 /// A file with one schedule per line, which is a list of node numbers or a cairn.schedule object.
 struct ScheduleFile {
   std::string path;  ///< path of the file; `-`: stdin
-  /// Whether to leave out lines that are not a schedule; false: the first such line ends the sweep.
+  /// Whether to skip lines that are not a schedule. If false, the first such line ends the sweep.
   bool skip_bad_lines = false;
   std::string output;        ///< CSV file to write, with a line for every schedule; empty: none
   bool undominated = false;  ///< whether to fill Swept::undominated; needs a single rank
 };
-/// Evaluates the schedules of the file, and writes file.output if that is given. The ranks share the work, so all must
-/// be able to read the file. Fields of `options` about rounds and checkpoints are ignored.
+/// Evaluates the schedules of the file, and writes file.output if that is given. The ranks share the work, so every
+/// rank must be able to read the file. Fields of `options` about rounds and checkpoints are ignored.
 Swept sweep_file(const fit::Problem& problem, sim::Simulator& simulator, const ScheduleFile& file,
                  const sim::TallyOptions& tally, const sim::SweepOptions& options, sim::Ranks& ranks);
 
-/// Throws DefectError if core::evaluate() computes a different peak or cost of the best schedule than the simulator.
+/// Throws DefectError if core::evaluate() computes another peak or cost for the best schedule than the simulator did.
 void check_best(const fit::Problem& problem, const Swept& swept);
-/// Returns CSV with the best candidates of a random sweep and those that no other beats in both peak and cost.
-/// Generates and evaluates them again. Throws DefectError if a peak or cost differs from what the simulator computed.
+/// Returns CSV with the best candidates of a random sweep, and with the candidates on the Pareto front of peak and
+/// cost. Generates and evaluates these candidates again. Throws DefectError if a peak or cost differs from what the
+/// simulator computed.
 std::string random_csv(const fit::Problem& problem, const sim::Generator& generator, const sim::Tally& tally);
 
 /// A tally's histogram as reports show it: without empty bins at the ends, and with neighbouring bins merged so that at

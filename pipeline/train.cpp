@@ -28,7 +28,7 @@ using core::NodeId;
 using core::OpKind;
 using models::Batch;
 
-/// Returns the node of the loss, which is kept and computed from the predictions of another node.
+/// Returns the node that computes the loss. The node must be kept and must read predictions that another node computes.
 NodeId loss_node(const core::Graph& graph) {
   for (NodeId v = 0; v < graph.node_count(); ++v) {
     const core::Op* op = graph.op(v);
@@ -62,8 +62,8 @@ std::vector<NodeId> ancestors(const core::Graph& graph, NodeId last) {
   return found;
 }
 
-/// Returns the part of a training graph that computes the loss, for tests: it keeps the predictions, and dropouts drop
-/// nothing. Throws InputError if this part updates weights.
+/// Returns the graph for tests: the part of a training graph that computes the loss. In the returned graph, the
+/// predictions are kept, and dropouts drop nothing. Throws InputError if this part updates weights.
 core::Graph graph_of_tests(const core::Graph& graph) {
   const core::Graph forward = core::induced_subgraph(graph, ancestors(graph, loss_node(graph)), {graph.name()}).graph;
   if (runtime::updates_weights(forward))
@@ -79,7 +79,7 @@ core::Graph graph_of_tests(const core::Graph& graph) {
   return builder.build();
 }
 
-/// Evaluates the test part of a data set with the weights of a training.
+/// Evaluates the test part of a data set with the current weights of a training run.
 class Tester {
  public:
   /// The tests use `arena` if it is large enough.
@@ -151,7 +151,7 @@ class Tester {
   std::unique_ptr<runtime::Executor> executor_;
   std::string loss_, predictions_;  ///< names of nodes
   std::int32_t output_ = 0;         ///< index of the predictions among the outputs of their node
-  core::Shape shape_;               ///< of the predictions
+  core::Shape shape_;               ///< shape of the predictions
 };
 
 /// Returns a hash of all ops of the graph, without their costs and scratch.
@@ -175,7 +175,7 @@ std::string hash_of_ops(const core::Graph& graph) {
   return fmt::format("{:016x}", hash);
 }
 
-/// Returns what determines the course of a training, other than the values of the seed's tensors.
+/// Returns the settings that determine the course of a training run (see TrainSettings).
 TrainSettings settings_of(const core::Graph& graph, const models::Dataset& data, const models::Batches& batches,
                           const TrainOptions& options, core::Precision precision) {
   TrainSettings settings{{"model", graph.name()},
@@ -200,9 +200,10 @@ TrainSettings settings_of(const core::Graph& graph, const models::Dataset& data,
   return settings;
 }
 
-/// The resident tensors from which all updates of a graph read the learning rate and the number of the step.
+/// Finds the resident tensors from which all updates of a graph read the learning rate and the number of the training
+/// step.
 struct UpdateInputs {
-  std::string rate, step;  ///< names; empty: no update reads one
+  std::string rate, step;  ///< names of the two tensors; empty if no update reads such a tensor
 
   explicit UpdateInputs(const core::Graph& graph) {
     for (NodeId v = 0; v < graph.node_count(); ++v) {
@@ -286,7 +287,7 @@ class Training {
  private:
   bool due(std::int64_t every) const { return every > 0 && state_.step % every == 0; }
 
-  /// Hands the inputs of a step to the executor.
+  /// Hands the inputs of a training step to the executor.
   void stage(std::int64_t step) {
     for (const models::InputValues& input : batches_.training(step).inputs)
       executor_->stage(input.name, view_of(input));
@@ -295,15 +296,15 @@ class Training {
     };
     stage_number(inputs_.rate, options_.rate.at(step));
     stage_number(inputs_.step, static_cast<double>(step + 1));
-    // Seed 0 would mean that the graph's own seeds alone decide.
+    // The seed must not be 0, because 0 means that only the seeds in the graph determine what dropouts drop.
     executor_->set_dropout_seed(1 + options_.seed * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(step));
   }
 
   void step() {
     const core::Stopwatch watch(core::Limit{});
     executor_->enqueue();
-    // The inputs of the next step go to a GPU while this step runs. A step with tests behind it is no exception,
-    // because they run on an executor of their own.
+    // The inputs of the next training step are copied to the GPU while this step runs. This is safe even if tests run
+    // after this step, because tests use an executor of their own.
     if (state_.step + 1 < options_.steps) stage(state_.step + 1);
     executor_->wait();
     const float loss = loss_of(*executor_, loss_);
@@ -314,7 +315,8 @@ class Training {
     report(nullptr);
   }
 
-  /// If the test fails, a checkpoint of the steps before is written first.
+  /// Tests the current weights. If the test fails, first writes a checkpoint, so that the training steps so far are not
+  /// lost.
   void test() {
     if (!tested_) measure_peak();
     tested_ = true;
@@ -336,10 +338,10 @@ class Training {
                     state_.step, std::isnan(loss) ? "NaN" : "infinite", options_.rate.base));
   }
 
-  /// Must be called before tests, which use the same arena.
+  /// Stores the measured peak. Must be called before the first test, because tests use the same arena.
   void measure_peak() { result_.measured_peak_bytes = executor_->measured_peak_bytes(); }
 
-  /// Writes a checkpoint. If that fails, the training goes on, and the result says why.
+  /// Writes a checkpoint. If it cannot be written, training goes on, and TrainResult::unwritten says why.
   void write() {
     if (options_.checkpoint.empty()) return;
     try {

@@ -27,7 +27,8 @@ ReportTradeoff tradeoff_of(const fit::Problem& problem, const fit::Curve& curve,
   if (curve.knee) tradeoff.note = fmt::format("The ring is the knee: {}.", fit::kKneeDefinition);
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     const fit::CurvePoint& point = curve.points[i];
-    // Over a link, little more is proved than the baseline's cost.
+    // If the schedules may use a link, the proved lower bounds are hardly above the baseline's cost, so the picture
+    // leaves them out.
     if (beside == nullptr) tradeoff.proved.push_back({point.budget, point.cost_bound.value});
     if (!point.known()) continue;
     tradeoff.found.push_back(

@@ -55,7 +55,7 @@ std::string part_cell(const MemoryAt& at, const std::vector<MemoryShare>& shares
   return share != nullptr ? part_text(share->bytes, at.bytes) : "-";
 }
 
-/// Returns how many of `count` items to show: at most `most`, or all of them if only one would be left out.
+/// Returns how many of `count` items to show: at most `most`, or all of them if `count` is `most` + 1.
 std::size_t shown_count(std::size_t count, std::size_t most) { return count <= most + 1 ? count : most; }
 
 Json step_json(std::int64_t step) { return step < 0 ? Json(nullptr) : Json(step); }

@@ -34,8 +34,8 @@ std::string answer_text(const fit::Task& task, const pipeline::BudgetVerdict& ve
                      by.schedule.length(), increase_pct(by.evaluation.cost, task.problem.baseline.cost));
 }
 
-/// Says what is known if the verdict holds only for some schedules: another solver whose schedule fits, or that nothing
-/// is known. Returns an empty text if the verdict holds for all schedules.
+/// If the verdict holds only for some schedules, says what is known about all other schedules: either which solver
+/// finds one that fits, or that nothing is known. Returns an empty text if the verdict holds for all schedules.
 std::string otherwise_text(const pipeline::BudgetVerdict& verdict) {
   if (!verdict.fits_with.empty()) return "fits with " + core::option("solver", verdict.fits_with);
   const bool part = verdict.fits && !*verdict.fits && !verdict.below_bound && verdict.scope != solvers::kAnySchedule;

@@ -106,7 +106,8 @@ Json histogram_json(const pipeline::Histogram& histogram) {
   return {{"from", histogram.from}, {"width", histogram.width}, {"counts", histogram.counts}};
 }
 
-/// Returns the figures of the baseline or of the schedule. Those that are measured are null if it was not executed.
+/// Returns the figures of one schedule, which is either the baseline or the schedule of the decision. `execution` is
+/// nullptr if this schedule was not executed; its measured figures are null then.
 Json executed_json(const core::Graph& graph, const fit::Decision& decision, const pipeline::Execution* execution) {
   const runtime::StepReport report = execution != nullptr ? execution->report : runtime::StepReport();
   const pipeline::Spread spread = execution != nullptr ? pipeline::spread_of(*execution) : pipeline::Spread();

@@ -11,13 +11,13 @@
 #include "cairn/report/support/explanation.h"
 #include "cairn/report/words.h"
 
-// Makes the part of Explanation that is about transfers between the device's and the host's memory.
+// Implements the part of Explanation that is about transfers between device memory and host memory.
 namespace cairn::report {
 namespace {
 
 constexpr std::size_t kShownRows = 12, kNamedRows = 3, kShownAbsences = 8, kShownWaits = 8, kNameColumns = 48;
 
-/// Returns the first `most` items, the largest first by `measure`.
+/// Returns the `most` items with the largest measure(item), in descending order of measure(item).
 template <class T, class Measure>
 std::vector<T> largest_of(std::vector<T> items, std::size_t most, const Measure& measure) {
   std::ranges::stable_sort(items, [&](const T& a, const T& b) { return measure(a) > measure(b); });

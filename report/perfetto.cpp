@@ -21,20 +21,21 @@
 #include "cairn/report/explain/explain.h"
 #include "cairn/report/explain/transfers.h"
 
-// Writes the Trace Event Format. Slices are complete events (X); slices of one thread may be nested but must not
-// overlap otherwise. Counters are events C. A flow is a pair of events s and f with the same category, name and id.
-// Names are metadata (M). Times are in microseconds. Viewers identify threads by their tid alone, so a tid must differ
-// from all other tids and from the pids of other processes.
+// Writes the Trace Event Format. A slice is a complete event (X). Of two slices of one thread, one may contain the
+// other, but they must not overlap in any other way. Counters are events C. A flow is a pair of events s and f with the
+// same category, name and id. Names are metadata (M). Times are in microseconds. Viewers identify threads by their tid
+// alone, so a tid must differ from all other tids and from the pids of other processes.
 namespace cairn::report {
 namespace {
 
 using namespace core::formats;
 
-/// Number of tensors that the trace shows for one schedule at most. If there are more, it shows those of most bytes.
+/// Largest number of tensors that the trace shows for one schedule. If the schedule has more tensors, the trace shows
+/// the largest ones.
 constexpr std::size_t kMostTensors = 20'000;
 constexpr std::size_t kMostLanes = 24;  ///< largest number of tracks (lanes) for the tensors of one kind
 
-/// The trace's tracks for one schedule.
+/// Identifies the trace's tracks for one schedule.
 struct Tracks {
   const char* name;
   int tid;           ///< tid of the track of steps, in process kTime
@@ -67,10 +68,12 @@ std::vector<std::int64_t> arena_heights(const core::Plan& plan, std::int64_t ste
   return heights;
 }
 
-/// When steps and copies run, in ns. Times are integers, so that a slice begins exactly where the previous one ends.
+/// Holds the times at which steps and copies run, in ns. Times are integers, so that a slice begins exactly where the
+/// previous slice ends.
 struct Clock {
   core::Timeline times;
-  /// Whether the times of copies are known. They are not if the times of steps were measured.
+  /// Whether the times of copies are known. They are unknown if the times of steps were measured, because copies are
+  /// not measured.
   bool copies = false;
 
   std::int64_t begin(std::int64_t step) const {
@@ -106,7 +109,7 @@ Clock clock_of(const core::Graph& graph, const TraceRun& run) {
   return clock;
 }
 
-/// Returns the indices of the spans by ascending begin.
+/// Returns the indices of the spans, ordered by the begin of the spans.
 std::vector<std::size_t> in_time(const std::vector<core::Span>& spans) {
   std::vector<std::size_t> order(spans.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -210,7 +213,8 @@ class TraceWriter {
     });
     if (tensors.size() > kMostTensors) tensors.resize(kMostTensors);
 
-    // A step and a fetch can make outputs of the same number after the same step, so the key has the fetch, too.
+    // A key consists of step, output number and fetch. Step and output number alone are not unique, because a fetch can
+    // start after the same step that computes an output of this number.
     std::map<std::tuple<std::int64_t, std::int32_t, std::int32_t>, std::int64_t> offsets;
     if (run.plan != nullptr) {
       for (const core::Buffer& buffer : run.plan->buffers) {

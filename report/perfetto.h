@@ -19,9 +19,10 @@ struct TraceRun {
 /// - the steps of the schedule and, if given, of the baseline, side by side on the same clock;
 /// - counters of live bytes and arena bytes for both;
 /// - an arrow (flow) from the first run of a node to each recomputation;
-/// - if the graph knows a link to the host's memory and the schedule has transfers: two tracks of copies, arrows from
-///   each copy to the host to the copies back, and a counter of the host's bytes. Steps then begin after the copies for
-///   which they wait (core::timeline()). Measured times of steps say nothing about copies, so that these are left out;
+/// - if the graph knows a link to host memory and the schedule has transfers: two tracks of copies, arrows from each
+///   copy to the host to its copies back to the device, and a counter of the bytes on the host. Steps then begin after
+///   the copies for which they wait (core::timeline()). If the times of steps were measured (`op_ns`), copies are left
+///   out, because their times are not known;
 /// - the largest tensors as slices from the step that makes them to the last step that reads them, in tracks by kind.
 ///
 /// Throws InputError on an invalid schedule. O((T + edges) log T) for T steps.

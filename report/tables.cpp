@@ -36,8 +36,8 @@ std::string comparison_text(const pipeline::RunResult& result) {
   return fmt::format("compared {}: identical\n", compared_text(result.comparison));
 }
 
-/// Says which times the graph's costs predict. The text is empty if the costs are not times. It is also empty if the
-/// costs were measured on the device that executed the schedule, because run_rows() then shows the times.
+/// Says which times the graph's costs predict. The text is empty if the costs are not times. The text is also empty if
+/// the costs were measured on the device that executed the schedule, because run_rows() then shows the predicted times.
 std::string prediction_text(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const auto before = pipeline::predicted_seconds(graph, run.result.baseline);
@@ -48,8 +48,8 @@ std::string prediction_text(const pipeline::RunOutcome& run) {
                      predicted_by(graph));
 }
 
-/// Returns the table of a run, with a column for the baseline and one for the schedule. Figures of a schedule that was
-/// not executed are missing.
+/// Returns the table of a run, with a column for the baseline and a column for the schedule. Measured figures of the
+/// baseline are missing if the baseline was not executed.
 Rows run_rows(const pipeline::RunOutcome& run) {
   const core::Graph& graph = run.task.problem.graph;
   const fit::Decision &after = run.decision, &before = run.result.baseline;
@@ -89,7 +89,8 @@ Rows run_rows(const pipeline::RunOutcome& run) {
   if (pipeline::predicts(graph, run.backend, run.precision))
     times("predicted time", pipeline::predicted_seconds(graph, before), *pipeline::predicted_seconds(graph, after),
           true);
-  // A first execution takes longer than later ones, so without a warm-up times are not compared.
+  // A first execution takes longer than later executions. So the two times are compared only if executions to warm up
+  // have run before.
   times("time", of_baseline(&runtime::StepReport::seconds), after_run.report.seconds, run.result.warmed_up);
   if (after_run.timings.size() > 1)
     rows.push_back({"from, to", before_run != nullptr ? range(*before_run) : "-", range(after_run), ""});

@@ -20,7 +20,8 @@ namespace {
 using pipeline::TestResult;
 using pipeline::TrainOutcome;
 
-/// Returns the means of the losses over at most `most` groups of successive steps of nearly the same size.
+/// Divides the training steps into at most `most` groups of successive steps, all of nearly the same size. Returns the
+/// mean loss of each group.
 std::vector<double> mean_losses(const std::vector<float>& losses, std::size_t most) {
   const std::size_t groups = std::min(most, losses.size());
   std::vector<double> means;
@@ -33,7 +34,7 @@ std::vector<double> mean_losses(const std::vector<float>& losses, std::size_t mo
   return means;
 }
 
-/// Draws the losses as a picture of text, with the step from left to right.
+/// Draws the losses as a picture made of characters, with the training steps from left to right.
 std::string loss_picture(const std::vector<float>& losses, std::int64_t steps) {
   constexpr std::size_t kColumns = 64, kRows = 8;
   const std::vector<double> means = mean_losses(losses, kColumns);

@@ -11,7 +11,7 @@
 #include "cairn/report/support/json.h"
 #include "cairn/report/words.h"
 
-// Makes the rows and the JSON about the transfers between the device's and the host's memory.
+// Makes the table rows and the JSON about the transfers between device memory and host memory.
 namespace cairn::report {
 namespace {
 

@@ -12,7 +12,7 @@
 #include "cairn/report/pages.h"
 #include "cairn/report/words.h"
 
-// Makes the parts of pages that are about transfers between the device's and the host's memory.
+// Makes the parts of pages that are about transfers between device memory and host memory.
 namespace cairn::report {
 namespace {
 

@@ -16,14 +16,14 @@
 namespace cairn::report {
 namespace {
 
-/// Returns the bytes that one node needs while it runs. If the budget limits plans, subtracts Problem::plan_slack, by
-/// which a plan can be lower than its schedule's peak.
+/// Returns the bytes that one node needs while it runs. If the problem is about plans, subtracts Problem::plan_slack,
+/// the largest number of bytes by which a plan can be lower than the peak of its schedule.
 std::int64_t needed_by_node(const fit::Problem& problem, const core::PeakBound& needs) {
   return problem.about_plans ? needs.bytes - problem.plan_slack : needs.bytes;
 }
 
-/// Says why no schedule needs less than `bound`. `needs` has the tensors that one node needs at the same time. If
-/// `bound` exceeds their bytes, a search has proved it.
+/// Says why no schedule needs less than `bound` bytes. `needs` lists the tensors that one node needs at the same time.
+/// If `bound` is above the bytes of these tensors, the text says that a search has proved the bound.
 std::string reason_of(const fit::Problem& problem, const core::PeakBound& needs, std::int64_t bound) {
   std::string text = core::describe(problem.graph, needs);
   const std::int64_t bytes = needed_by_node(problem, needs);
@@ -264,8 +264,8 @@ std::string scope_text(const solvers::Scope& scope) {
 
 namespace {
 
-/// Formats a number of bytes that is known to suffice, with its percentage. If it equals the lower bound `bound`, says
-/// so instead of giving the percentage.
+/// Formats `bytes`, a budget that is known to suffice, with its percentage. If `bytes` equals the lower bound `bound`,
+/// says so instead of giving the percentage.
 std::string known_text(const fit::Problem& problem, std::int64_t bytes, std::int64_t bound) {
   std::string size = size_to_type(bytes);
   if (bytes != bound)

@@ -41,7 +41,7 @@ std::string bytes_text(std::int64_t bytes);
 std::string size_text(std::int64_t bytes);
 /// Formats a size like size_text(), but rounds up, so that a user who types it as a budget gets at least `bytes`.
 std::string size_to_type(std::int64_t bytes);
-/// Returns whether size_text() makes the same text of `a` and `b` although they differ.
+/// Returns whether `a` and `b` differ although size_text() returns the same text for both.
 bool read_alike(std::int64_t a, std::int64_t b);
 /// Formats a size with its percentage of Problem::hundred_percent: "1.50 KiB (75.0%)". If `in_full` is set, the form is
 /// "1.50 KiB (75.0% of the baseline peak)". If `exact` is set, the form is "1.50 KiB (1536 bytes, 75.0%)".
@@ -85,8 +85,8 @@ std::string bound_text(const fit::Problem& problem);
 std::string rounding_text(const fit::Problem& problem);
 /// Says in words why a search ended.
 std::string stop_text(solvers::Stop stop);
-/// Says to which schedules a scope is restricted: " without recomputation", " (input order kept)", ... The text is
-/// empty if the scope has all schedules.
+/// Says to which schedules a scope, i.e. a set of schedules, is restricted: " without recomputation", " (input order
+/// kept)", ... The text is empty if the scope has all schedules.
 std::string scope_text(const solvers::Scope& scope);
 
 // --- answers ---
@@ -100,26 +100,27 @@ BesideKnee beside_knee(const fit::Curve& curve);
 
 /// Says what is proved about an answer with status `optimal`.
 std::string proved_text(const fit::Task& task, const fit::Answer& answer);
-/// Returns a row of a table: `proved` if the answer is proved to be best, else `gap`, which says how much better an
-/// answer can be at most.
+/// Returns a row of a table. The row is named `proved` if the answer is proved to be optimal. Otherwise it is named
+/// `gap`, and says by how much an optimal answer can be better at most.
 std::vector<std::string> proof_row(const fit::Task& task, const fit::Answer& answer);
 /// Returns what `cairn solve` prints about a successful answer, which must have a plan.
 std::string answer_table(const fit::Task& task, std::string_view solver, const fit::Answer& answer,
                          const solvers::Certificate* certificate = nullptr);
 
-/// Says which part of a makespan recomputation has added and which part are waits: "12345 ns (+8.64%): +7.51%
-/// recomputed, +1.13% waiting for copies".
+/// Says which part of a makespan was added by recomputation, and in which part steps wait for copies: "12345 ns
+/// (+8.64%): +7.51% recomputed, +1.13% waiting for copies".
 std::string makespan_text(const fit::Problem& problem, const core::Evaluation& evaluation);
-/// Says in a sentence what the link of the problem's graph brings: "offloading over 25 GB/s saves 7.4% of the memory at
-/// no cost; below 62.0% recomputation costs less than waiting".
+/// Says in a sentence how much memory or cost schedules save by using the link of the problem's graph: "offloading over
+/// 25 GB/s saves 7.4% of the memory at no cost; below 62.0% recomputation costs less than waiting".
 std::string link_worth_text(const fit::Problem& problem, const fit::LinkWorth& worth);
-/// Says that a schedule is known for a budget of this many bytes on the host's memory.
+/// Says that a schedule is known for a budget of `bytes` of host memory.
 std::string host_budget_text(std::int64_t bytes);
 /// Returns the budgets that count for `cairn simulate`, such as "1.00 GiB" or "1.00 GiB, and 4.00 GiB on the host".
 /// Empty if there are none.
 std::string budgets_text(const fit::Problem& problem);
-/// Returns rows about the link to the host's memory, what a schedule moves over it and how busy it is, and the host's
-/// memory. `plan` is nullptr if the schedule has none. Returns no rows if the graph knows no link.
+/// Returns rows about the link to host memory, the bytes that a schedule moves over the link, how busy the link is, and
+/// the host memory that the schedule uses. `plan` is nullptr if the schedule has no plan. Returns no rows if the graph
+/// knows no link.
 Rows transfer_rows(const core::Graph& graph, const core::Schedule& schedule, const core::Plan* plan);
 
 /// Returns what `cairn pareto` prints about a curve. `alignment` is that of the plans, in bytes.
@@ -131,9 +132,9 @@ Rows info_rows(const fit::Task& task, const pipeline::Info& info, const pipeline
 /// Returns what `cairn run` prints about a run.
 std::string run_table(const pipeline::RunOutcome& outcome);
 
-/// Says how a test of a training went: "loss 0.1143, accuracy 96.94%".
+/// Says how a test of a trained model went: "loss 0.1143, accuracy 96.94%".
 std::string test_text(const pipeline::TestResult& test);
-/// Returns what `cairn train` prints about a training.
+/// Returns what `cairn train` prints about a training run.
 std::string train_table(const pipeline::TrainOutcome& outcome);
 
 /// Returns what `cairn simulate` prints about a sweep.
@@ -156,15 +157,16 @@ std::string refusal_text(const fit::Task& task, const pipeline::Info& info);
 /// keeps". A digest is a hash.
 std::string compared_text(const pipeline::Comparison& comparison);
 
-/// Describes the outputs that differ from those of the baseline or of the host, or bytes on the host that are not those
-/// of the plan. Both are defects of Cairn. The text is empty if there is none.
+/// Describes outputs that differ from the outputs of the baseline or of the host, or a number of bytes on the host that
+/// differs from the plan. Each of these is a defect of Cairn. The text is empty if there is no such defect.
 std::string defect_of(const pipeline::RunResult& result);
 
 /// Says which nodes run synthetic kernels, which compute no real results. The text is empty if none does.
 std::string synthetic_note(const core::Graph& graph);
 
-/// Says on how many streams a step runs, what that can bring by the graph's costs, and what PlanOptions::overlap_steps
-/// costs: "2; by the costs, a step takes at least 8 ms of 12 ms, on any number of streams 6 ms".
+/// Says on how many GPU streams one execution of the schedule (a training step) runs, which times this allows by the
+/// graph's costs, and how many bytes PlanOptions::overlap_steps adds to the plan: "2; by the costs, a step takes at
+/// least 8 ms of 12 ms, on any number of streams 6 ms".
 std::string streams_text(const core::Graph& graph, const fit::Decision& decision, const runtime::Overlap& overlap);
 /// Returns streams_text() without the number of streams.
 std::string streams_note(const core::Graph& graph, const fit::Decision& decision, const runtime::Overlap& overlap);
@@ -185,7 +187,7 @@ std::string resident_text(const pipeline::ResidentBytes& resident);
 std::string share_text(const pipeline::DeviceShare& share, std::int64_t arena_bytes);
 /// Says that the device has no memory left for an arena.
 std::string no_room_text(std::string_view name, const pipeline::DeviceShare& share);
-/// Says that the device has no memory left for an arena, and what helps.
+/// Says that the device has no memory left for an arena, and what the user can change.
 std::string no_room_text(const pipeline::NoRoomError& error);
 /// Says which batch is the largest known to fit, and whether larger ones are known not to fit.
 std::string batch_text(const fit::LargestBatch& found);
@@ -202,32 +204,32 @@ inline constexpr std::size_t kVerdictColumns = 160 - std::string_view("cairn: er
 std::string verdict_text(std::string_view before, std::string_view name, std::string_view after);
 
 std::string in_lines(std::initializer_list<std::string> parts);
-/// Formats a budget. `beside` has other sizes that the same message names. If size_text() makes the same text of the
-/// budget and of a different size in `beside`, adds the exact bytes of the budget.
+/// Formats a budget. `beside` lists the other sizes that the same message names. If size_text() makes the same text of
+/// the budget and of a different size in `beside`, adds the exact bytes of the budget.
 std::string budget_text(const fit::Problem& problem, std::int64_t budget, std::initializer_list<std::int64_t> beside,
                         bool in_full = true);
-/// Gives the least budget known to be feasible, as a user can type it, and its solver. If it equals the lower bound
-/// `bound`, says so instead of giving a percentage.
+/// Gives the least budget known to be feasible, in a form that a user can type, and the solver that meets it. If this
+/// budget equals the lower bound `bound`, says so instead of giving a percentage.
 std::string least_budget_text(const fit::Problem& problem, const fit::LeastBudget& least, std::int64_t bound);
 
 /// Explains that no schedule fits. Gives the lower bound with its reason, and the least budget known to be feasible
 /// with its solver. `proved` is a bound above the problem's budget. If this bound holds only for some schedules, says
-/// for which. Also says why other schedules were not searched: the solver never finds them, or the request excludes
-/// them. `asked` is the set of schedules that the request allows.
+/// for which schedules. Also says why all further schedules were not searched: the solver never finds them, or the
+/// request excludes them. `asked` is the set of schedules that the request allows.
 std::string infeasible_text(const fit::Problem& problem, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                             const solvers::Bound& proved, const fit::LeastBudget& least);
 /// Explains that no schedule was found, why the search ended, and what would help: more time, or the least budget known
 /// to be feasible.
 std::string not_found_text(const fit::Problem& problem, const fit::LeastBudget& least, solvers::Stop stop);
 /// Returns the problem whose figures the messages about a failed search state. It is the task's problem with two
-/// changes. Its lower bound is at least the bound that the search proved. Its sizes are rounded up, as in the search,
-/// if the search could have failed because of the rounding.
+/// changes. Its lower bound is at least the bound that the search proved. Its sizes are rounded up to the alignment, as
+/// in the search, if the search could have failed because of this rounding.
 fit::Problem problem_of_failure(const fit::Task& task, const fit::Answer& answer);
 /// Describes what an interrupted search has found: the peak of the best schedule, and whether this peak or the plan is
 /// above the budget. Names `output`, the file with the schedule, or says how to get one if `output` is empty.
 std::string best_so_far_text(const fit::Task& task, const fit::Answer& answer, const std::string& output);
 /// Explains why no answer is known. Says what infeasible_text() or not_found_text() says, or that the plan or the cost
-/// of the answer is too large. `other` says what else may help if only the plan does not fit.
+/// of the answer is too large. `other` is a text that says what else may help if only the plan does not fit.
 std::string failure_text(const fit::Task& task, const solvers::SolverInfo& solver, const solvers::Scope& asked,
                          const fit::Answer& answer, const fit::LeastBudget& least, std::string_view other = {});
 /// Explains that no schedule can be as cheap as the task requires (unaffordable()): "no schedule of 'g' costs 5 ns or

@@ -95,8 +95,8 @@ void write_file(const std::string& path, std::string_view content);
 class FileWriter {
  public:
   explicit FileWriter(const std::string& path);
-  /// Like the other constructor, but the file being written has the name `path` + `.part`, and replaces a file of that
-  /// name. So a process that is killed leaves at most one such file, however often it is started again.
+  /// Selects the constructor that writes to a file with the fixed name `path` + `.part`, and that replaces a file of
+  /// that name. So a process that is killed leaves at most one partial file, however often it is started again.
   struct FixedPart {};
   FileWriter(const std::string& path, FixedPart fixed);
   ~FileWriter();

@@ -14,7 +14,7 @@ namespace cairn::core {
 namespace formats {
 namespace {
 
-/// Calls `read(object, place)` for each object of the list `key` of `json`.
+/// Calls `read(object, place)` for each object of the list that `json` has under `key`. Messages call an object `word`.
 template <class Read>
 void read_objects(const Json& json, const char* key, std::string_view word, std::span<const std::string_view> keys,
                   const Place& top, const Read& read) {

@@ -10,10 +10,10 @@
 //   So the baseline cost is the sum of all times in the trace.
 // - CONSTANT storages, and all storages that exist before START, become resident bytes. Each storage counts once.
 // - A CALL becomes one node. The node has an output for every result that has its own storage.
-// - A MUTATE becomes an in-place node. The node has one output for every storage that it mutates: the storage's new
-//   version. Later readers of any tensor of this storage read the new version. The scratch is minus the size of the old
-//   versions that only this node reads. If other nodes read an old version too, both versions take memory. A mutated
-//   constant becomes a kept output of size 0, because the node writes resident memory.
+// - A MUTATE becomes an in-place node. The node has one output for every storage that it mutates. This output is the
+//   storage's new version. Later readers of any tensor of this storage read the new version. The scratch is minus the
+//   size of the old versions that only this node reads. If other nodes read an old version too, both versions take
+//   memory. A mutated constant becomes a kept output of size 0, because the node writes resident memory.
 // - COPY and COPY_FROM add a reference to a storage; RELEASE removes one. Storages that have references at the end are
 //   kept.
 // - The cost of a node is its TIME (whole ns). BACKWARD marks where the backward pass begins. The order is that of the
@@ -342,7 +342,7 @@ class TraceToGraph {
   Output& output(OutputRef ref) { return builder_.node(ref.node).outputs[ref.output]; }
 
   /// Sets the scratch of in-place nodes. If such a node is the only reader of a storage's old version, the new version
-  /// takes over the old one's storage. So the node's scratch is reduced by the size of the version.
+  /// takes over the storage of the old version. So the node's scratch is reduced by the size of the old version.
   void set_scratch() {
     std::unordered_map<std::int64_t, std::int32_t> reader_count;
     const auto key = [](OutputRef ref) { return (std::int64_t{ref.node} << 32) + ref.output; };

@@ -49,7 +49,7 @@ struct Graph::Data {
   std::optional<HostMemory> host_memory = {};
   bool executable = true;  ///< whether all ops and residents agree with the sizes
 
-  /// Recomputes the sizes of nodes after sizes of values have changed.
+  /// Recomputes node_size after the entries of `size` have changed.
   void add_up_sizes() {
     if (structure->single_output()) return;
     node_size.assign(cost.size(), 0);

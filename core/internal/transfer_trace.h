@@ -8,8 +8,8 @@
 
 namespace cairn::core {
 
-/// The first defect of a schedule with transfers, and its lifetimes as lifetimes() returns them. The lifetimes have a
-/// meaning only if there is no defect.
+/// Holds the first defect of a schedule with transfers, and the schedule's lifetimes as lifetimes() returns them. The
+/// lifetimes have a meaning only if there is no defect.
 struct TransferTrace {
   Defect defect;
   std::vector<Lifetime> lives;

@@ -150,7 +150,7 @@ class EditableSchedule {
   /// Returns the bytes in memory before the step of o runs. For end(), these are the bytes in memory at the end.
   std::int64_t before(Occurrence o) const { return during(place(o)) - nodes_[steps_[o].node].rise; }
   /// Returns the highest during() of the closed range of places. For an empty range, returns half of the least int64,
-  /// so that the caller can add to it. O(range).
+  /// so that the caller can add a number to the result without overflow. O(range).
   std::int64_t max(Place first, Place last) const;
   /// Returns the highest during() of all steps; 0 for the empty schedule. O(range).
   std::int64_t peak() const { return length_ == 0 ? 0 : max(0, place(previous(end_))); }
@@ -170,9 +170,9 @@ class EditableSchedule {
   Occurrence step_above_ceiling(Place from) const;
 
   // --- Edits.
-  /// Inserts another occurrence of v directly before `before` and returns it. Later readers of the previous occurrence
-  /// of v read the new one from now on. Each input of v must occur earlier in the schedule. Amortised O(range +
-  /// in-degree * range + occurrences and readers of v and its inputs).
+  /// Inserts another occurrence of v directly before `before` and returns it. Readers of the previous occurrence of v
+  /// that come after the new occurrence read the new one from now on. Each input of v must occur earlier in the
+  /// schedule. Amortised O(range + in-degree * range + occurrences and readers of v and its inputs).
   Occurrence insert(NodeId v, Occurrence before);
   /// Removes o. Its readers read the previous occurrence of its node from now on. This occurrence must exist if o has
   /// readers. O(range + in-degree * range + readers of o).
@@ -195,7 +195,8 @@ class EditableSchedule {
   /// Returns the value that during() would have after the evaluated move. Valid for places of steps from the old to the
   /// new place of o.
   std::int64_t moved_during(Place place) const { return moved_[place]; }
-  /// Makes the evaluated move. Takes O(s + r) time for s steps in between, which read the moved step's inputs r times.
+  /// Makes the evaluated move. Takes O(s + r) time, where s is the number of steps between the old and the new place,
+  /// and r the number of times that these steps read an input of the moved step.
   void move();
 
  private:
@@ -276,7 +277,8 @@ class EditableSchedule {
   std::vector<Step> steps_;
   std::vector<Slot> slots_;
   std::vector<Read> reads_;
-  // For each node, latest_ has its last occurrence, and free_ has the first of the list of its dropped occurrences.
+  // For each node, latest_ holds its last occurrence in the schedule, and free_ the head of the list of its dropped
+  // occurrences.
   std::vector<Occurrence> latest_, free_;
   Occurrence end_;
   std::int32_t length_ = 0;

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 
-/// The memory that this process can still use.
+/// These functions measure the memory that this process can still use, and give freed memory back to the system.
 namespace cairn::core {
 
 /// Returns the number of bytes that this process can still use. This is the memory that the machine has left
-/// (MemAvailable), or what the memory limits of the process's control groups leave, if that is less. Returns the
+/// (MemAvailable), or the memory that the limits of the process's control groups leave, if that is less. Returns the
 /// largest int64 if neither is known. Reads files.
 std::int64_t available_memory();
 

@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-/// The files in models/data/, which cmake/embed_data.cmake turns into string literals. So the command and the library
-/// find them wherever they are installed.
+/// These functions return the files in models/data/. cmake/embed_data.cmake turns the files into string literals, so
+/// that the command and the library have the data wherever they are installed.
 namespace cairn::models::embedded {
 
 std::string_view digits();

@@ -10,8 +10,8 @@ namespace cairn::models {
 // A layer is one op or a few ops, together with their weights. The weights are named `name`.weight, `name`.bias or
 // `name`.params.
 
-/// Adds a linear layer, which maps x [..., inputs] to [..., outputs] with a bias. It multiplies each row of x, which
-/// has `inputs` elements along the last axis, by the weight [inputs, outputs].
+/// Adds a linear layer with a bias, which maps x [..., inputs] to [..., outputs]. A row of x has `inputs` elements
+/// along the last axis. The layer multiplies each row by the weight [inputs, outputs].
 Tensor linear(ModelBuilder& model, const std::string& name, const Tensor& x, std::int64_t outputs);
 /// Adds a linear layer in which the `inputs` elements of a row can span several of the last axes of x. `shape` is the
 /// output's shape.

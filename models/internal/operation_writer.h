@@ -11,8 +11,9 @@
 
 namespace cairn::models {
 
-/// A tensor as an operation reads it. The first of `nodes` holds the elements. The others are descriptors, which say
-/// how the elements are arranged. A resident tensor has only a descriptor.
+/// The nodes that an operation reads in order to read one tensor. The first of `nodes` holds the tensor's elements. All
+/// further nodes are descriptors, which say how the elements are arranged. A resident tensor has only a descriptor,
+/// because its elements are not in a node.
 struct OperationValue {
   std::vector<core::NodeId> nodes;
   core::Shape shape;
@@ -20,8 +21,8 @@ struct OperationValue {
 };
 
 /// Appends elementary operations as nodes without an op. A descriptor is a small node that stands for a shape, for the
-/// axes of a sum, or for a view of a tensor. It takes kDescriptorBytes and costs nothing. A view does not copy
-/// elements, so its readers also read the node that holds the elements.
+/// axes of a sum, or for a view of a tensor. It takes kDescriptorBytes bytes and has cost 0. A view does not copy
+/// elements, so the readers of a view also read the node that holds the elements.
 class OperationWriter {
  public:
   using Values = std::initializer_list<OperationValue>;
@@ -36,7 +37,7 @@ class OperationWriter {
 
   /// Starts a forward layer. The following operations belong to it.
   void begin(std::string_view layer) { begin(layer, {}); }
-  /// Starts a backward layer. Its operations belong to the forward layer that `forward` gives.
+  /// Starts a backward layer. The following operations are backward nodes that belong to the forward layer `forward`.
   void begin(std::string_view layer, Range forward);
 
   core::NodeId node_count() const { return static_cast<core::NodeId>(nodes_.size()); }
@@ -49,7 +50,7 @@ class OperationWriter {
   OperationValue elementwise(std::string_view what, Values inputs);
 
   /// Adds a descriptor through which operations read a resident tensor. `elements` is the number of elements that an
-  /// operation reads; if negative, it reads all.
+  /// operation reads; a negative number means all elements.
   OperationValue read(core::Shape shape, std::int64_t elements = -1);
   OperationValue descriptor(std::string_view what, Values inputs);
   /// Returns `x` with another shape or order of axes. The elements of x stay where they are. The view is a new
@@ -57,7 +58,8 @@ class OperationWriter {
   /// empty.
   OperationValue view(std::string_view what, const OperationValue& x, core::Shape shape,
                       const OperationValue& how = {});
-  /// Copies x into resident storage after the operation that produces `after`. The copy is a kept node of size 0.
+  /// Adds an operation that copies x into resident storage. It runs after the operation that produces `after`. Its node
+  /// is kept and has size 0.
   void assign(const OperationValue& x, const OperationValue& after = {});
 
   void keep(const OperationValue& x) { nodes_[x.nodes.front()].keep = true; }
@@ -65,8 +67,8 @@ class OperationWriter {
   /// Also sets Node::forward of each backward node b to an operation of b's forward layer. A solver that recomputes the
   /// forward pass up to this operation can run b right after it, because no value that b reads has been freed by then.
   /// To find the operation, take the last forward reader of each value that b reads. Let r be the first of these
-  /// readers to run. Node::forward is the last operation of b's forward layer that runs no later than r. If this is a
-  /// descriptor, the next operation that is not one is taken.
+  /// readers to run. Node::forward is the last operation of b's forward layer that runs no later than r. If this
+  /// operation is a descriptor, the next operation that is not a descriptor is taken.
   core::GraphBuilder finish();
   const core::Roofline& roofline() const { return roofline_; }
 
@@ -77,8 +79,9 @@ class OperationWriter {
   std::string name_;
   core::Roofline roofline_;
   std::vector<core::Node> nodes_;
-  /// For each node, the number of bytes that an operation reads if it reads the node. In the graph, a small node stands
-  /// for each resident tensor, such as a weight. The entry of such a node is the size of the tensor.
+  /// For each node, the number of bytes that an operation reads if it reads the node. For most nodes, this is the
+  /// node's size. But a small node (descriptor) stands for each resident tensor, such as a weight; its entry is the
+  /// size of the tensor.
   std::vector<std::int64_t> bytes_behind_;
   std::string layer_;
   Range forward_;

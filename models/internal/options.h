@@ -9,12 +9,12 @@
 
 namespace cairn::models {
 
-/// The values of one model's options. All functions throw InputError, whose message names the model, the option and its
-/// valid values.
+/// Holds the values of one model's options. All functions throw InputError on a bad option; the message names the
+/// model, the option and its valid values.
 class OptionValues {
  public:
-  /// Checks that every given name is one of `options` and that every value is within its limits. The error suggests the
-  /// nearest name.
+  /// Checks that every name in `given` is a name of `options`, and that every value is within its limits. For an
+  /// unknown name, the error suggests the nearest name.
   OptionValues(std::string_view model, std::span<const ModelOption> options, const BuildOptions& given);
 
   std::int64_t operator[](std::string_view name) const;

@@ -9,31 +9,33 @@
 
 namespace cairn::models {
 
-/// Returns whether the optimizer's updates are nodes of the graph (sgd, adamw). The others only count as memory.
+/// Returns whether the optimizer's updates are nodes of the graph (sgd, adamw). Of all other optimizers, only the
+/// memory of their state is counted.
 bool has_updates(const BuildOptions& options);
 
 /// Appends the nodes of an optimizer that updates weights in place: an update of every weight and, if gradients are
 /// clipped, the sum of squares of all gradients.
 ///
-/// An update overwrites a weight that other nodes read. So it must run after all of them, also where a schedule runs
-/// one of them again. A schedule runs a node again because another node still needs its output, or because the output
-/// is kept and was freed before the end. All backward nodes, the loss and all other kept nodes are pinned, so only the
-/// other forward nodes run again. Only a backward node, the loss, or a node that nothing reads can need them. So it
-/// suffices that an update runs after every node of these three kinds that a reader of the weight reaches over forward
-/// nodes. finish() adds control edges for that. It first makes every update run after the one before it, because few
-/// other edges are needed then.
+/// An update overwrites a weight that other nodes, the weight's readers, also read. So the update must run after all
+/// readers, including the steps at which a schedule runs a reader again (recomputation). Backward nodes, the loss and
+/// all other kept nodes are pinned, i.e. run exactly once. So only forward nodes that are not pinned run again. Such a
+/// node runs again only because a pinned node that has not run yet depends on it, or a forward node that nothing reads.
+/// So it suffices that the update runs after certain end nodes: backward nodes, the loss, and nodes that nothing reads,
+/// as far as a path of forward nodes leads from a reader of the weight to the end node. finish() adds control edges
+/// from these end nodes to the update. Before that, it makes every update run after the previous update. Few further
+/// edges are needed then, because a node that runs before the previous update also runs before this one.
 class Updates {
  public:
   /// `loss` is the last forward node.
   Updates(ModelBuilder& model, core::NodeId loss);
 
-  /// Adds the update of a weight whose gradient is complete. The nodes that have been added before must contain all
-  /// readers of the weight, unless gradients are clipped. `forward` is the forward node that the last contribution
+  /// Adds the update of a weight whose gradient is complete. All readers of the weight must have been added before this
+  /// call, unless gradients are clipped. `forward` is the forward node that the last contribution
   /// to the gradient belongs to.
   void add(std::int32_t weight, const core::Operand& gradient, core::NodeId forward);
 
-  /// Adds what must come after all gradients, pins the loss, kept nodes and backward nodes, and adds control edges.
-  /// Nodes that are kept later are not covered. O(nodes + args).
+  /// Adds the nodes that must come after all gradients. Pins the loss, kept nodes and backward nodes, and adds control
+  /// edges. No node may be marked as kept after this call, because it would not be pinned. O(nodes + args).
   void finish();
 
  private:

@@ -13,23 +13,24 @@ struct OperationOptions {
   /// Whether to add half the squared norm of every weight with two or more axes to the loss, and the gradient of this
   /// term to the weight's gradient.
   bool weight_decay = false;
-  /// Whether to keep the gradients of the weights. If false, they are freed once the update has read them.
+  /// Whether to keep the gradients of the weights until the end. If false, a gradient is freed once its update has read
+  /// it.
   bool keep_gradients = false;
   core::Roofline roofline = {};  ///< gives the cost of each operation
 };
 
-/// Rewrites the training step `layers` as the elementary operations that a framework without fusion records. All nodes
-/// of `layers` must be layers with an op, and weight gradients must be resident, as ModelInfo::build makes them.
-/// docs/operations.md lists the operations for each kind of op.
+/// Returns a graph in which each layer of the training step `layers` is replaced by elementary operations, such as a
+/// framework records that fuses no operations. All nodes of `layers` must be layers with an op, and weight gradients
+/// must be resident, as ModelInfo::build makes them. docs/operations.md lists the operations for each kind of op.
 ///
-/// Operations have sizes and costs but no op. The optimizer's update reads the gradient of every weight, and the
-/// running averages of batch norms are updated too. Every update is a kept node of size 0. It writes separate resident
-/// storage, which is the state of the next step. So the old state remains, and every operation can be computed again at
-/// any time. Forward and backward are marked as in `layers`; updates are backward. Nodes are in the order of the
-/// layers. Each update is directly behind its gradient.
+/// The nodes of the result have sizes and costs but no op. The result also updates every weight and the running
+/// averages of batch norms. Every update is a kept node of size 0 that writes to separate resident storage, which holds
+/// the state of the next training step. So the old state remains, and every operation can be computed again at any
+/// time. Forward and backward nodes are marked as in `layers`; updates are marked as backward nodes. Nodes are in the
+/// order of the layers. The update of a weight follows directly behind the weight's gradient.
 ///
-/// Throws InputError for an optimizer other than those of OperationOptions, for a node without an op, and for a kind of
-/// op that occurs in no model of the registry. O(operations + edges).
+/// Throws InputError for an optimizer that OperationOptions::optimizer does not list, for a node without an op, and for
+/// a kind of op that occurs in no model of the registry. O(operations + edges).
 core::Graph to_operations(const core::Graph& layers, const OperationOptions& options = {});
 
 }  // namespace cairn::models

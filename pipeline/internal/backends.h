@@ -17,12 +17,12 @@ std::unique_ptr<Backend> open_host_backend();
 std::unique_ptr<Backend> open_cuda_backend(int ordinal);
 std::shared_ptr<solvers::Accelerator> open_cuda_accelerator(int ordinal);
 std::unique_ptr<sim::Simulator> open_cuda_simulator(const core::Graph& graph, int ordinal);
-/// Returns why there is no GPU with the index `ordinal`; empty if there is one.
+/// Returns why there is no GPU with the index `ordinal`, or an empty text if there is such a GPU.
 std::string why_no_device(int ordinal);
 
 inline bool is_raised(const std::atomic<bool>* stop) { return stop != nullptr && *stop; }
 
-/// Copies the results of the executor's last step, and the measured bytes.
+/// Copies the results of the executor's last execution, and the measured bytes, into `execution`.
 inline void read_results(runtime::Executor& executor, Execution& execution) {
   execution.measured_peak_bytes = executor.measured_peak_bytes();
   execution.host_planned_bytes = executor.program().host_arena_bytes;
@@ -35,8 +35,8 @@ inline void read_results(runtime::Executor& executor, Execution& execution) {
 
 inline runtime::Timing timing_of(const runtime::StepReport& report) { return {report.seconds, report.delays}; }
 
-/// Compiles the baseline, which is the order of the graph file. A work limit of 0 permits no search for a good plan, so
-/// planning is fast.
+/// Compiles the baseline, which runs the nodes in the graph's input order. A work limit of 0 permits no search for a
+/// good plan, so planning is fast.
 inline runtime::Program compile_quickly(const core::Graph& graph, const runtime::CompileOptions& options) {
   const core::Schedule schedule = core::baseline_schedule(graph);
   return runtime::compile(graph, schedule,

@@ -10,18 +10,19 @@
 
 namespace cairn::pipeline {
 
-/// Everything that a training needs in order to continue as if it had not been interrupted, other than the values of
-/// weights and optimizer state, which are in an executor.
+/// The state of a training run, without the weights and the optimizer state, which are in an executor. With both, the
+/// run can continue as if it had not been interrupted.
 struct TrainState {
-  std::int64_t step = 0;  ///< number of steps done
+  std::int64_t step = 0;  ///< number of training steps done
   std::vector<float> losses;
   std::vector<TestResult> tests;
 };
 
-/// Settings that determine the course of a training, by name. A training can only be continued with the same settings.
+/// Values of the settings that determine the course of a training run, by name. A run can only be continued with equal
+/// settings.
 using TrainSettings = std::map<std::string, std::string>;
-/// Name of the setting that is a hash of the graph's ops. It is checked last, because the others say more exactly what
-/// differs.
+/// Name of the setting that is a hash of the graph's ops. This setting is checked last, because a difference in any
+/// other setting says more exactly what differs.
 inline constexpr const char* kOpsSetting = "ops";
 
 /// Writes the state and all weights and optimizer state of `executor` to a file of tensors (core::write_tensors).
@@ -29,8 +30,8 @@ void write_checkpoint(const std::string& path, const TrainState& state, const Tr
                       runtime::Executor& executor);
 
 /// Reads a checkpoint and sets the weights and the optimizer state of `executor`. Throws InputError, which names the
-/// file, if it is damaged or was written by a training of another model or with other settings. In that case, the
-/// executor is unchanged.
+/// file, if the file is damaged, or was written by a training run of another model or with other settings. In that
+/// case, the executor is unchanged.
 TrainState read_checkpoint(const std::string& path, const TrainSettings& settings, runtime::Executor& executor);
 
 /// Returns TrainResult::digest.

@@ -35,8 +35,8 @@ class ScheduleLines {
   /// InputError.
   ScheduleLines(const std::string& path, std::int64_t most_lines, const std::atomic<bool>* stop);
 
-  /// Reads the next lines. Returns false at the end of the file, or if `stop` is raised while it waits for input.
-  /// Throws InputError if the file cannot be read or a line is too long to be a schedule.
+  /// Reads the next lines. Returns false at the end of the file, or if the stop flag is raised while this function
+  /// waits for input. Throws InputError if the file cannot be read or a line is too long to be a schedule.
   bool next(LineBatch& batch);
 
  private:

@@ -6,8 +6,8 @@
 #include "cairn/core/graph.h"
 #include "cairn/solvers/remat/kumar/tw_remat.h"
 
-/// Writes two outputs of the solver `tw`, whose parameter k trades memory for steps: the curve over k, and one
-/// schedule.
+/// These functions write two outputs of the solver `tw`, whose parameter k trades memory for steps: the curve of length
+/// and memory over k, and the schedule for one k.
 namespace cairn::pipeline {
 
 /// Returns CSV with a header and a line for each point: k, length, steps, peak_bytes, cost, retained_steps,

@@ -190,9 +190,9 @@ void label_layers(const core::Graph& graph, TensorLabels& labels) {
 
 // --- lifetimes -----------------------------------------------------------------------------------------------------
 
-/// The lifetimes of the values that the steps of a schedule compute. Each output of each step has one lifetime. The
-/// index of such a lifetime is called its slot. Slots are ordered by step, then by output. Fetches make further
-/// lifetimes, which follow.
+/// Holds the lifetimes of the values of a schedule. Each output of each step has one lifetime. The index of a lifetime
+/// is called its slot. Slots are ordered by step, then by output. The lifetimes that fetches from the host make come
+/// after all of these.
 class Timeline {
  public:
   Timeline(const core::Graph& graph, const core::Schedule& schedule)
@@ -211,13 +211,14 @@ class Timeline {
 
   std::int64_t length() const { return schedule_.length(); }
   core::NodeId node(std::int64_t step) const { return schedule_.steps[step]; }
-  /// Returns the last step that reads output `k` of a step; see core::Lifetime. A stay on the host does not end the
-  /// output.
+  /// Returns the last step that reads output `k` of step `step`, as core::Lifetime defines it. Reads of copies that
+  /// were fetched back from the host count, too.
   std::int64_t last(std::int64_t step, std::int32_t k) const { return last_[begin_[step] + k]; }
   const std::vector<core::Lifetime>& slots() const { return slots_; }
   std::int64_t slot(std::int64_t step) const { return begin_[step]; }
 
-  /// Returns how often each value is in memory during a step. While copies run, that can be more than once.
+  /// Returns, for each value, how many occurrences of the value are in device memory during a step. While copies run,
+  /// there can be more than one.
   std::vector<std::int32_t> in_memory(std::int64_t step) const {
     std::vector<std::int32_t> held(static_cast<std::size_t>(graph_.value_count()), 0);
     for (const core::Lifetime& slot : slots_) {
@@ -227,7 +228,8 @@ class Timeline {
     return held;
   }
 
-  /// Returns which values have no bytes on the device during a step, because a fetch will bring them back.
+  /// Returns, for each value, whether it is only on the host during a step: its evict is over, and a fetch will bring
+  /// it back later.
   std::vector<std::uint8_t> on_host(std::int64_t step) const {
     std::vector<std::uint8_t> away(static_cast<std::size_t>(graph_.value_count()), 0);
     const auto& [evicts, fetches] = schedule_.transfers;
@@ -243,7 +245,7 @@ class Timeline {
   const core::Schedule& schedule_;
   std::vector<core::Lifetime> slots_;
   std::vector<std::int64_t> begin_;  ///< first slot of each step
-  std::vector<std::int64_t> last_;   ///< last step that reads the slot's output, whether it was fetched or not
+  std::vector<std::int64_t> last_;   ///< last step that reads the slot's output or a fetched copy of it
 };
 
 bool larger(const MemoryShare& a, const MemoryShare& b) {
@@ -265,7 +267,7 @@ std::vector<MemoryShare> shares_of(const std::vector<LiveTensor>& tensors, std::
   return all;
 }
 
-/// Sets LiveTensor::next_read to the first read from step `from` on.
+/// Sets LiveTensor::next_read of each tensor to the first step at or after `from` that reads the tensor.
 void find_next_reads(const core::Graph& graph, const core::Schedule& schedule, std::int64_t from,
                      std::vector<LiveTensor>& tensors) {
   constexpr std::int64_t kNone = -1, kWanted = -2;
@@ -283,7 +285,8 @@ void find_next_reads(const core::Graph& graph, const core::Schedule& schedule, s
       if (read[x] == kWanted) read[x] = kNone;
     }
   }
-  // An occurrence that an evict removes is not read after that. The reads belong to the occurrence that is fetched.
+  // Reads after the end of a tensor's lifetime are reads of another occurrence of the same value, which was fetched or
+  // computed again. So such reads do not count.
   for (LiveTensor& tensor : tensors) {
     if (tensor.value != core::kNoValue && read[tensor.value] >= 0 && read[tensor.value] <= tensor.last)
       tensor.next_read = read[tensor.value];
@@ -297,8 +300,8 @@ std::int64_t step_of_most(const core::Evaluation& evaluation, const core::Schedu
   return schedule.steps.empty() ? -1 : evaluation.peak_step;
 }
 
-/// The steps from `begin` to `end`, both included, during which `value` is away (see RecomputedNode) before `node` runs
-/// again.
+/// The steps from `begin` to `end`, both included, during which `value` is away before `node` runs again. Away means:
+/// dropped and not yet computed again (see RecomputedNode).
 struct Gap {
   core::NodeId node;
   core::ValueId value;

@@ -9,9 +9,9 @@
 #include "cairn/core/graph.h"
 #include "cairn/core/schedule.h"
 
-/// Computes why a schedule's peak is as high as it is, and what recomputation saves. docs/explain.md defines every
-/// number. Sizes are in bytes, costs in the graph's unit; steps count from 0. All functions throw InputError if a
-/// schedule is invalid.
+/// These functions explain which tensors make up the peak memory of a schedule, and how much memory recomputation
+/// saves. docs/explain.md defines every number. Sizes are in bytes, costs in the graph's unit; steps count from 0. All
+/// functions throw InputError if a schedule is invalid.
 namespace cairn::report {
 
 /// The kinds of tensors and of other things in memory.
@@ -19,7 +19,7 @@ enum class TensorKind : std::uint8_t {
   activation,  ///< computed by a forward node
   gradient,    ///< computed by a backward node
   statistic,   ///< statistics of a norm, or indices of a pooling, computed with an activation for the backward pass
-  tensor,      ///< activation or gradient of a graph that does not distinguish forward and backward nodes
+  tensor,      ///< activation or gradient, if the graph does not tell forward from backward nodes
   kept,        ///< tensor that the graph keeps in memory until the end
   scratch,     ///< work space of the node that runs
   in_place,    ///< storage of inputs that the running node reuses for its outputs; counts as a negative number of bytes
@@ -34,12 +34,12 @@ struct TensorLabels {
   bool kinds_known = false;
   /// Names of the layers, which are prefixes of node names; only "(all)" if the names show no layers.
   std::vector<std::string> layers;
-  /// Layer of each node, as an index in `layers`. A backward node has the layer of its forward node.
+  /// Layer of each node, as an index in `layers`. A backward node gets the layer of its forward node (Node::forward).
   std::vector<std::int32_t> layer_of;
   bool layers_known = false;  ///< whether there is more than one layer
 };
-/// Finds the kind and the layer of the tensors of a graph. The result of align_sizes() must not be passed, because it
-/// has no ops. O(nodes + edges + characters in names).
+/// Finds the kind and the layer of the tensors of a graph. `graph` must not be a result of align_sizes(), because such
+/// a graph has no ops. O(nodes + edges + characters in names).
 TensorLabels label_tensors(const core::Graph& graph);
 
 /// The rows in which tables show layers.
@@ -64,7 +64,7 @@ struct LiveTensor {
   /// The last step that reads the tensor; `first` if no step reads it; the number of steps if the tensor is kept.
   std::int64_t last = 0;
   /// Let s be the step whose memory this LiveTensor belongs to (MemoryAt::step). `next_read` is the first step at or
-  /// after s that reads the tensor. It is -1 if no such step exists.
+  /// after s that reads the tensor, or -1 if no such step exists.
   std::int64_t next_read = -1;
   bool recomputed = false;  ///< whether the tensor's node also ran before the run that computed the tensor
   bool fetched = false;     ///< whether a fetch brought the tensor from the host
@@ -126,7 +126,8 @@ struct RecomputedNode {
   std::int64_t extra_cost = 0;  ///< `times` x the node's cost
   std::int64_t bytes = 0;       ///< bytes of all its outputs
   std::int64_t away_steps = 0;  ///< number of steps during which an output of more than 0 bytes is away
-  /// Bytes of the outputs that are in memory at the baseline's peak and away at AtBaselinePeak::schedule_step.
+  /// Bytes of the node's outputs that are in memory at the baseline's peak, and away at AtBaselinePeak::schedule_step,
+  /// the step of the schedule that runs the same node.
   std::int64_t saved_at_baseline_peak = 0;
   std::int64_t saved_at_peak = 0;  ///< bytes of outputs that are away at the peak of the schedule itself
   /// Bytes of outputs that are away, i.e. dropped and not yet made again, averaged over the schedule. Steps are
@@ -146,9 +147,9 @@ struct RecomputedShare {
   double saved_on_average = 0;
 };
 
-/// Compares the baseline's memory at its peak with the schedule's memory at the step that runs the same node. If
-/// several steps run this node, the step with the most memory counts, or the first of several such steps.
-/// `baseline_bytes - recomputed_later - on_host - other_order + held_more == schedule_bytes`.
+/// Compares the baseline's memory at the baseline's peak with the schedule's memory at the step that runs the same
+/// node. If several steps of the schedule run this node, the step with the most memory is compared; of equals, the
+/// first. The fields satisfy `baseline_bytes - recomputed_later - on_host - other_order + held_more == schedule_bytes`.
 struct AtBaselinePeak {
   core::NodeId node = core::kNoNode;
   std::int64_t baseline_step = -1, schedule_step = -1;
@@ -169,8 +170,8 @@ struct RecomputationSummary {
   RecomputedShare total;
   AtBaselinePeak at_baseline_peak;
 };
-/// Compares the schedule with the baseline, which is the graph's input order. O(T + edges + k log k) for T steps and k
-/// recomputed nodes.
+/// Explains what the schedule recomputes, and compares the schedule with the baseline, which runs the graph's input
+/// order. O(T + edges + k log k) for T steps and k recomputed nodes.
 RecomputationSummary explain_recomputation(const core::Graph& graph, const TensorLabels& labels,
                                            const core::Schedule& schedule);
 

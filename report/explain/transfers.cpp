@@ -8,7 +8,7 @@
 namespace cairn::report {
 namespace {
 
-/// The steps that compute and read the values that transfers move.
+/// Holds, for each value that transfers move, the steps that compute or read the value, in ascending order.
 class Uses {
  public:
   Uses(const core::Graph& graph, const core::Schedule& schedule) {
@@ -20,12 +20,12 @@ class Uses {
     }
   }
 
-  /// Returns the last step before `step` that uses the value; there is one.
+  /// Returns the last step before `step` that computes or reads the value. At least one such step must exist.
   std::int64_t last_before(core::ValueId value, std::int64_t step) const {
     const std::vector<std::int64_t>& steps = steps_.at(value);
     return *std::prev(std::ranges::lower_bound(steps, step));
   }
-  /// Returns the first step from `step` on that uses the value, or `none`.
+  /// Returns the first step at or after `step` that computes or reads the value, or `none` if there is no such step.
   std::int64_t first_from(core::ValueId value, std::int64_t step, std::int64_t none) const {
     const std::vector<std::int64_t>& steps = steps_.at(value);
     const auto found = std::ranges::lower_bound(steps, step);
@@ -69,9 +69,10 @@ std::vector<Absence> absences_of(const core::Graph& graph, const core::Schedule&
     one.used = uses.last_before(value, fetch.finish);
     one.needed = uses.first_from(value, fetch.finish, schedule.length());
     one.idle = std::max<std::int64_t>(0, begin_of(one.needed) - end_of(one.used));
-    // The value leaves when its last occurrence from before the fetch does.
+    // Before the fetch, several occurrences of the value can be on the device. The value is off the device once the
+    // last of them has been freed.
     const std::int64_t back = 2 * fetch.start + 1;
-    std::int64_t gone = 0;  // last moment of that occurrence
+    std::int64_t gone = 0;  // last moment (core::Lifetime) of that last occurrence
     for (const core::Lifetime& life : lives.at(value)) {
       if (life.fetch != one.fetch && life.first_moment() <= back) gone = std::max(gone, life.last_moment());
     }
@@ -86,7 +87,8 @@ std::vector<Absence> absences_of(const core::Graph& graph, const core::Schedule&
 
 std::vector<CopyWait> waits_of(const core::Schedule& schedule, const core::Timeline& times) {
   const auto& [evicts, fetches] = schedule.transfers;
-  // For each step, the copy whose end lets it begin. Of copies that end at the same time, evicts come first.
+  // Maps each step to the copy that ends last among the copies for which the step must wait. If an evict and a fetch
+  // end at the same time, the evict is stored.
   std::map<std::int64_t, std::pair<std::int64_t, CopyWait>> latest;
   const auto offer = [&](std::int64_t step, std::int64_t end, std::int32_t evict, std::int32_t fetch) {
     const auto [place, is_new] = latest.try_emplace(step, end, CopyWait{step, 0, evict, fetch});
@@ -128,7 +130,8 @@ TransferSummary explain_transfers(const core::Graph& graph, const core::Schedule
 std::vector<std::pair<std::int64_t, std::int64_t>> host_bytes(const core::Graph& graph, const core::Schedule& schedule,
                                                               const core::Timeline& times) {
   const std::size_t steps = schedule.steps.size();
-  std::vector<std::int64_t> added(steps, 0), dropped(steps + 1, 0);  // after the end of a step, before its begin
+  // Bytes added after the end of each step, and bytes dropped before the begin of each step.
+  std::vector<std::int64_t> added(steps, 0), dropped(steps + 1, 0);
   for (const core::HostCopy& held : core::host_copies(graph, schedule)) {
     added[static_cast<std::size_t>(held.first)] += held.bytes;
     dropped[static_cast<std::size_t>(held.last + 1)] += held.bytes;

@@ -10,12 +10,12 @@
 #include "cairn/core/schedule.h"
 #include "cairn/core/timeline.h"
 
-/// Computes what the transfers of a schedule do: what leaves the device for how long, how busy the link is, and which
-/// steps wait for copies. Sizes are in bytes, times in the graph's unit of cost, steps count from 0.
+/// These functions explain the transfers of a schedule: which values leave the device and for how long, how busy the
+/// link is, and which steps wait for copies. Sizes are in bytes, times in the graph's unit of cost, steps count from 0.
 namespace cairn::report {
 
-/// The time between two uses of a value during which its only copy is on the host. There is one for each fetch, because
-/// a copy on the host can be fetched several times.
+/// Describes one stay of a value on the host, between two uses of the value on the device. There is one Absence for
+/// each fetch, because one copy on the host can be fetched several times.
 struct Absence {
   std::int32_t evict = -1;  ///< index in core::Transfers::evicts
   std::int32_t fetch = -1;  ///< index in core::Transfers::fetches
@@ -23,10 +23,11 @@ struct Absence {
   std::int64_t bytes = 0;
   std::int64_t leaves = 0;   ///< first step that finds no bytes of the value on the device
   std::int64_t returns = 0;  ///< first step that finds the bytes of the value on the device again
-  std::int64_t used = 0;     ///< last step before it that computes or reads the value
-  std::int64_t needed = 0;   ///< first step after it that reads the value; the number of steps if none does
+  std::int64_t used = 0;     ///< last step before the absence that computes or reads the value
+  std::int64_t needed = 0;   ///< first step after the absence that reads the value, or the number of steps
   std::int64_t idle = 0;     ///< time from the end of step `used` to the begin of step `needed`
-  /// Part of `idle` in which the device holds no bytes of the value. Copies and the waiting for the link take the rest.
+  /// Part of `idle` in which the device holds no bytes of the value. In the rest of `idle`, the value is copied, or its
+  /// bytes are held on the device until the link is free.
   std::int64_t away = 0;
 };
 
@@ -38,11 +39,11 @@ struct CopyWait {
   std::int32_t fetch = -1;  ///< the fetch that the step waits for, or -1
 };
 
-/// What one direction of the link does.
+/// Sums up the copies in one direction of the link.
 struct LinkUse {
   std::int64_t copies = 0;
   std::int64_t bytes = 0;
-  std::int64_t busy = 0;  ///< time in which it carries copies
+  std::int64_t busy = 0;  ///< time in which this direction carries copies
 };
 
 struct TransferSummary {
@@ -55,8 +56,8 @@ struct TransferSummary {
 /// Explains the transfers of a valid schedule. O((steps + edges + k) log k) for k transfers.
 TransferSummary explain_transfers(const core::Graph& graph, const core::Schedule& schedule, const core::Link& link);
 
-/// Returns the bytes on the host over time: times, ascending, and the bytes from then on. Several entries can have the
-/// same time, because steps can cost nothing. O(steps + transfers).
+/// Returns the bytes on the host over time, as pairs of a time and the bytes from this time on. Times ascend. Several
+/// entries can have the same time, because steps can have cost 0. O(steps + transfers).
 std::vector<std::pair<std::int64_t, std::int64_t>> host_bytes(const core::Graph& graph, const core::Schedule& schedule,
                                                               const core::Timeline& times);
 

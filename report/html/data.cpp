@@ -1,5 +1,5 @@
-// Makes the JSON object that a page's scripts read. To keep it small, it consists of columns of numbers, which are
-// indices in tables of tensors, nodes, kinds, layers and ops.
+// Makes the JSON object that a page's scripts read. To keep the object small, it stores columns of numbers, most of
+// which are indices in tables of tensors, nodes, kinds, layers and ops.
 
 #include <algorithm>
 #include <map>
@@ -24,8 +24,8 @@ using Json = nlohmann::ordered_json;
 using Numbers = std::vector<std::int64_t>;
 
 constexpr std::size_t kMostPoints = 12'000;  ///< largest number of points of a curve
-/// Largest number of tensors of a schedule that the page contains, in addition to up to kMostAtPeak tensors at the
-/// peak.
+/// Largest number of tensors of one schedule that the page contains. Up to kMostAtPeak tensors at the peak come in
+/// addition.
 constexpr std::size_t kMostLives = 12'000;
 constexpr std::size_t kMostAtPeak = 6'000;
 constexpr std::size_t kMostRecomputed = 300;
@@ -34,8 +34,8 @@ constexpr std::size_t kMostRecomputed = 300;
 constexpr std::size_t kMostReaders = 200'000;
 constexpr std::int32_t kSmallGraph = 12'000;  ///< for a graph with at most this many nodes, the page contains all names
 
-/// The nodes or tensors whose names the page contains: all of a small graph; of a large graph, those that the page
-/// uses, in the order of first use.
+/// Collects the nodes or tensors whose names the page contains. For a small graph, these are all of them. For a large
+/// graph, these are the ones that the page refers to, in the order of first use.
 class Named {
  public:
   Named(std::int32_t count, bool all) : place_(static_cast<std::size_t>(count), -1) {
@@ -91,9 +91,9 @@ struct Life {
   double area() const { return static_cast<double>(size) * static_cast<double>(last - first + 1); }
 };
 
-/// Keeps the tensors with the largest areas (bytes times steps in memory), and the largest tensors at the step `peak`,
-/// in their present order. Writes to `track` how many tensors there were, and which fraction of their total area was
-/// kept.
+/// Returns the tensors with the largest areas (bytes times steps in memory), and the largest tensors at the step
+/// `peak`, in the order in which `lives` has them. Writes to `track` how many tensors `lives` has, and which fraction
+/// of their total area the result has.
 std::vector<Life> largest(std::vector<Life> lives, std::int64_t peak, Json& track) {
   track["lives_of"] = lives.size();
   track["lives_share"] = 1.0;
@@ -138,8 +138,8 @@ Json columns(const std::vector<Life>& lives) {
 
 // --- a graph and its schedules -------------------------------------------------------------------------------------
 
-/// Writes the schedules, and collects which nodes and tensors they refer to. Finally writes the tables of these nodes
-/// and tensors.
+/// Writes the JSON of the schedules, and collects the nodes and tensors to which the schedules refer. Finally writes
+/// the tables of these nodes and tensors.
 class GraphData {
  public:
   explicit GraphData(const Report& page)
@@ -180,7 +180,8 @@ class GraphData {
     Numbers during(steps.size()), before(steps.size()), node(steps.size());
     std::int64_t cost = 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      // A step of a schedule with transfers has the memory of the copies right after it, too.
+      // If the schedule has transfers, the memory shown for a step is the maximum of the memory during the step and of
+      // the memory right after the step, in which copies run.
       during[i] = moves ? std::max(profile[2 * i + 1], profile[2 * i + 2]) : profile[2 * i + 1];
       before[i] = timed ? times.steps[i].begin : cost;
       cost += graph_.cost(steps[i]);
@@ -197,8 +198,8 @@ class GraphData {
     std::iota(places.begin(), places.end(), std::size_t{0});
     if (thin) {
       places = thinned(during);
-      // minmax_element() returns the last step that reaches the peak. The page explains the first one, so that is shown
-      // too.
+      // minmax_element() returns the last step that reaches the peak. The page explains the first step that reaches the
+      // peak, so this step is shown, too.
       const auto peak = static_cast<std::size_t>(evaluation.peak_step);
       const auto at = std::lower_bound(places.begin(), places.end(), peak);
       if (at == places.end() || *at != peak) places.insert(at, peak);
@@ -248,7 +249,8 @@ class GraphData {
     std::vector<Life> lives;
     for (const core::Lifetime& lifetime : core::lifetimes(graph_, schedule.schedule)) {
       const core::ValueId value = graph_.value({lifetime.node, lifetime.output});
-      // Fetched tensors are in memory from the next step on. They come after those that steps compute.
+      // A fetched tensor is in memory from the step after the fetch's start on. The lifetimes of fetched tensors come
+      // after those of computed tensors, so number_of is already set.
       const bool fetched = lifetime.fetch >= 0;
       const std::int64_t number = fetched ? number_of[fetches[lifetime.fetch].evict] : made[value]++;
       if (lifetime.evict >= 0) number_of[lifetime.evict] = number;

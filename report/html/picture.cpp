@@ -63,7 +63,7 @@ std::string picture_begin(std::string_view label) {
       kWidth, kHeight, label, kPictureStyle);
 }
 
-/// The range that the picture shows: x in bytes, y in percent of cost above the baseline's.
+/// Computes the range that the picture shows: x in bytes, y in percent by which the cost is above the baseline's cost.
 struct Frame {
   const ReportTradeoff& tradeoff;
   /// The points that no other point equals or beats in both memory and cost, by ascending memory.
@@ -176,7 +176,8 @@ std::string tradeoff_svg(const ReportTradeoff& tradeoff) {
     bound += fmt::format("{}{:.1f}{}{:.1f}", bound.empty() ? "M" : "H", frame.x(point.bytes), bound.empty() ? " " : "V",
                          frame.y(point.cost));
   if (!bound.empty()) svg += fmt::format("<path class='bound' d='{}H{}'/>\n", bound, kLeft);
-  // A schedule is the best one from its own memory up to the memory of the next cheaper schedule.
+  // A schedule of the front is the cheapest one for every budget from its own memory up to the memory of the next
+  // cheaper schedule.
   std::string curve = fmt::format("M{:.1f} {}", frame.x(frame.front.front().bytes), kTop);
   for (std::size_t k = 0; k < frame.front.size(); ++k)
     curve += fmt::format("V{:.1f}H{:.1f}", frame.y(frame.front[k].cost),
@@ -241,7 +242,8 @@ std::string profiles_svg(const std::vector<ReportProfile>& profiles) {
 
 namespace {
 
-/// Draws copies as bars between two heights. Of more than kMostBars copies, draws the longest.
+/// Draws copies as bars between the heights `top` and `bottom`. If there are more than kMostBars copies, draws the
+/// longest ones.
 std::string bars(std::vector<ReportSpan> copies, const ReportTransfers& transfers, const char* style, double top,
                  double bottom) {
   constexpr std::size_t kMostBars = 3000;

@@ -58,7 +58,7 @@ struct ReportPoint {
 struct ReportTradeoff {
   std::string memory = "peak memory";  ///< what `bytes` of the points measures, as the axis names it
   std::string note;                    ///< a sentence, or empty
-  /// Schedules in any order. The line skips a point if another one needs less memory and costs less.
+  /// Schedules in any order. The drawn line skips a point if another point has less memory and a lower cost.
   std::vector<ReportPoint> found;
   /// Proved lower bounds: no schedule within `bytes` costs less than `cost`.
   std::vector<ReportPoint> proved;
@@ -85,25 +85,25 @@ struct ReportProfile {
   std::vector<std::int64_t> bytes;
 };
 
-/// A copy between the device's and the host's memory, or a wait for one.
+/// A copy between device memory and host memory, or a time in which a step waits for such a copy.
 struct ReportSpan {
   std::int64_t begin = 0, end = 0;  ///< times in the unit of costs
   std::string name;
 };
 /// The copies of a schedule over time.
 struct ReportTransfers {
-  std::vector<std::pair<std::int64_t, std::int64_t>> host;  ///< times, ascending, and the host's bytes from then on
+  std::vector<std::pair<std::int64_t, std::int64_t>> host;  ///< pairs of a time and the bytes on the host from then on
   std::vector<ReportSpan> to_host, to_device;
   std::vector<ReportSpan> waits;  ///< times in which a step waits for a copy
   std::int64_t end = 0;           ///< end of the schedule
   std::string cost_unit;          ///< as Report::cost_unit
 };
 
-/// Losses of a training.
+/// The losses of a training run.
 struct ReportLosses {
-  std::vector<double> training;                        ///< means over successive steps
-  std::vector<std::pair<std::int64_t, double>> tests;  ///< number of steps before a test, and its loss
-  std::int64_t steps = 0;                              ///< number of steps in all
+  std::vector<double> training;                        ///< means over groups of successive training steps
+  std::vector<std::pair<std::int64_t, double>> tests;  ///< number of training steps before a test, and the test's loss
+  std::int64_t steps = 0;                              ///< number of all training steps
 };
 
 /// A plan of buffers that belong to no graph. plan.buffers[i] has the address of the buffer specs[i], whose last step
@@ -127,15 +127,15 @@ struct Report {
   core::Graph graph;
   std::string cost_unit;  ///< unit of costs, or empty; "ns" for times
   /// The schedules to show; the baseline comes first. The page shows which tensors each schedule holds, makes, reads
-  /// and recomputes. For long schedules, curves have fewer points, and the page contains only the tensors with the
-  /// largest product of bytes and steps, and the largest ones at the peak. The peak and the sums by kind and layer are
-  /// exact.
+  /// and recomputes. For a long schedule, the curves have fewer points than steps, and the page contains only the
+  /// tensors with the largest product of bytes and steps, and the largest tensors at the peak. The peak and the sums by
+  /// kind and layer are still exact.
   std::vector<ReportSchedule> schedules;
   std::int32_t shown = 0;  ///< index of the schedule that the page opens with
   std::vector<ReportLevel> levels;
   std::optional<std::int64_t> budget_bytes;  ///< budget that the picture of cost over memory marks
   std::optional<ReportTradeoff> tradeoff;
-  bool tradeoff_first = false;  ///< whether that picture is shown above the schedules
+  bool tradeoff_first = false;  ///< whether the picture of cost over memory is shown above the schedules
   std::optional<ReportHistogram> histogram;
   std::vector<ReportPicture> pictures;
   std::optional<ReportBuffers> buffers;  ///< buffers that the page shows instead of a graph with schedules
@@ -154,10 +154,10 @@ std::string report_data(const Report& report);
 std::string tradeoff_svg(const ReportTradeoff& tradeoff);
 /// Returns a picture of memory profiles as an SVG file. The first profile is drawn in front of the others.
 std::string profiles_svg(const std::vector<ReportProfile>& profiles);
-/// Returns a picture of the host's memory over time, of the copies in both directions and of the waits for them, as an
-/// SVG file. Of very many copies, it shows the longest.
+/// Returns an SVG file that shows, over time, the bytes on the host, the copies in both directions, and the times in
+/// which steps wait for copies. If there are very many copies, the picture shows only the longest ones.
 std::string transfers_svg(const ReportTransfers& transfers);
-/// Returns the loss over the steps as an SVG file.
+/// Returns a picture of the loss over the training steps as an SVG file.
 std::string losses_svg(const ReportLosses& losses);
 
 }  // namespace cairn::report

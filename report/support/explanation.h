@@ -12,19 +12,19 @@
 #include "cairn/report/explain/transfers.h"
 #include "cairn/report/support/json.h"
 
-/// Explains what makes up the peak, what recomputation saves (report/explain/explain.h) and what leaves the device
-/// (report/explain/transfers.h), for `info`, `solve` and `run`.
+/// Formats explanations for `info`, `solve` and `run`: which tensors make up the peak, what recomputation saves
+/// (report/explain/explain.h), and which values move to the host (report/explain/transfers.h).
 namespace cairn::report {
 
 /// Explains the baseline's peak and, if there is a schedule, that schedule's peak.
 class Explanation {
  public:
-  /// `schedule` may be nullptr. Throws InputError if it is invalid. The graph must outlive the object. Takes O(T +
-  /// edges + n log n) time for T steps and n nodes.
+  /// Explains only the baseline if `schedule` is nullptr. Throws InputError if the schedule is invalid. The graph must
+  /// outlive the object. Takes O(T + edges + n log n) time for T steps and n nodes.
   explicit Explanation(const core::Graph& graph, const core::Schedule* schedule = nullptr);
 
-  /// Adds the key `peak` and, for a schedule, the key `recomputation`. If the graph knows a link to the host's memory,
-  /// also adds the key `offload`. Lists have at most the kListed largest entries.
+  /// Adds the key `peak` and, for a schedule, the key `recomputation`. If the graph knows a link to host memory, also
+  /// adds the key `offload`. Lists have at most the kListed largest entries.
   void add_to(Json& json) const;
   static constexpr std::size_t kListed = 100;
 
@@ -47,11 +47,11 @@ class Explanation {
   std::string tensors_text(const char* whose, const Side& side) const;
   std::string recomputation_text(bool all) const;
 
-  /// Sums over the absences of the values of one layer, or of all layers.
+  /// Sums up the stays on the host (Absence) of the values of one layer, or of all layers.
   struct OffloadedShare {
     std::int32_t layer = 0;
     std::int64_t times = 0, bytes = 0;
-    std::int64_t idle = 0, away = 0;  ///< sums of those of the absences
+    std::int64_t idle = 0, away = 0;  ///< sums of `idle` and `away` over the absences
   };
   Json offload_json() const;
   Json absence_json(const Absence& absence) const;
@@ -67,7 +67,7 @@ class Explanation {
   Side baseline_;
   std::int64_t baseline_cost_ = 0;
   std::optional<Side> schedule_;
-  core::Schedule moved_;  ///< the schedule, if the graph knows a link
+  core::Schedule moved_;  ///< the schedule, if the graph knows a link; else empty
   std::optional<TransferSummary> transfers_;
   RecomputationSummary recomputation_;
   std::vector<RecomputedShare> recomputed_by_row_;

@@ -20,7 +20,7 @@
 #include "cairn/solvers/fit/objective.h"
 #include "cairn/solvers/fit/problem.h"
 
-/// The JSON that `--json` prints and that to_json() returns in Python.
+/// These functions make the JSON that `--json` prints and that to_json() returns in Python.
 namespace cairn::report {
 
 using Json = nlohmann::ordered_json;
@@ -32,10 +32,12 @@ Json or_null(const std::optional<T>& value) {
 
 std::string json_text(const Json& object);
 
-/// Adds the number of streams of a step, what they can bring, and the price of PlanOptions::overlap_steps.
+/// Adds the number of GPU streams on which one execution of the schedule runs, the best time that they allow, and the
+/// bytes that PlanOptions::overlap_steps adds to the plan.
 void add_streams(Json& json, const fit::Decision& decision, const std::optional<runtime::Overlap>& overlap);
 
-/// Returns the file of `solve --certificate`, with the answer's schedule if there is one (docs/remat/certificate.md).
+/// Returns the content of the file that `solve --certificate` writes (docs/remat/certificate.md). It includes the
+/// answer's schedule if there is one.
 Json certificate_file(const fit::Task& task, const fit::Answer& answer, const solvers::Certificate& certificate);
 /// Returns the key `certificate` of the output of `solve`.
 Json certificate_json(const fit::Task& task, const fit::Answer& answer, const solvers::Certificate& certificate);
@@ -48,11 +50,11 @@ void add_limits(Json& json, const fit::Problem& problem, const fit::LeastBudget&
 /// stopped, scope, lower_bound_scope, lower_bound_cost, gap_pct, gap_of, proved, and the key for the scope of
 /// lower_bound_cost.
 void add_proof(Json& json, const fit::Task& task, const fit::Answer& answer);
-/// If the graph knows a link to the host's memory, adds the link and what the schedule moves over it, the parts of the
-/// makespan, and the host's memory. `schedule` and `plan` are nullptr if there is none; the keys that need them are
-/// null then. Adds nothing if the graph knows no link.
+/// Adds the link to host memory, the bytes that the schedule moves over the link, the parts of the makespan, and the
+/// bytes on the host. `schedule` or `plan` can be nullptr; the keys that need it are null then. Adds nothing if the
+/// graph knows no link.
 void add_transfers(Json& json, const core::Graph& graph, const core::Schedule* schedule, const core::Plan* plan);
-/// Adds the link, and what it brings for the graph.
+/// Adds the link, and the memory and cost that schedules of the graph save by using it.
 void add_link_worth(Json& json, const fit::Problem& problem, const fit::LinkWorth& worth);
 /// Returns the keys that describe a link.
 Json to_json(const core::Link& link);
@@ -67,8 +69,8 @@ Json curve_json(const fit::Problem& problem, std::string_view solver, std::int64
 Json least_budget_json(const fit::LeastBudget& least, std::int64_t baseline_cost);
 Json to_json(const pipeline::ResidentBytes& resident);
 Json to_json(const fit::LargestBatch& found);
-/// Returns the device's memory, how it is divided and, if known, the smallest device that suffices and the largest
-/// batch that fits.
+/// Returns the size of the device's memory, how this memory is divided and, if known, the smallest device that suffices
+/// and the largest batch that fits.
 Json to_json(const pipeline::DeviceAdvice& device);
 /// Returns all that `cairn info` reports about a graph and a budget, except Explanation's keys and those of
 /// decompositions. `device` is nullptr if no device was named.

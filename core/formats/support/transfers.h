@@ -6,10 +6,10 @@
 
 namespace cairn::core::formats {
 
-/// Returns the transfers as schedule files hold them.
+/// Returns the transfers in the JSON form that schedule files use.
 OrderedJson to_json(const Graph& graph, const Transfers& transfers);
-/// Reads what to_json() returns. Throws InputError on values and evicts that do not exist. The transfers need not be
-/// valid otherwise.
+/// Reads transfers that to_json() has written. Throws InputError if they name values or evicts that do not exist. Does
+/// not check the transfers in any other respect.
 Transfers read_transfers(const Json& json, const Graph& graph, const Place& top);
 
 }  // namespace cairn::core::formats

@@ -13,8 +13,8 @@ struct BufferClasses {
   std::vector<std::string> names;
   std::vector<std::int64_t> of_buffer;
 };
-/// Groups buffers by the letters with which their ids begin, or by size if this gives one group or more than eight
-/// groups.
+/// Groups buffers by the letters with which their ids begin. If the letters give only one group, or more than eight
+/// groups, groups the buffers by size instead.
 BufferClasses classes_of(const std::vector<core::BufferSpec>& specs, const core::Plan& plan);
 
 }  // namespace cairn::report::html

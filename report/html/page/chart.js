@@ -1,8 +1,10 @@
-// Shared by all charts: uPlot with this page's colours and axes, and zooming and panning.
+// These functions are shared by all charts. They set up uPlot with this page's colours and axes, and let the user zoom
+// and pan.
 
 const narrow = () => innerWidth <= 560;
 
-/** Returns functions that compute ticks and labels of an axis. `unit(u)` returns the axis's unit as {name, size}. */
+/** Returns functions that compute ticks and labels of an axis. `unit(u)` returns the axis's unit as {name, size}.
+ * `pixels` is the least distance of two ticks. If `binary` is set, ticks are at multiples of powers of two. */
 function axisTicks(unit, pixels, binary, suffix) {
   return {
     splits: (u, index, min, max) => {
@@ -26,7 +28,7 @@ function decimals(value) {
 }
 
 /**
- * Makes a plot in the element `host`. `draw(u, box)` paints its content. `x` and `y` describe the axes, as
+ * Makes a plot in the element `host`. `draw(u, box)` paints the plot's content. `x` and `y` describe the axes, as
  * {range: () => [min, max], label: () => text, ticks}.
  */
 function makeChart(host, {height, x, y, draw, hooks = {}, cursor = {}}) {
@@ -77,7 +79,8 @@ function makeChart(host, {height, x, y, draw, hooks = {}, cursor = {}}) {
   return plot;
 }
 
-/** Draws horizontal lines across a chart, with names that do not overlap. `levels`: {name, bytes, color}. */
+/** Draws horizontal lines across a chart, with names that do not overlap. `levels` lists the lines as {name, bytes,
+ * color}. */
 function drawLevels(u, box, levels) {
   const {ctx} = u;
   const taken = [];
@@ -130,8 +133,9 @@ function hideTip() {
   tip.hidden = true;
 }
 
-/** Lets wheel, drag, pinch and keys move the view's range. Dragging the mouse selects the range to show; with Shift, it
- * pans. One finger pans, two fingers zoom. The wheel scrolls the page if it zooms out further than the whole range. */
+/** Lets the user zoom and pan with wheel, mouse, fingers and keys. Dragging the mouse selects the range to show;
+ * dragging with Shift pans. One finger pans, two fingers zoom. If the whole range is visible already, zooming out with
+ * the wheel scrolls the page instead. */
 function navigate(host, plot, view) {
   const over = plot.over;
   const xAt = event => plot.posToVal(event.clientX - over.getBoundingClientRect().left, 'x');

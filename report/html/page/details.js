@@ -1,5 +1,5 @@
-// The panel beside the charts, and the search. The panel shows the chosen tensor and a step: the marked one, or else
-// the one under the pointer.
+// Makes the panel beside the charts, and the search for tensors. The panel shows the chosen tensor and a step. This is
+// the step that the user has marked, or else the step under the pointer.
 
 function makeDetails(view) {
   const panel = element('div', {class: 'details', id: 'details'});
@@ -126,7 +126,8 @@ function tensorCard(view) {
   return card;
 }
 
-/** Returns the tensors whose name, op or layer contains `text`: first those that begin with it, then the largest. */
+/** Returns the tensors whose name or op contains `text`. Tensors whose name begins with `text` come first; otherwise,
+ * larger tensors come before smaller ones. */
 function findTensors(data, text) {
   const wanted = text.toLowerCase();
   const found = [];

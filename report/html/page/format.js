@@ -2,7 +2,7 @@
 
 const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
-/** Returns the best unit for sizes up to `largest` bytes: its name and size. */
+/** Returns the best unit for sizes up to `largest` bytes, as {name, size}. */
 function byteUnit(largest) {
   let power = 0;
   while (Math.abs(largest) >= 1024 ** (power + 1) && power + 1 < byteUnits.length) ++power;
@@ -35,7 +35,7 @@ const countUnits = [
   {name: 'quadrillion', size: 1e15},
 ];
 
-/** Returns the best unit for costs up to `largest`. `unit` is "ns", or the name of the unit of costs. */
+/** Returns the best unit for costs up to `largest`, as {name, size}. `unit` is "ns", or the name of another unit. */
 function costUnit(largest, unit) {
   const units = unit === 'ns' ? timeUnits : countUnits;
   let best = units[0];
@@ -66,8 +66,8 @@ function visible(name) {
       c => `\\u{${c.codePointAt(0).toString(16)}}`);
 }
 
-/** Returns the least step that divides `range` into at most `most` steps: 1, 2 or 5 times a power of ten, or a power of
- * two if `binary`. */
+/** Returns the least distance of ticks that divides `range` into at most `most` parts. It is 1, 2 or 5 times a power
+ * of ten, or a power of two if `binary` is set. */
 function tickStep(range, most, binary) {
   if (!(range > 0)) return 1;
   const rough = range / Math.max(1, most);
@@ -105,7 +105,8 @@ const swatch = color => {
   return square;
 };
 
-/** Returns the value of a custom CSS property of the page, for canvases. */
+/** Returns the value of a custom CSS property of the page. Canvases need the value, because they do not know CSS
+ * properties. */
 const colorOf = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 function choice(label, options, chosen, onchange) {

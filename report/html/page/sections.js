@@ -1,4 +1,4 @@
-// The sections without a time axis: figures, the peak by groups, recomputations, cost against memory, tables.
+// Makes the sections without a time axis: figures, the peak by groups, recomputations, cost over memory, tables.
 
 const makeFacts = facts => element('div', {class: 'facts'}, facts.map(({name, value, note, tone}) => element('div', {class: 'fact'},
     element('div', {class: 'fact-name'}, name), element('div', {class: `fact-value ${tone || ''}`}, value),
@@ -19,8 +19,8 @@ function makePicture({title, note, svg}) {
       element('img', {src: `data:image/svg+xml;utf8,${encodeURIComponent(svg)}`, alt: title}));
 }
 
-/** Returns what is in memory at a schedule's peak as rows {name, bytes, count, color, tensor?, again?}: one row for each
- * kind, layer or tensor, as `group` says. */
+/** Returns what is in memory at a schedule's peak as rows {name, bytes, count, color, tensor?, again?}. `group` says
+ * whether there is one row for each kind, each layer or each tensor. */
 function peakRows(view, track, group) {
   const {data} = view;
   if (group === 'kind') {
@@ -146,10 +146,10 @@ function makeRecomputed(view) {
   return section;
 }
 
-// --- what memory costs ---------------------------------------------------------------------------------------------
+// --- cost over memory ----------------------------------------------------------------------------------------------
 
-/** Returns the cost at the top of the picture, relative to the baseline's. A few high points are cut off, because they
- * would make the rest of the curve flat. */
+/** Returns the cost at the top of the picture, as an increase over the baseline's cost. A few very high points are cut
+ * off, because they would make the rest of the curve flat. */
 function costTop(parts) {
   const sorted = [...parts].sort((a, b) => a - b);
   const most = sorted[sorted.length - 1] || 0;
@@ -158,7 +158,8 @@ function costTop(parts) {
   return {top: Math.max(0.005, clipped ? usual : most), clipped};
 }
 
-/** Returns the points of which no other is better in both memory and cost, by ascending memory. */
+/** Returns the Pareto front: the points that no other point equals or beats in both memory and cost. The result ascends
+ * by memory. */
 function frontOf(points) {
   const front = [];
   for (const point of [...points].sort((a, b) => a.bytes - b.bytes || a.cost - b.cost)) {
@@ -177,7 +178,8 @@ function makeTradeoff(view, tradeoff, data) {
   const least = Math.min(front[0].bytes, ...proved.map(point => point.bytes));
   const places = [...tradeoff.found, base].map(point => point.bytes);
   const most = Math.max(...places, ...proved.map(point => point.bytes));
-  // The range begins near the least budget that was asked for or found, or at the lower bound if that is near.
+  // The range begins near the least memory of a requested budget or a found schedule, or near the lower bound if that
+  // is close to it.
   const bound = tradeoff.lower_bound_bytes;
   const spread = Math.max(most - least, most * 0.02, 1);
   const low = bound > 0 && least - bound < 0.5 * spread ? bound : least;
@@ -225,7 +227,8 @@ function makeTradeoff(view, tradeoff, data) {
         });
       });
     }
-    // A schedule is the best one from its own memory up to the memory of the next cheaper schedule.
+    // A schedule of the front is the cheapest one for every budget from its own memory up to the memory of the next
+    // cheaper schedule.
     line('schedule', [], 1.8, () => {
       ctx.moveTo(x(front[0].bytes), box.top);
       front.forEach((point, k) => {
@@ -337,7 +340,7 @@ function makeTradeoff(view, tradeoff, data) {
   return {section, start};
 }
 
-// --- how often each peak came ----------------------------------------------------------------------------------------
+// --- histogram of peaks ----------------------------------------------------------------------------------------------
 
 function makeHistogram(histogram, data) {
   const {from, width, counts} = histogram;

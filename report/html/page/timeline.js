@@ -1,4 +1,4 @@
-// The charts of memory over time and, below them on the same time axis, of the addresses of all tensors.
+// Makes the chart of memory over time and, below it on the same time axis, the chart of the addresses of all tensors.
 
 function timeLabel(view) {
   if (view.axis === 'cost') return `cost so far${unitName(costUnit(view.end, view.data.cost_unit))}`;
@@ -217,8 +217,8 @@ function nameOfStep(view, track, k) {
   return track.unit === 'step' ? visible(view.data.nodes.name[track.node[k]]) : '';
 }
 
-/** Returns lines of text about a step of every drawn schedule, with the largest tensors of the schedule beside the
- * baseline. */
+/** Returns lines of text about the step of each drawn schedule at x. They also name the largest tensors of the schedule
+ * that is shown in addition to the baseline. */
 function stepTip(view, x, reach) {
   const lines = [];
   for (const track of view.drawn) {
@@ -374,7 +374,8 @@ function makeTimeline(view) {
   return {section, start};
 }
 
-/** Shows what is under the pointer, beside the pointer and in the details. A click marks a step or chooses a tensor. */
+/** Follows the pointer: shows the step or tensor under the pointer, in a box beside the pointer and in the details
+ * panel. A click marks the step or chooses the tensor. */
 function followPointer(view, plot, which) {
   const {over} = plot;
   let down = null;

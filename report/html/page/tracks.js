@@ -1,6 +1,6 @@
-// The page's model of the schedules: their steps, and the tensors that are in memory during them.
+// Holds the page's model of the schedules: their steps, and the tensors that are in memory during each step.
 
-/** Returns the last index with a value of at most `wanted`, or 0 if there is none. `values` ascend. */
+/** Returns the last index whose value is at most `wanted`, or 0 if there is no such index. `values` must ascend. */
 function lastUpTo(values, wanted) {
   let low = 0;
   let high = values.length;
@@ -16,9 +16,10 @@ function lastUpTo(values, wanted) {
 }
 
 /**
- * One schedule over time. A point is a step that the page has. A short schedule has all of its steps. A long one has
- * some steps, chosen so that memory at the steps in between is neither higher nor lower than at both neighbouring
- * points. A life is one tensor from the step that makes it to its last read; a recomputed tensor has several lives.
+ * Represents one schedule over time. A point is a step that the page's data contains. For a short schedule, every step
+ * is a point. For a long schedule, the points are the first, the lowest and the highest step of short ranges
+ * (thinned() in report/html/data.cpp). A life is the time of one tensor from the step that makes it to its last read; a
+ * recomputed tensor has several lives.
  */
 class Track {
   constructor(raw, data) {
@@ -31,7 +32,7 @@ class Track {
     this.most = Math.max(0, ...maxima(this.bytes));
   }
 
-  /** Returns the cost of all steps before this one. It is interpolated if not all steps are points. */
+  /** Returns the cost of all steps before `step`. The cost is interpolated if the step is not a point. */
   costBefore(step) {
     if (step >= this.length) return this.cost;
     const k = lastUpTo(this.at, step);
@@ -53,7 +54,8 @@ class Track {
     return axis === 'cost' ? this.cost : this.length;
   }
 
-  /** Returns the point at x. Of several within `reach`, takes the one with most memory. Returns -1 beyond the end. */
+  /** Returns the index of the point at x. If several points are within `reach` of x, returns the one with the most
+   * memory. Returns -1 if x is beyond the end of the schedule. */
   pointAt(x, reach, axis) {
     const places = this.positions(axis);
     if (x > this.last(axis) + reach || !places.length) return -1;
@@ -104,14 +106,15 @@ class Track {
   }
 }
 
-/** Returns the largest of each 1000 values, because Math.max may not accept all of them as arguments of one call. */
+/** Returns the maximum of every 1000 successive values. Math.max may not accept more arguments in one call. */
 function maxima(values) {
   const most = [];
   for (let begin = 0; begin < values.length; begin += 1000) most.push(Math.max(...values.slice(begin, begin + 1000)));
   return most;
 }
 
-/** The state of the view: the axis, the visible range, the schedule shown beside the baseline, the step and the tensor. */
+/** Holds what the user has chosen to see: the axis, the visible range, the schedule that is shown in addition to the
+ * baseline, the step and the tensor. */
 class View {
   constructor(data) {
     this.data = data;
@@ -130,7 +133,7 @@ class View {
     return this.tracks[this.track];
   }
 
-  /** Returns the tracks that are drawn: the baseline, and the shown schedule if that is another one. */
+  /** Returns the tracks that are drawn: the baseline, and the chosen schedule if it is not the baseline. */
   get drawn() {
     return this.track === 0 ? [this.tracks[0]] : [this.tracks[0], this.shown];
   }
@@ -145,7 +148,7 @@ class View {
     return this.end - this.begin;
   }
 
-  /** Calls listener(what) after changes. `what` is range, axis, track, step or tensor. */
+  /** Calls listener(what) after each change. `what` says what has changed: range, axis, track, step or tensor. */
   listen(listener) {
     this.listeners.push(listener);
   }
@@ -157,7 +160,7 @@ class View {
     return this.from > this.begin || this.to < this.end;
   }
 
-  /** Shows the range from..to, limited to the whole axis and to a least width. */
+  /** Makes the range from..to visible. The range is moved into the axis, and widened if it is too narrow to show. */
   show(from, to) {
     const least = this.axis === 'step' ? Math.min(4, this.whole) : this.whole / 1e6;
     const width = Math.min(this.whole, Math.max(least, to - from));
@@ -168,7 +171,7 @@ class View {
     this.changed('range');
   }
 
-  /** Zooms around x; factors below 1 show less. */
+  /** Zooms around x. A factor below 1 makes the visible range smaller. */
   zoom(factor, x = (this.from + this.to) / 2) {
     this.show(x - (x - this.from) * factor, x + (this.to - x) * factor);
   }
@@ -235,7 +238,7 @@ class View {
     this.changed('tensor');
   }
 
-  /** Returns the step that the details show: the marked one, else the one under the pointer, else that of the peak. */
+  /** Returns the step that the details panel shows: the marked step, else the step under the pointer, else the peak. */
   get step() {
     return this.pinned ?? this.hover ?? this.shown.peak.at;
   }
