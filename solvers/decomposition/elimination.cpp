@@ -150,8 +150,8 @@ void Eliminator::eliminate(NodeId v) {
     for (const NodeId w : touched_) place_[w] = -1;
   }
   for (std::size_t i = 0; i < members_ && !fill_.empty(); ++i) {
-    // Node a has `outside` neighbours that are neither v nor neighbours of v. For each of these, the fill of a loses
-    // the pair with v, and gains the pairs with the `added` new neighbours of a.
+    // Node a has `outside` neighbours that are neither v nor neighbours of v. For each of these outside neighbours, the
+    // fill of a loses the pair with v, and gains the pairs with the `added` new neighbours of a.
     const NodeId a = touched_[i];
     const std::int64_t added = complete ? 0 : count_common(row(missing_, i), row(missing_, i));
     const std::int64_t outside = degree(a) - (static_cast<std::int64_t>(members_) - 1 - added);
@@ -285,10 +285,10 @@ TreeDecomposition decomposition_of(const UndirectedGraph& graph, const Eliminati
   TreeDecomposition result{.bags = std::vector<std::vector<NodeId>>(count),
                            .tree = std::vector<std::vector<std::int32_t>>(count),
                            .width = order.width};
-  // The bag of a node contains the node and its neighbours at the time of its elimination. These are the node's
-  // neighbours in the graph that are eliminated later, and the nodes in the bags attached to this bag that are
-  // eliminated later. Each bag is attached to the bag of the neighbour that is eliminated first. The last bag of a
-  // connected component contains no such neighbour; it is attached to the next bag, so that there is one tree.
+  // The bag of a node contains the node and its neighbours at the time of its elimination. These neighbours are of two
+  // kinds, and all are eliminated later: the node's neighbours in the graph, and nodes in the bags attached to this
+  // bag. Each bag is attached to the bag of the neighbour that is eliminated first. The last bag of a connected
+  // component contains no such neighbour; it is attached to the next bag, so that there is one tree.
   std::vector<NodeId> mark(n, core::kNoNode);
   for (std::int32_t b = 0; b < count; ++b) {
     auto& bag = result.bags[b];

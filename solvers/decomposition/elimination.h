@@ -13,7 +13,7 @@ namespace cairn::solvers {
 
 struct TreeDecomposition;
 
-/// An undirected graph without repeated edges. Several threads may read the object at the same time.
+/// Stores an undirected graph without repeated edges. Several threads may read the object at the same time.
 class UndirectedGraph {
  public:
   /// Makes an undirected graph by ignoring the directions of the edges. O(n + m) for n nodes and m edges.
@@ -34,9 +34,9 @@ class UndirectedGraph {
   std::vector<core::NodeId> neighbours_;
 };
 
-/// The rule that chooses the next node to eliminate: the node of least fill or of least degree. The fill of a node is
-/// the number of pairs of its neighbours without an edge between them. Ties are broken by degree, further ties by index
-/// or at random.
+/// Names the rule that chooses the next node to eliminate: the node of least fill or of least degree. The fill of a
+/// node is the number of pairs of its neighbours without an edge between them. Ties are broken by degree, further ties
+/// by index or at random.
 enum class EliminationRule : std::uint8_t { min_fill, min_degree };
 
 /// Default of EliminationOptions::core_degree. Eliminating nodes of higher degree takes long, and gives bags too large
@@ -53,8 +53,8 @@ struct EliminationOptions {
   std::int32_t noise = 0;  ///< largest random amount that is added to a node's fill or degree, if there is a `random`
 };
 
-/// An order in which nodes are eliminated. Eliminating a node means to connect all pairs of its remaining neighbours by
-/// edges and to remove the node. The node and these neighbours form a bag of a tree decomposition.
+/// Holds an order in which nodes are eliminated. Eliminating a node means to connect all pairs of its remaining
+/// neighbours by edges and to remove the node. The node and these neighbours form a bag of a tree decomposition.
 struct EliminationOrder {
   std::vector<core::NodeId> nodes;  ///< every node once
   /// Number of nodes at the end of `nodes` that are not eliminated, but form one bag together.
@@ -63,11 +63,10 @@ struct EliminationOrder {
   std::int32_t width = -1;
 };
 
-/// Computes an order by the minimum fill-in or minimum degree heuristic (Bodlaender & Koster 2010). The fills of
-/// all nodes are counted once, and updated after each elimination. Eliminating a node takes O(d) if its d neighbours
-/// are already a clique. Otherwise it takes time near-linear in the sum of its neighbours' degrees. In this sum,
-/// neighbours whose degree is far larger than the node's do not count. When `watch` expires, the remaining nodes become
-/// one bag.
+/// Computes an order by the minimum fill-in or minimum degree heuristic (Bodlaender & Koster 2010). The fills of all
+/// nodes are counted once, and updated after each elimination. Eliminating a node takes O(d) if its d neighbours are
+/// already a clique. Otherwise it takes time near-linear in the sum of its neighbours' degrees, where neighbours with a
+/// far larger degree than the node itself do not count. When `watch` expires, the remaining nodes become one bag.
 EliminationOrder elimination_order(const UndirectedGraph& graph, const EliminationOptions& options = {},
                                    core::Stopwatch* watch = nullptr);
 
@@ -78,9 +77,9 @@ TreeDecomposition decomposition_of(const UndirectedGraph& graph, const Eliminati
 /// Computes a lower bound on the treewidth by minor-min-width, also called MMD+ with the least-c rule (Gogate & Dechter
 /// 2004; Bodlaender & Koster 2011). The function repeatedly contracts a node of least degree into the neighbour with
 /// which it has the fewest common neighbours. The least degree before each contraction is a lower bound, because no
-/// contraction raises the treewidth. Returns the largest of these bounds, or -1 for the graph without nodes. O(n d^2 +
-/// m log n) for the result d. `random` breaks ties; nullptr: ties are broken by index. When `watch` expires, returns
-/// the best bound so far.
+/// contraction raises the treewidth. Returns the largest of these bounds, or -1 for the graph without nodes. Takes O(n
+/// d^2 + m log n) time for n nodes, m edges and the result d. `random` breaks ties; nullptr: ties are broken by index.
+/// When `watch` expires, returns the best bound so far.
 std::int32_t treewidth_lower_bound(const UndirectedGraph& graph, core::Random* random = nullptr,
                                    core::Stopwatch* watch = nullptr);
 

@@ -64,8 +64,8 @@ std::vector<std::int32_t> boundaries(const Graph& graph, const Layout& layout) {
   return boundary;
 }
 
-/// Score of a layout; less is better. The first number is the size of the largest boundary, which is the width of the
-/// layout's decomposition. The second number is the sum of the sizes of all boundaries.
+/// Measures how good a layout is; less is better. The first number is the size of the largest boundary, which is the
+/// width of the layout's decomposition. The second number is the sum of the sizes of all boundaries.
 using LayoutScore = std::pair<std::int32_t, std::int64_t>;
 LayoutScore score_of(const std::vector<std::int32_t>& boundary) {
   LayoutScore score{0, 0};
@@ -112,7 +112,7 @@ Layout breadth_first_layout(const Graph& graph, const std::vector<NodeId>& start
   return order;
 }
 
-/// Builds a layout node by node. Of the nodes adjacent to placed nodes, always appends the one that makes the boundary
+/// Builds a layout node by node. Of the nodes adjacent to placed nodes, always appends the node that makes the boundary
 /// smallest. Ties are broken by the number of neighbours not placed yet, further ties by `rank`. When no such node is
 /// left, continues with the next node of `starts`.
 class GreedyLayout {
@@ -280,9 +280,9 @@ class LayoutWindowSearch {
     for_each_neighbour(graph_, v, [&](NodeId u) { last_[v] = std::max(last_[v], place_[u]); });
   }
 
-  /// Computes boundary_[set] for each subset of the window's nodes. This is the size of the boundary when exactly the
-  /// nodes before the window and the nodes of the subset are placed. Nodes before the window with neighbours after the
-  /// window do not count, because they are in the boundary for every subset.
+  /// Computes boundary_[set] for each subset of the window's nodes. The entry is the size of the boundary when exactly
+  /// the nodes before the window and the nodes of the subset are placed. Nodes before the window with neighbours after
+  /// the window do not count, because they are in the boundary for every subset.
   void measure(std::int32_t begin, std::int32_t end) {
     const std::int32_t size = end - begin;
     outer_.clear();
@@ -327,7 +327,7 @@ class LayoutWindowSearch {
 void improve_layout(const Graph& graph, Layout& layout, core::Stopwatch* watch) {
   constexpr int kMostRounds = 20;
   // The search ends after it has found this number of largest boundaries that cannot be made smaller, because the width
-  // falls only if all of them become smaller. In a long chain, for example, none can.
+  // falls only if all of them become smaller. In a long chain, for example, none of them can become smaller.
   constexpr int kMostStuck = 64;
   LayoutWindowSearch search(graph, layout);
   for (int round = 0, stuck = 0; round < kMostRounds; ++round) {

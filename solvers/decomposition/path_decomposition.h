@@ -10,15 +10,15 @@
 
 namespace cairn::solvers {
 
-/// A path decomposition of a computation graph without the directions of its edges. It is a sequence of bags (sets of
-/// nodes), which papers call X_1 ... X_b and which are numbered from 0 here. Every node is in some bag, the two ends of
-/// every edge are together in some bag, and the bags of each node are consecutive.
+/// Holds a path decomposition of a computation graph without the directions of its edges. A path decomposition is a
+/// sequence of bags (sets of nodes), which papers call X_1 ... X_b and which are numbered from 0 here. Every node is in
+/// some bag, the two ends of every edge are together in some bag, and the bags of each node are consecutive.
 struct PathDecomposition {
   std::vector<std::vector<core::NodeId>> bags;  ///< in path order; each bag is ascending and not empty
   std::int32_t width = -1;                      ///< size of the largest bag, minus one
 };
 
-/// The first and the last bag that contain a node; INTERVAL(v) of Kumar et al., appendix A.1.
+/// Stores the first and the last bag that contain a node; INTERVAL(v) of Kumar et al., appendix A.1.
 struct BagInterval {
   std::int32_t first = 0, last = -1;
   bool contains(std::int32_t bag) const { return first <= bag && bag <= last; }
@@ -31,8 +31,8 @@ PathDecomposition decomposition_of(std::span<const BagInterval> intervals, std::
 
 /// Builds a decomposition from a layout, which is a list of all nodes in any order (Kinnersley 1992, vertex
 /// separation). The bag of a node v contains v and every earlier node that is adjacent to v or to a node after v. The
-/// least width that a layout gives is the pathwidth of the graph. The result has at most n bags. O(n + m + sum of bag
-/// sizes).
+/// least width that a layout gives is the pathwidth of the graph. The result has at most n bags. Takes O(n + m + sum of
+/// bag sizes) time for n nodes and m edges.
 PathDecomposition decomposition_of_layout(const core::Graph& graph, std::span<const core::NodeId> layout);
 
 /// Removes bags that are contained in a neighbouring bag, until there is none. At most n bags remain, and the width is
@@ -46,10 +46,10 @@ PathDecomposition drop_nested_bags(PathDecomposition decomposition);
 /// position that have neighbours after it;
 /// - the nodes of a min-fill tree decomposition, bag by bag, with small branches of the tree before large ones.
 ///
-/// Afterwards improves the best layout: at positions where the boundary is largest, reorders w = 10 consecutive nodes
-/// optimally. Ends when this no longer helps or `watch` expires. For graphs of at most kMostExactPathwidthNodes nodes,
-/// calls exact_path_decomposition() instead. Takes O(m log n) per layout, O(2^w w) per reordering, and the time of
-/// min_fill_decomposition().
+/// Afterwards improves the best layout: at positions where the boundary is largest, puts w = 10 consecutive nodes into
+/// their best order. Ends when no such change helps any more or `watch` expires. For graphs of at most
+/// kMostExactPathwidthNodes nodes, calls exact_path_decomposition() instead. Takes O(m log n) per layout, O(2^w w) per
+/// reordering, and the time of min_fill_decomposition().
 PathDecomposition path_decomposition(const core::Graph& graph, core::Stopwatch* watch = nullptr);
 
 /// If the bags of the best layout have more than this number of nodes in total, path_decomposition() returns one bag of

@@ -26,8 +26,9 @@ class SpineAddition {
         readers_(n_) {
     intervals_.push_back({0, bag_count_ - 1});
     original_.push_back(intervals_.back());
-    // Two nodes are joined in the interval graph if their intervals overlap. If they do, one interval contains the
-    // first bag of the other. So each pair is found once: at the bag where the later interval begins.
+    // Two nodes are joined in the interval graph if their intervals overlap. In this case, one of the intervals
+    // contains the first bag of the other interval. So each pair is found once: at the bag where the later interval
+    // begins.
     std::vector<std::int32_t> rank(n_);
     for (NodeId i = 0; i < n_; ++i) rank[graph.input_order()[i]] = i;
     for (std::int32_t b = 0; b < bag_count_; ++b) {
@@ -55,9 +56,10 @@ class SpineAddition {
         continue;
       }
       const NodeId child = frame.children[frame.next++];
-      // The interval of the path's last node ends before the child's interval. It is extended to the child's first bag,
-      // so that the two nodes share a bag. The printed algorithm extends it to the last bag of a node u whenever the
-      // call for u ends. This would also add bags in which the path's last node is not needed.
+      // The interval of the path's last node ends before the child's interval. That interval is extended to the child's
+      // first bag, so that the two nodes share a bag. The algorithm as printed in the paper extends the interval to the
+      // last bag of a node u whenever the call for u ends. Doing so would also add bags in which the path's last node
+      // is not needed.
       if (frame.next > 1) extend_end(original_[child].first);
       explore(child, spine);
     }

@@ -7,8 +7,8 @@
 
 namespace cairn::solvers {
 
-/// A topological order v_1 ... v_n, called the spine, and a path decomposition in which v_i and v_{i+1} are together in
-/// some bag for every i (Kumar et al., appendix A.2).
+/// Holds a topological order v_1 ... v_n, called the spine, and a path decomposition in which v_i and v_{i+1} are
+/// together in some bag for every i (Kumar et al., appendix A.2).
 struct Spine {
   std::vector<core::NodeId> order;
   PathDecomposition decomposition;

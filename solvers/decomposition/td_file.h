@@ -7,9 +7,9 @@
 #include "cairn/core/limit.h"
 #include "cairn/solvers/decomposition/tree_decomposition.h"
 
-/// Tree decompositions as files of the PACE challenge (`.td`). A file has the line `s td BAGS WIDTH+1 VERTICES`, a line
-/// `b BAG VERTEX...` for each bag, and a line with two bags for each edge of the tree. Bags and vertices are counted
-/// from 1, so node i is vertex i + 1.
+/// Reads and writes tree decompositions as files of the PACE challenge (`.td`). A file has the line `s td BAGS WIDTH+1
+/// VERTICES`, a line `b BAG VERTEX...` for each bag, and a line with two bags for each edge of the tree. Bags and
+/// vertices are counted from 1, so node i is vertex i + 1.
 namespace cairn::solvers {
 
 /// Parses a decomposition and checks that it is valid for the graph. Throws InputError if the text is malformed or the

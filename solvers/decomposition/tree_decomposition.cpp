@@ -86,8 +86,8 @@ std::string check_tree(NodeId node_count, const TreeDecomposition& decomposition
       return fmt::format("bag {} holds {}, which is not a node", b, bag.front() < 0 ? bag.front() : bag.back());
   }
   UnionFind joined(count);
-  // `edges` has the edges that their bag of lower number lists, `again` those that their bag of higher number lists.
-  // Both bags of an edge must list it.
+  // Both bags of an edge must list the edge. `edges` has the edges as listed by the bag of lower number, `again` as
+  // listed by the bag of higher number.
   std::vector<std::pair<std::int32_t, std::int32_t>> edges, again;
   for (std::int32_t b = 0; b < count; ++b) {
     for (const std::int32_t c : tree[b]) {
@@ -207,9 +207,9 @@ class SeparatorBuilder {
     return centroid([](std::int32_t) { return 1; });
   }
 
-  /// Returns a bag whose removal leaves no component with more than half of the bytes. If it leaves one with more than
-  /// 2/3 of the bags, returns centroid_by_bags() instead. A node's bytes count only at its bag nearest to the root,
-  /// because all bags of a node are in the same component, unless the node is in the removed bag.
+  /// Returns a bag whose removal leaves no component with more than half of the bytes. If that removal would leave a
+  /// component with more than 2/3 of the bags, returns centroid_by_bags() instead. A node's bytes count only at its bag
+  /// nearest to the root, because all bags of a node are in the same component, unless the node is in the removed bag.
   std::int32_t centroid_by_bytes() {
     const auto number = static_cast<std::int32_t>(result_.parts.size());
     std::int64_t total = 0;

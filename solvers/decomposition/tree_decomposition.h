@@ -10,9 +10,9 @@
 
 namespace cairn::solvers {
 
-/// A tree decomposition of a computation graph without the directions of its edges. It is a tree of bags (sets of
-/// nodes), numbered from 0. Every node is in some bag, the two ends of every edge are together in some bag, and the
-/// bags of each node are connected in the tree.
+/// Holds a tree decomposition of a computation graph without the directions of its edges. A tree decomposition is a
+/// tree of bags (sets of nodes), numbered from 0. Every node is in some bag, the two ends of every edge are together in
+/// some bag, and the bags of each node are connected in the tree.
 struct TreeDecomposition {
   std::vector<std::vector<core::NodeId>> bags;  ///< node sets, each ascending
   /// Neighbours of each bag in the tree. There is one tree even if the graph is not connected.
@@ -20,9 +20,9 @@ struct TreeDecomposition {
   std::int32_t width = -1;  ///< size of the largest bag, minus one
 };
 
-/// Builds the decomposition of the minimum fill-in order (elimination_order()). It has at most n bags. When the order
-/// reaches a node with more than `core_degree` neighbours, or when `watch` expires, all remaining nodes become one bag.
-/// This bounds the time.
+/// Builds the decomposition of the minimum fill-in order (elimination_order()). The decomposition has at most n bags
+/// for a graph of n nodes. When the order reaches a node with more than `core_degree` neighbours, or when `watch`
+/// expires, all remaining nodes become one bag. This rule limits the time that the function takes.
 TreeDecomposition min_fill_decomposition(const core::Graph& graph, std::int32_t core_degree = kDefaultCoreDegree,
                                          core::Stopwatch* watch = nullptr);
 
@@ -42,10 +42,10 @@ TreeDecomposition merge_nested_bags(TreeDecomposition decomposition);
 /// O(s log width) for each edge of the tree whose smaller bag has s nodes.
 std::string check_decomposition(const core::Graph& graph, const TreeDecomposition& decomposition);
 
-/// The separators that the recursion of Algorithm 1 of Kumar et al. uses. A part is a connected set of bags. Removing
-/// one of its bags, the separator, divides a part into smaller parts, each of which is divided in the same way. The
-/// first part is the whole tree. If a node is in several of the removed bags, it belongs only to the separator of the
-/// largest part that one of them divides. So every node of the graph belongs to exactly one separator.
+/// Holds the separators that the recursion of Algorithm 1 of Kumar et al. uses. A part is a connected set of bags.
+/// Removing one of its bags, the separator, divides a part into smaller parts, each of which is divided in the same
+/// way. The first part is the whole tree. A node can be in several of the removed bags. It then belongs only to the
+/// separator that divides the largest part. So every node of the graph belongs to exactly one separator.
 struct SeparatorTree {
   struct Part {
     /// Nodes of the bag X* that divides this part, except those that belong to separators of larger parts.

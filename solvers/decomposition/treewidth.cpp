@@ -14,7 +14,7 @@ namespace {
 
 using core::NodeId;
 
-/// The local search of improve_decomposition(). A region is a connected set of bags that a step replaces.
+/// Runs the local search of improve_decomposition(). A region is a connected set of bags that a step replaces.
 class WidthSearch {
  public:
   WidthSearch(const UndirectedGraph& graph, TreeDecomposition decomposition, core::Random& random,
@@ -98,7 +98,7 @@ class WidthSearch {
     }
   }
 
-  /// A bag outside the region that is attached to a bag of the region.
+  /// Describes a bag outside the region that is attached to a bag of the region.
   struct Neighbour {
     std::int32_t bag = -1, inside = -1;  ///< the bag, and the bag of the region to which it is attached
     std::vector<NodeId> shared;
@@ -117,8 +117,8 @@ class WidthSearch {
     return result;
   }
 
-  /// Builds the graph to decompose. It has the region's nodes, the edges between them, and edges between all nodes that
-  /// the region shares with one neighbouring bag.
+  /// Builds the graph to decompose. The graph has the region's nodes, the edges between these nodes, and edges between
+  /// all nodes that the region shares with one neighbouring bag.
   UndirectedGraph torso(const std::vector<Neighbour>& around) const {
     std::vector<std::pair<NodeId, NodeId>> edges;
     for (NodeId i = 0; i < static_cast<NodeId>(nodes_.size()); ++i) {
@@ -166,7 +166,8 @@ class WidthSearch {
     return outcome;
   }
 
-  /// Replaces the region by the decomposition of an elimination order, unless this has more bags of the largest size.
+  /// Replaces the region by the decomposition of an elimination order, unless that decomposition has more bags of the
+  /// largest size than the region.
   Outcome put(const std::vector<Neighbour>& around, const UndirectedGraph& graph, const EliminationOrder& order) {
     TreeDecomposition part = decomposition_of(graph, order);
     if (order.width == width_) {

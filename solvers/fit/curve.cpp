@@ -69,8 +69,8 @@ class CurveSearch {
   /// this time, but at most the fraction kMostOfEnd of the whole limit, is kept free at the end.
   static constexpr double kPlansOfEnd = 3, kMostOfEnd = 0.2;
 
-  /// Returns the limit of all searches together. This is less than `limit`, because searches and plans on large graphs
-  /// exceed their limits.
+  /// Returns the limit of all searches together. The result is less than `limit`, because searches and plans on large
+  /// graphs exceed their limits.
   static core::Limit searched(core::Limit limit, const core::Graph& graph) {
     constexpr double kSecondsOfNode = 2e-5, kMost = 0.1;
     limit.seconds -= std::min(kMost * limit.seconds, kSecondsOfNode * graph.node_count());
@@ -82,8 +82,9 @@ class CurveSearch {
     return best == nullptr ? nullptr : &best->entry;
   }
 
-  /// Plans a schedule, unless `plan` is its plan, and adds it to front_, the schedules found that no other one beats in
-  /// both memory and cost. Returns whether it is cheaper than all known schedules that need at most as many bytes.
+  /// Plans a schedule, unless `plan` is its plan, and adds it to front_, the schedules found that no other schedule
+  /// found beats in both memory and cost. Returns whether the schedule is cheaper than all known schedules that need at
+  /// most as many bytes.
   bool offer(core::Schedule schedule, std::optional<core::Plan> plan = std::nullopt) {
     PlannedSchedule one(problem_.graph, std::move(schedule), std::nullopt);
     const core::Evaluation& evaluation = one.evaluation;
@@ -102,7 +103,7 @@ class CurveSearch {
   }
 
   solvers::PlanOptions planning() const {
-    // Work limit for planning one schedule, about 0.1 s. It is low because many schedules are planned.
+    // Work limit for planning one schedule, about 0.1 s. The limit is low because many schedules are planned.
     constexpr std::int64_t kWork = 60'000'000;
     solvers::PlanOptions plan = options_.fit.plan;
     plan.guard_bytes = 0;
@@ -185,7 +186,7 @@ class CurveSearch {
 
   void note(const std::vector<solvers::Tradeoff>& met, const solvers::Bound& peak_bound) {
     curve_.met.insert(curve_.met.end(), met.begin(), met.end());
-    // What solvers prove holds for schedules without transfers.
+    // Bounds that solvers prove hold only for schedules without transfers.
     if (problem_.graph.host_memory()) return;
     if (peak_bound.value > curve_.peak_bound.value && is_about_all(peak_bound)) curve_.peak_bound = peak_bound;
   }
@@ -328,7 +329,7 @@ class CurveSearch {
       more = better || !(all_ended || idle || (curve_.passes >= planned && stagnated()));
     }
     // All points can be proved while the curve is incomplete: if the search itself chose the budgets, a smaller budget
-    // may be possible. So the reason for the end is then that of the search for the least memory.
+    // may be possible. So the curve then ends for the same reason as the search for the least memory (end_stop_).
     if (count_open() == 0) {
       curve_.stop = options_.budgets.empty() ? end_stop_ : solvers::Stop::proved;
     } else if (over()) {
@@ -368,8 +369,8 @@ class CurveSearch {
   Front front_;
   std::vector<bool> proved_infeasible_;
   double last_gain_ = 0;  ///< fraction of the limit that was used up when a point last improved
-  /// A search for a point may start from the schedule of the next larger budget. For each point, the cost of the
-  /// schedule from which its last such search started; -1: there was none.
+  /// A search for a point may start from the schedule of the next larger budget. For each point, the cost of the last
+  /// schedule from which a search started in this way; -1: no search has done so.
   std::vector<std::int64_t> started_from_;
   Curve curve_;
 };

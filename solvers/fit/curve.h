@@ -16,7 +16,7 @@
 /// Computes the curve of cost over memory: the cheapest schedule known for each of several memory budgets.
 namespace cairn::fit {
 
-/// A budget and the cheapest known schedule within it. The budget limits the bytes of the schedule's plan, which
+/// Holds a budget and the cheapest known schedule within it. The budget limits the bytes of the schedule's plan, which
 /// assigns an address to each of its tensors. With CurveOptions::peak_only, it limits the schedule's peak instead.
 /// `schedule` has no steps if no schedule is known.
 struct CurvePoint : PlannedSchedule {
@@ -31,7 +31,7 @@ struct CurvePoint : PlannedSchedule {
 /// above the least possible cost.
 double gap_pct(std::int64_t cost, const solvers::Bound& bound);
 
-/// The state of the search for a curve.
+/// Describes the state of the search for a curve.
 struct CurveProgress {
   /// Number of the current pass, from 1. Each pass searches once at every point. 0: the search for the largest and the
   /// smallest budget of the curve.
@@ -68,7 +68,7 @@ struct Curve {
   /// below the straight line between these two points (Satopaa et al. 2011).
   std::optional<std::size_t> knee;
   /// Peaks and costs of other schedules that the searches found, by ascending peak. A schedule is left out if another
-  /// one is at most as large in both peak and cost.
+  /// schedule is no worse in both peak and cost.
   std::vector<solvers::Tradeoff> met;
   solvers::Bound peak_bound;      ///< lower bound on all peaks in bytes, with sizes rounded up to the alignment
   std::int64_t least_memory = 0;  ///< height of the lowest plan found or, with peak_only, the lowest peak; bytes
@@ -81,7 +81,7 @@ struct Curve {
 /// Finds the knee of the points (Curve::knee) and returns its index. Returns nothing if no point is known.
 std::optional<std::size_t> find_knee(const std::vector<CurvePoint>& points);
 
-/// A range of neighbouring points of a curve whose answers have the same status, memory, peak and cost.
+/// Describes a range of neighbouring points of a curve whose answers have the same status, memory, peak and cost.
 struct SamePoints {
   std::size_t first = 0, last = 0;  ///< indices of the first and the last point, by descending budget
 

@@ -16,7 +16,8 @@
 
 namespace cairn::fit {
 
-/// What is needed to execute a graph: a schedule with its plan, and the name of the solver that found the schedule.
+/// Holds what is needed to execute a graph: a schedule with its plan, and the name of the solver that found the
+/// schedule.
 struct Decision {
   std::string solver;
   core::Schedule schedule;
@@ -37,12 +38,12 @@ struct Decision {
 
 /// Evaluates a schedule and plans it, unless `plan`, its plan without guards, is given. If the options ask for guards
 /// (unused bytes behind every buffer), plans the schedule again, with guards. If the options ask for overlap_steps,
-/// also plans it without them, to find their price.
+/// also plans the schedule without them, to find out how many bytes they cost.
 Decision decide_on(const core::Graph& graph, std::string solver, core::Schedule schedule,
                    const solvers::PlanOptions& options, std::optional<core::Plan> plan = std::nullopt);
-/// Evaluates a given schedule. `offsets` are the buffers' offsets in a known plan (core::offsets_of()), or empty. Plans
-/// the schedule if the offsets do not fit the graph and the alignment, or if the known plan exceeds the problem's
-/// budget.
+/// Evaluates a given schedule. `offsets` are the offsets of its buffers in a known plan (core::offsets_of()), or empty.
+/// Plans the schedule anew if there are no offsets, if they do not fit the graph and the alignment, or if the known
+/// plan exceeds the problem's budget.
 Decision decide_on_given(const Problem& problem, std::string solver, core::Schedule schedule,
                          const std::vector<std::int64_t>& offsets, const solvers::PlanOptions& options);
 /// Evaluates and plans the graph's input order.

@@ -170,11 +170,11 @@ class Fitting {
   }
 
   void search_placed(const std::vector<core::Schedule>& from) {
-    // Fraction of the remaining time for this search. The remainder is for checking the result and for other searches.
+    // This search gets this fraction of the remaining time. The rest is for checking the result and for other searches.
     const double most = fit.fits() ? 0.98 : 0.7;
-    // Addresses within the budget are hopeless for a schedule whose peak is far above it, and finding that out takes
-    // time.
-    constexpr std::int64_t kFarAbove = 2;  // times the budget
+    // Schedules whose peak is far above the budget are left out. No addresses within the budget would be found for
+    // them, and trying would take time.
+    constexpr std::int64_t kFarAbove = 2;  // as a multiple of the budget
     std::vector<solvers::PlacedSchedule> starts;
     for (const core::Schedule& schedule : from) {
       if (core::evaluate(rounded_.graph, schedule).peak / kFarAbove > fit.budget) continue;
@@ -307,7 +307,7 @@ std::int64_t first_budget(const Problem& problem, const solvers::SolverInfo& sol
   return static_cast<std::int64_t>(kPart * static_cast<double>(*problem.budget));
 }
 
-/// Another call of the solver is made only if at least this fraction of the whole time is left.
+/// The solver is called again only if at least this fraction of the whole time is left.
 constexpr double kWorthwhile = 0.05;
 constexpr double kShareOfOthers = 0.05;
 /// Estimated time of one more plan, in seconds per node.
@@ -463,8 +463,8 @@ class BudgetSearch {
     if (proved) {
       all.stop = solvers::Stop::proved;
     } else if (all.stop == solvers::Stop::proved && all.status != solvers::Status::infeasible) {
-      // The solver proved its answer for a lower budget, or for peaks instead of plans. This does not prove the plan to
-      // be the best.
+      // The solver proved its answer for a lower budget, or for peaks instead of plans. Such a proof does not show that
+      // the plan is the best.
       const bool spent = watch_.rest().seconds < kWorthwhile * options_.search.limit.seconds;
       all.stop = spent ? solvers::Stop::limit : solvers::Stop::ended;
     }
@@ -510,7 +510,8 @@ class BudgetSearch {
 
 namespace {
 
-/// Makes a planned schedule with transfers the answer if its plan fits and nothing cheaper is known that fits.
+/// Makes `known`, a planned schedule with transfers, the answer if its plans fit into both budgets and no cheaper
+/// schedule is known that fits.
 void take_if_better(const Problem& rounded, const PlannedSchedule& known, Fit& fit) {
   if (!known.plan || known.memory() > fit.budget || known.plan->host_bytes > rounded.graph.host_memory()->budget ||
       (fit.fits() && fit.solution.cost <= known.evaluation.cost))
@@ -522,8 +523,9 @@ void take_if_better(const Problem& rounded, const PlannedSchedule& known, Fit& f
   fit.solution.cost = evaluation.cost;
 }
 
-/// Takes the start or options.secured if they have transfers, fit, and are better than what recomputation alone has
-/// found. If nothing fits then, looks for a schedule with transfers that does (lower_with_transfers()).
+/// Makes options.secured or a start with transfers the answer if its plans fit and it is better than the schedule that
+/// recomputation alone has found. If still no schedule fits, looks for a schedule with transfers that fits
+/// (lower_with_transfers()).
 void secure_with_transfers(const Problem& problem, const Problem& rounded, const FitOptions& options,
                            core::Stopwatch& watch, Fit& fit) {
   constexpr double kShare = 0.4;
@@ -581,7 +583,7 @@ double share_for_search(const core::Graph& graph, double seconds) {
 }
 
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan) {
-  // Work limit of one plan, about a quarter of a second. It is this low because several schedules are planned.
+  // Work limit of one plan, about a quarter of a second. The limit is low because several schedules are planned.
   constexpr std::int64_t kWork = 150'000'000;
   plan.limit.work = std::min(plan.limit.work, kWork);
   const double most = share_for_search(graph, search.limit.seconds);

@@ -18,7 +18,7 @@ namespace cairn::fit {
 /// remaining time.
 double share_for_search(const core::Graph& graph, double seconds);
 
-/// Options of the search for a schedule whose plan fits.
+/// Holds the options of the search for a schedule whose plan fits.
 struct FitOptions {
   solvers::SolveOptions search;                    ///< options of the solver; `budget` is not read
   solvers::PlanOptions plan = {.alignment = 256};  ///< options of plans; guards do not count towards the budget
@@ -29,12 +29,12 @@ struct FitOptions {
   /// Fraction of the wall time that the first call gets. A short first call shows early whether plans fit easily. 0:
   /// the first call gets `share`.
   double first_share = 0;
-  /// Largest fraction of the remaining time that find_least_budget() gets; 0: that function is not called. It is called
-  /// if no plan fits after the first call of the solver, with the work limit least_budget_work(). If an earlier command
-  /// has printed a least budget that was found with the same work limit, find_least_budget() finds the same schedule
-  /// again, unless time runs out.
+  /// Largest fraction of the remaining time that find_least_budget() gets; 0: that function is not called.
+  /// find_least_budget() is called if no plan fits after the first call of the solver, with the work limit
+  /// least_budget_work(). If an earlier command has printed a least budget that was found with the same work limit,
+  /// find_least_budget() finds the same schedule again, unless time runs out.
   double secure_share = 0;
-  /// An earlier result of find_least_budget(). If it is given, that function is not called.
+  /// Earlier result of find_least_budget(). If such a result is given, that function is not called.
   std::optional<LeastBudget> secured = std::nullopt;
   /// A known schedule with its plan, for example of an earlier command. It becomes the answer if nothing fits after all
   /// searches. Searches do not start from it, because this could make their answer worse. Not owned. nullptr: there is
@@ -46,10 +46,10 @@ struct FitOptions {
 /// the plan of its schedule fits, each further call gets at most 75% of the remaining time, otherwise at most 50%.
 FitOptions patient(const core::Graph& graph, solvers::SolveOptions search, solvers::PlanOptions plan);
 
-/// The result of fit_to_budget(). `solution.schedule` is the cheapest schedule found whose plan fits into the budget
-/// or, if no plan fits, the schedule with the lowest plan. `solution.peak` and `solution.cost` are measured with sizes
-/// rounded up to the alignment; the plan has the original sizes. The bounds hold for all schedules whose plans fit. The
-/// status is infeasible if it is proved that there is no such schedule.
+/// Holds the result of fit_to_budget(). `solution.schedule` is the cheapest schedule found whose plan fits into the
+/// budget or, if no plan fits, the schedule with the lowest plan. `solution.peak` and `solution.cost` are measured with
+/// sizes rounded up to the alignment; the plan has the original sizes. The bounds hold for all schedules whose plans
+/// fit. The status is infeasible if it is proved that there is no such schedule.
 struct Fit : Solved {
   std::int64_t budget = 0;
   std::optional<LeastBudget> least;  ///< result of find_least_budget(), if that was called
@@ -63,8 +63,10 @@ struct Fit : Solved {
 ///
 /// Because of fragmentation, a plan can exceed the budget although the peak does not. So the solver is called several
 /// times, each time with a budget on the peak and the best schedule so far as a start:
-/// - If a plan exceeds the problem's budget, the budget on the peak is lowered by the excess, but by at least 0.5%.
-/// - If a plan fits under one budget on the peak, but not under a higher one, the next budget is the middle of the two.
+/// - If a plan exceeds the problem's budget, the budget on the peak is lowered by the excess, but by at least 0.5% of
+/// the problem's budget.
+/// - If a plan fits under one budget on the peak, but not under a higher budget, the next budget is the middle of these
+/// two.
 /// - If a plan fits but more time could help the solver, the solver is called again.
 /// - If no plan fits, find_least_budget() is called once (see options.secure_share). Its schedule is the answer, unless
 /// a cheaper schedule is found whose plan fits.
@@ -78,8 +80,8 @@ struct Fit : Solved {
 /// for a schedule and its addresses together for the rest of the limit.
 ///
 /// If the graph has core::Graph::host_memory(), the search for recomputation alone gets a part of the time. The rest is
-/// spent on schedules with transfers (offload/solve.h), whose plans must fit into both budgets. All costs are makespans
-/// then.
+/// spent on schedules with transfers (offload/solve.h), whose plans must fit into both budgets. All costs are then
+/// makespans, i.e. the time at which the last step ends.
 ///
 /// The schedule's measures are those that the solver has reported; `evaluation` is empty, and callers use
 /// evaluate_again() to check them. After Ctrl-C, a long schedule is not planned.

@@ -32,8 +32,8 @@ class TransferFit {
     if (!bound()) return finish();
     const std::int64_t most = *problem_.budget + rounded_.plan_slack;
     std::int64_t budget = most, host_budget = host_.budget;
-    int failures = 0;  // plans in succession that exceed the budget
-    int idle = 0;      // attempts in succession whose plans fit, without a better answer
+    int failures = 0;  // number of attempts in succession whose plan exceeds the budget
+    int idle = 0;      // number of attempts in succession whose plan fits, but does not improve the answer
     for (int round = 0; round < kRounds && idle < kMostIdle && budget >= 0 && host_budget >= 0; ++round) {
       const double left = watch_.rest().seconds;
       if (done() || watch_.interrupted() || watch_.expired_now() || left < kLeast * options_.search.limit.seconds)
@@ -41,8 +41,8 @@ class TransferFit {
       const double share = share_for_search(problem_.graph, left);
       const std::int64_t before = best_.solution.cost;
       const auto [over, host_over] = attempt(round, budget, host_budget, (round == 0 ? kFirst : kNext) * share);
-      // Plans of other schedules can be closer to their peaks. So the budget of the search first falls by less than the
-      // plan exceeds the budget, then by more, and rises again once a plan fits.
+      // The plan of another schedule can exceed its peak by less. So the budget on the peak falls by three quarters of
+      // the plan's excess at first, and by more after each further failure. It rises again once a plan fits.
       if (over > 0) {
         budget -= std::max(over / 4 * (3 + failures++), budget / 200);
       } else {
@@ -68,12 +68,14 @@ class TransferFit {
     return !infeasible_;
   }
 
-  // Shares of the remaining time: for a start by a cut, and for the plans of the fastest schedule and of another one.
+  // Fractions of the remaining time: for making a start by solvers::cut_start(), for the plan of the fastest schedule,
+  // and for the plan of each other schedule.
   static constexpr double kCut = 0.05, kPlanning = 0.5, kPlanningOther = 0.1;
   static constexpr std::size_t kMostOthers = 3;
 
-  /// Searches once. Returns by how many bytes the plans of the fastest schedule exceed the budgets; 0 if no schedule
-  /// was found.
+  /// Searches once, with `budget` bytes for the peak and `host_budget` bytes for copies on the host, in the fraction
+  /// `share` of the remaining time. Returns by how many bytes the two plans of the fastest schedule exceed the
+  /// problem's budget and the host's budget; {0, 0} if no schedule was found.
   std::pair<std::int64_t, std::int64_t> attempt(int round, std::int64_t budget, std::int64_t host_budget,
                                                 double share) {
     solvers::SolveOptions search = options_.search;
@@ -89,7 +91,8 @@ class TransferFit {
         options_.search.progress({*problem_.budget, makespan, watch_.seconds()});
       };
     }
-    // Later attempts go on from the schedule of the one before, and from a new one that is made for the lower budget.
+    // A later attempt starts from the schedules that the attempt before has found, and from a new schedule that
+    // cut_start() makes for the current budget.
     if (!latest_.empty()) {
       core::Stopwatch part(watch_.share(share * kCut));
       std::optional<core::Schedule> start = solvers::cut_start(rounded_.graph, offload, part);
@@ -106,7 +109,7 @@ class TransferFit {
     latest_.assign(1, found.schedule);
     latest_.insert(latest_.end(), found.others.begin(), found.others.end());
     const std::pair<std::int64_t, std::int64_t> over = take(std::move(found.schedule), kPlanning);
-    // If the plan of the fastest schedule is a little too high, that of another one may not be.
+    // If the plan of the fastest schedule is a little too high, the plan of a slower schedule may fit.
     const bool near = over.first <= *problem_.budget / 50;
     for (std::size_t k = 0;
          k < std::min(found.others.size(), kMostOthers) && near && (over.first > 0 || over.second > 0); ++k) {
@@ -122,8 +125,8 @@ class TransferFit {
     best_.solution.work += work;
   }
 
-  /// Plans a schedule in a share of the remaining time, and makes it the answer if it is better. Returns by how many
-  /// bytes the plans exceed the budgets.
+  /// Plans a schedule in the fraction `share` of the remaining time, and makes it the answer if it is better. Returns
+  /// by how many bytes its two plans exceed the problem's budget and the host's budget; negative if they are below.
   std::pair<std::int64_t, std::int64_t> take(core::Schedule schedule, double share) {
     solvers::PlanOptions planning = options_.plan;
     planning.guard_bytes = 0;
@@ -147,7 +150,7 @@ class TransferFit {
 
   Fit finish() {
     solvers::Solution& solution = best_.solution;
-    // What was proved for recomputation alone does not hold with transfers.
+    // Bounds that were proved for recomputation alone need not hold for schedules with transfers.
     solution.peak_bound = {rounded_.lower_bound, solvers::kAnySchedule};
     solution.cost_bound = {least_, {options_.search.scope.order, 0}};
     solution.scope = options_.search.scope;
@@ -170,7 +173,7 @@ class TransferFit {
   core::HostMemory host_;
   core::Stopwatch watch_;
   Fit alone_, best_;
-  std::vector<core::Schedule> latest_;  ///< what the latest attempt has found, and the best so far
+  std::vector<core::Schedule> latest_;  ///< schedules that the latest attempt has found, and the best schedule so far
   bool infeasible_ = false;             ///< whether it is proved that no schedule is within the budgets
   std::int64_t least_ = 0;              ///< lower bound on the makespan
 };

@@ -11,8 +11,8 @@
 
 namespace cairn::fit {
 
-/// The largest batch (number of samples in one training step) of a model that fits into a budget, and the batches that
-/// were tried.
+/// Holds the largest batch (number of samples in one training step) of a model that fits into a budget, and the batches
+/// that were tried.
 struct LargestBatch {
   std::int64_t batch = 0;     ///< largest batch known to fit; 0: no batch is known to fit
   std::int64_t as_it_is = 0;  ///< largest batch whose baseline, which recomputes nothing, fits
@@ -39,9 +39,9 @@ struct LargestBatchOptions {
 };
 
 /// Finds the largest batch that fits. Doubles the batch until it does not fit or exceeds 2^20. Afterwards repeatedly
-/// tries the middle between the largest batch that fits and the smallest that does not. This takes O(log batch) calls
-/// of find_least_budget(). Most of them end early, because a schedule fits or a lower bound proves that none does.
-/// `build` makes the graph of a batch; exceptions that it throws are passed on.
+/// tries the middle between the largest batch that fits and the smallest batch that does not fit. The whole search
+/// takes O(log batch) calls of find_least_budget(). Most of these calls end early, because a schedule fits or a lower
+/// bound proves that none does. `build` makes the graph of a batch; exceptions that it throws are passed on.
 LargestBatch find_largest_batch(const std::function<core::Graph(std::int64_t batch)>& build,
                                 const solvers::SolverInfo& solver, const LargestBatchOptions& options);
 

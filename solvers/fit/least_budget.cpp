@@ -71,7 +71,7 @@ class LeastBudgetSearch {
     } else if (least_.proved()) {
       least_.stop = solvers::Stop::proved;
     } else if (least_.stop == solvers::Stop::proved) {
-      // A proof that the peak is the lowest does not prove that the plan is.
+      // A proof that the peak is the lowest does not prove that the plan is the lowest.
       least_.stop = spent() ? solvers::Stop::limit : solvers::Stop::ended;
     }
     least_.seconds = watch_.seconds();
@@ -132,7 +132,8 @@ class LeastBudgetSearch {
   /// Plans the schedules of lowest peak found since the last call of plan_met(), if their plans can be lower than the
   /// lowest known plan.
   void plan_met() {
-    constexpr int kMost = 2;  // most schedules to plan, because a plan takes about as long as a short call
+    // Largest number of schedules to plan; a plan takes about as long as a short call of the solver.
+    constexpr int kMost = 2;
     std::vector<std::pair<core::Evaluation, core::Schedule*>> lowest;
     for (core::Schedule& schedule : met_) {
       const core::Evaluation found = core::evaluate(rounded_.graph, schedule);
@@ -256,10 +257,11 @@ class LeastBudgetSearch {
     plan_met();
   }
 
-  /// Plans the schedule of lowest peak without reordering its steps, if this can give a lower plan than the lowest
-  /// known.
+  /// Plans the schedule of lowest peak without reordering its steps, if this can give a plan that is lower than the
+  /// lowest known plan.
   void plan_again(std::int64_t part) {
-    // Plan work per unit of solver work. With this factor, the plan takes about as long as a call of the solver.
+    // Units of planning work per unit of the solver's work. With this factor, planning takes about as long as a call of
+    // the solver.
     constexpr std::int64_t kWorkOfPart = 400;
     if (options_.peak_only || done() || least_.memory() <= lowest_.first) return;
     solvers::PlanOptions options = planning();
@@ -363,7 +365,7 @@ LeastBudget least_budget_of_steps(const Problem& problem, const Problem& rounded
                                   const LeastBudgetOptions& options) {
   LeastBudget least = LeastBudgetSearch(problem, rounded, solver, options).run();
   if (!problem.graph.host_memory()) return least;
-  // What solvers prove holds for schedules without transfers.
+  // Bounds that solvers prove hold only for schedules without transfers.
   least.bound = {options.peak_only ? problem.lower_bound : rounded.plan_bound(), solvers::kAnySchedule};
   if (least.stop == solvers::Stop::proved && !least.proved()) least.stop = solvers::Stop::ended;
   return least;

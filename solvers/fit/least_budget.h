@@ -16,8 +16,8 @@
 
 namespace cairn::fit {
 
-/// The schedule whose plan needs the fewest bytes of all known plans. These bytes, memory(), are the least budget known
-/// to be sufficient.
+/// Holds the schedule whose plan needs the fewest bytes of all known plans. This number of bytes, memory(), is the
+/// least budget known to be sufficient.
 struct LeastBudget : PlannedSchedule {
   /// Name (SolverInfo::name) of the solver that found the schedule; `none` for the baseline.
   std::string_view solver = "none";
@@ -47,8 +47,8 @@ struct LeastBudgetOptions {
   double enough_from = 0;
 };
 
-/// Makes a known schedule and its plan the start of a search, unless the search has a start already. Must live as long
-/// as the search.
+/// Makes a known schedule and its plan the start of a search, unless the search has a start already. The object must
+/// live as long as the search.
 class KnownStart {
  public:
   /// `known` can be nullptr; otherwise it must outlive this object.
@@ -58,15 +58,15 @@ class KnownStart {
   std::vector<std::int64_t> offsets_;
 };
 
-/// Searches for the least budget within which a schedule exists. Returns the schedule of the lowest plan found, which
-/// may need more than the least budget. The search repeats the following three steps. Each repetition has at least
-/// three times the work of the previous one.
+/// Searches for the least budget within which a schedule exists. Returns the schedule of the lowest plan found. Even
+/// this plan may need more than the least possible budget. The search repeats the following three steps. Each
+/// repetition has at least three times the work of the previous repetition.
 /// - It calls the solver without a budget.
 /// - It calls the solver under budgets below the lowest peak found, because solvers reach lower peaks under a budget
 /// than without one. The difference between the lowest peak and the budget grows after a success and shrinks after a
 /// failure.
 /// - If the lowest plan is above the lowest peak, it searches for a schedule and its addresses together
-/// (solvers::search_placed()), under budgets between the two.
+/// (solvers::search_placed()), under budgets between this peak and the height of this plan.
 ///
 /// Only the schedules with the lowest peaks are planned. `rounded` is `problem.rounded_up(options.plan.alignment)`.
 ///
@@ -77,13 +77,15 @@ class KnownStart {
 /// solver does not accept the graph.
 ///
 /// If the graph has core::Graph::host_memory(), the last part of the time is spent on adding transfers to the schedules
-/// found. The bound is then Problem's own, because what solvers prove holds for schedules without transfers.
+/// found. The bound is then the one that Problem computes (Problem::plan_bound()), because bounds that solvers prove
+/// hold only for schedules without transfers.
 LeastBudget find_least_budget(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                               const LeastBudgetOptions& options);
 
-/// Returns a budget on the host's memory with which transfers bring one of the schedules `starts` within the problem's
-/// budget, if it is above the budget that the graph has. Adds transfers to the starts without a budget on the host, and
-/// then with smaller and smaller ones. Returns nothing if this does not succeed within the limit of options.search.
+/// Looks for a budget on the host's memory that is large enough: with it, adding transfers to one of the schedules
+/// `starts` gives a plan within the problem's budget. First tries without a budget on the host, then with smaller and
+/// smaller host budgets. Returns the smallest host budget found, or nothing if it is not above the graph's host budget,
+/// or if none was found within the limit of options.search.
 std::optional<std::int64_t> sufficient_host_budget(const Problem& problem, const Problem& rounded,
                                                    const std::vector<core::Schedule>& starts,
                                                    const LeastBudgetOptions& options);
@@ -105,9 +107,9 @@ LeastBudget least_known(const Problem& problem, const Problem& rounded, const so
 /// larger fraction of the time (FitOptions::secure_share), because the computer can be busier then.
 constexpr double kLeastBudgetShare = 0.75;
 
-/// Returns the work limit for a call of find_least_budget() that must give the same answer when it is repeated. This is
-/// limit.work or, if work is not limited, the work that a slow computer does in limit.seconds; kAnyWork if neither is
-/// limited. On an even slower computer, limit.seconds still ends the search.
+/// Returns the work limit for a call of find_least_budget() that must give the same answer when it is repeated. The
+/// result is limit.work or, if work is not limited, the work that a slow computer does in limit.seconds; kAnyWork if
+/// neither is limited. On an even slower computer, limit.seconds still ends the search.
 std::int64_t least_budget_work(const core::Limit& limit);
 
 }  // namespace cairn::fit

@@ -18,7 +18,7 @@ void add_start(std::vector<core::Schedule>& starts, const core::Schedule& schedu
   if (std::ranges::find(starts, schedule) == starts.end()) starts.push_back(schedule);
 }
 
-/// Lowers the memory of a LeastBudget by transfers.
+/// Lowers the memory of the schedule in a LeastBudget by transfers.
 class LoweringPlans {
  public:
   LoweringPlans(const Problem& problem, const Problem& rounded, const LeastBudgetOptions& options,
@@ -36,7 +36,7 @@ class LoweringPlans {
   }
 
   void run() {
-    constexpr double kShare = 0.4;  // of the limit, for the lowest peak
+    constexpr double kShare = 0.4;  // the search for the lowest peak gets this fraction of the limit
     constexpr double kSteps[] = {0.25, 0.5, 0.75};
     solvers::OffloadOptions offload = solvers::offload_options(host_, options_.search);
     offload.limit = options_.peak_only ? watch_.rest() : watch_.share(kShare);
@@ -69,7 +69,8 @@ class LoweringPlans {
     least_.work += work;
   }
 
-  /// Adds transfers to the starts. Returns the fastest schedule that is within the budget.
+  /// Adds transfers to each start in turn. Returns the fastest resulting schedule whose peak is within offload.budget,
+  /// or nothing.
   std::optional<core::Schedule> fastest(const solvers::OffloadOptions& offload) {
     std::optional<solvers::OffloadSolution> best;
     for (const core::Schedule& start : starts_) {
@@ -82,9 +83,10 @@ class LoweringPlans {
     return std::move(best->schedule);
   }
 
-  /// Plans a schedule in 1 / `left` of the remaining time, and takes it if its memory is lower and it keeps to the
-  /// host's budget. If only its plan on the host is too high, makes the schedule anew with a smaller budget there.
-  /// Returns the memory of the last schedule that it has planned.
+  /// Plans a schedule in 1 / `left` of the remaining time. Puts it into `least_` if it needs less memory and its copies
+  /// on the host fit into the host's budget. If these copies need too much memory, makes another schedule for the same
+  /// budget on the peak (`budget`), but with a smaller host budget. Returns the memory of the last schedule that was
+  /// planned.
   std::int64_t offer(core::Schedule schedule, std::int64_t budget, std::size_t left) {
     constexpr int kPlans = 3;
     solvers::OffloadOptions offload = solvers::offload_options(host_, options_.search);
@@ -186,7 +188,7 @@ std::optional<std::int64_t> sufficient_host_budget(const Problem& problem, const
   };
   std::optional<std::int64_t> least = within(std::nullopt);
   if (!least) return std::nullopt;
-  std::int64_t low = host.budget;  // no schedule is known within this many bytes
+  std::int64_t low = host.budget;  // no schedule is known for a host budget of at most this many bytes
   for (int k = 0; k < kBisections && low + 1 < *least && !watch.expired_now(); ++k) {
     const std::int64_t middle = low + (*least - low) / 2;
     const std::optional<std::int64_t> found = within(middle);

@@ -24,7 +24,7 @@ class LinkSearch {
   double seconds_left() const { return std::max(0.0, watch_.rest().seconds); }
   const core::Schedule& baseline() const { return baseline_; }
 
-  /// Adds transfers to the input order, so that it is within the budget on its peak.
+  /// Adds transfers to the input order, so that its peak is at most `budget` bytes.
   solvers::OffloadSolution within(std::int64_t budget) {
     const solvers::OffloadOptions options{.link = host_.link,
                                           .budget = budget,
@@ -82,7 +82,8 @@ LinkWorth link_worth(const Problem& problem, const Problem& rounded, const std::
   const std::int64_t host_bytes = lowest.plan ? lowest.plan->host_bytes : lowest.evaluation.host_peak;
   if (lowest.memory() < worth.free.memory() && host_bytes <= problem.graph.host_memory()->budget)
     worth.free = std::move(lowest);
-  // Goes from the highest peak downwards, until recomputation alone costs less than transfers alone.
+  // Visits known schedules without transfers from the highest peak downwards, until such a schedule costs less than the
+  // input order with transfers within the same peak.
   const std::vector<solvers::Tradeoff> points = solvers::undominated(recomputed);
   const std::size_t step = std::max<std::size_t>(1, points.size() / kMostPoints);
   for (std::size_t left = points.size(); left > 0 && !search.expired(); left -= std::min(left, step)) {

@@ -13,8 +13,8 @@
 namespace cairn::fit {
 namespace {
 
-/// Plans the answer's schedule. Does not plan a long schedule if Ctrl-C was pressed or the search failed, because that
-/// takes time.
+/// Plans the answer's schedule. A long schedule is not planned if Ctrl-C was pressed or the search failed, because
+/// planning takes time.
 void plan_found(const Task& task, const solvers::SolveOptions& search, Answer& answer) {
   constexpr std::int64_t kQuicklyPlanned = 20'000;
   const solvers::Solution& solution = answer.found.solution;
@@ -45,8 +45,7 @@ Answer search_peak(const Task& task, const solvers::SolverInfo& solver, const so
   once.max_occurrences = 1;
   const bool narrowed = no_recomputation_is_affordable(task) && solver.honours(once);
   if (narrowed) options.scope = once;
-  // The task is affordable, and no schedule costs less than the baseline. So the baseline is within max_cost and can be
-  // the start.
+  // task.unaffordable() is false, so the baseline costs at most max_cost and can be the start.
   const core::Schedule baseline = core::baseline_schedule(task.problem.graph);
   const bool usable = options.start != nullptr && options.scope.contains(task.problem.graph, *options.start) &&
                       (!task.max_cost || core::evaluate(task.problem.graph, *options.start).cost <= *task.max_cost);
@@ -120,7 +119,8 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
   solution.least_peak = solution.peak;
   solution.least_peak_by = least.solver;
   solution.cost_bound = {task.problem.baseline.cost, solvers::kAnySchedule};
-  const double to_plan = 1e-5 * task.problem.graph.node_count();  // seconds for planning the found schedule once more
+  // Estimated time for planning the found schedule once more, in seconds.
+  const double to_plan = 1e-5 * task.problem.graph.node_count();
   if (solution.cost > task.problem.baseline.cost && watch.rest().seconds > to_plan && !watch.interrupted() &&
       least.solver != "none") {
     Problem within = task.problem;
@@ -148,9 +148,10 @@ Answer search_least_budget(const Task& task, const solvers::SolverInfo& solver, 
 }
 
 /// Searches for the least peak, and afterwards for the least cost with that peak. Uses the same search as
-/// search_least_budget(), so that the peak is not higher than the one that search_least_budget() finds.
+/// search_least_budget(), so that the peak is not higher than the peak that search_least_budget() finds.
 Answer search_least_peak(const Task& task, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
-  // Fraction of the time for lowering the peak. A work limit is not divided: each search has the whole work.
+  // Lowering the peak gets this fraction of the time. A work limit is not divided: each of the two searches gets all of
+  // it.
   constexpr double kShare = 0.8;
   if (!solver.can.any_means) return search_peak(task, solver, search);
   const core::Stopwatch watch(search.limit);

@@ -14,7 +14,8 @@
 #include "cairn/solvers/fit/solve.h"
 #include "cairn/solvers/registry.h"
 
-/// Searches for one schedule of a graph that meets an objective, and says how far it may be from the best one.
+/// Searches for one schedule of a graph that meets an objective, and says how far this schedule may be from the best
+/// schedule.
 namespace cairn::fit {
 
 enum class Objective : std::uint8_t {
@@ -47,14 +48,14 @@ struct Task {
   bool unaffordable() const { return max_cost && *max_cost < problem.baseline.cost; }
 };
 
-/// The best answer found. Its bounds hold for the graph of Task::searched().
+/// Holds the best answer found. Its bounds hold for the graph of Task::searched().
 struct Answer {
-  /// The schedule with its measures. It has no plan if the schedule is long and either Ctrl-C ended the search or the
-  /// search failed, because planning takes time.
+  /// The schedule with its measures. The schedule has no plan if the schedule is long and either Ctrl-C ended the
+  /// search or the search failed, because planning takes time.
   Solved found;
   bool success = false;
   std::optional<Curve> curve;  ///< curve that was computed; set for Objective::knee
-  /// Result of find_least_budget(), if that was called. It is called for Objective::least_budget, and for
+  /// Result of find_least_budget(), if that function was called. It is called for Objective::least_budget, and for
   /// Objective::within_budget if the first plan does not fit.
   std::optional<LeastBudget> least;
   int rounds = 1;  ///< number of calls of the solver; counted for Objective::within_budget only
@@ -70,18 +71,19 @@ struct Answer {
 };
 
 /// Returns numbers by which answers to one task are compared. Of two answers, the better one has the lexicographically
-/// smaller numbers. None is negative. They are: 0 if the search succeeded, 1 if it proved that nothing meets the task,
-/// else 2; what the objective minimises first; what it minimises next, or the bytes of the plan; and how far the proved
-/// lower bound is below the answer. After a failure, the least peak found comes first.
+/// smaller numbers. No number is negative. The numbers are: 0 if the search succeeded, 1 if it proved that nothing
+/// meets the task, else 2; what the objective minimises first; what it minimises next, or the bytes of the plan; and
+/// how far the proved lower bound is below the answer. After a failure, the second and third number are the bytes of
+/// the plan and the peak; without a plan, both are the peak.
 std::array<std::int64_t, 4> merit(const Task& task, const Answer& answer);
 
-/// Results of earlier searches, which a search can use. The objects are not owned; nullptr: there is no such result.
+/// Points to results of earlier searches that a search can use. Does not own them. nullptr: there is no such result.
 struct Known {
   /// Result of find_least_budget() with the same limit. For Objective::within_budget, that function is not called
   /// again.
   const LeastBudget* just_found = nullptr;
   /// Result of an earlier command. For Objective::within_budget, it is the answer if nothing else fits. For
-  /// Objective::least_budget, the answer is not above it.
+  /// Objective::least_budget, the answer never needs more memory than this result.
   const LeastBudget* stored = nullptr;
 };
 
@@ -96,8 +98,9 @@ Answer search(const Task& task, const solvers::SolverInfo& solver, const solvers
 LeastBudget least_budget_after(const Task& task, const Answer& answer, const solvers::SolverInfo& solver,
                                const solvers::SolveOptions& search);
 
-/// Returns a budget on the host's memory with which a schedule within the task's budget was found, after search() found
-/// none with a smaller one. Returns nothing if the graph knows no link, or if none was found within the limit.
+/// Looks for a larger budget on the host's memory, after search() found no schedule within the task's budget. Returns a
+/// host budget with which such a schedule was found. Returns nothing if the graph has no link to host memory, or if no
+/// such host budget was found within the limit.
 std::optional<std::int64_t> sufficient_host_budget(const Task& task, const Answer& answer,
                                                    const solvers::SolveOptions& search);
 
@@ -121,10 +124,11 @@ Gap gap_of(const Task& task, const Answer& answer);
 std::optional<solvers::Bound> least_cost_bound(const Problem& problem, const solvers::SolveOptions& options,
                                                std::optional<std::int64_t> known_cost = std::nullopt);
 
-/// Certifies an answer's bound as far as that is possible: the bound on the cost within the task's budget or, for
-/// Objective::within_cost, that on the peak, by a certificate that no schedule below it costs at most max_cost.
-/// Requires a budget, or max_cost and a success, and that the graph knows no link. The certificate is about the graph
-/// of Task::searched().
+/// Makes a certificate that proves an answer's lower bound as far as that is possible. If the task has a budget, the
+/// bound is on the cost of schedules within this budget. For Objective::within_cost, the bound is on the peak, and the
+/// certificate proves that no schedule with a lower peak costs at most max_cost. Requires a budget, or max_cost and a
+/// successful answer. The graph must not have a link to host memory. The certificate is about the graph of
+/// Task::searched().
 solvers::Certificate certify(const Task& task, const Answer& answer, core::Stopwatch& watch);
 /// Returns whether a certificate of certify() proves all of the answer's bound.
 bool proves_bound(const Task& task, const Answer& answer, const solvers::Certificate& certificate);

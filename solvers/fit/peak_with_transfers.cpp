@@ -1,4 +1,5 @@
-// Searches for schedules with transfers whose peak, not whose plan, is within a budget or as low as possible.
+// Searches for schedules with transfers (copies to and from the host) whose peak is within a budget or as low as
+// possible. Here, budgets limit peaks, and no plans are made.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +19,7 @@
 namespace cairn::fit {
 namespace {
 
-/// Replaces the schedule of `found`.
+/// Replaces the schedule of `found` and its measures. `seconds` is the time at which the new schedule was found.
 void take(const core::Graph& graph, core::Schedule schedule, double seconds, Solved& found) {
   solvers::Solution& solution = found.solution;
   solution.schedule = std::move(schedule);
@@ -28,7 +29,8 @@ void take(const core::Graph& graph, core::Schedule schedule, double seconds, Sol
   solution.best_seconds = seconds;
 }
 
-/// Returns whether the search may return `start`, and its cost is at most `max_cost` and its peak at most `budget`.
+/// Returns whether the search may return the schedule `start`: it exists, is in the scope, costs at most `max_cost`,
+/// and its peak is at most `budget` bytes.
 bool usable(const core::Graph& graph, const core::Schedule* start, const solvers::Scope& scope, std::int64_t max_cost,
             std::int64_t budget) {
   if (start == nullptr || !solvers::admissible(graph, scope, *start)) return false;
@@ -36,15 +38,17 @@ bool usable(const core::Graph& graph, const core::Schedule* start, const solvers
   return evaluation.peak <= budget && evaluation.cost <= max_cost;
 }
 
-/// Sets the status of a solution whose bounds are known.
+/// Sets the status of a solution and the reason why the search ended. `any`: whether a schedule was found. `optimal`:
+/// whether the bounds prove it to be the best.
 void conclude(bool any, bool optimal, solvers::Stop stop, solvers::Solution& solution) {
   solution.status = optimal ? solvers::Status::optimal : any ? solvers::Status::feasible : solvers::Status::not_found;
   solution.stop = optimal ? solvers::Stop::proved : stop;
   solution.timed_out = solution.stop == solvers::Stop::limit;
 }
 
-/// Lowers the peak of a schedule whose makespan stays within a limit. Asks offload() for budgets below the lowest peak
-/// so far. The distance grows after a success and shrinks after a failure.
+/// Lowers the peak of a schedule while its makespan (the end of its last step) stays within max_cost. Calls offload()
+/// under budgets below the lowest peak so far. The distance between this peak and the budget grows after a success and
+/// shrinks after a failure.
 class Lowering {
  public:
   Lowering(const Problem& problem, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
@@ -60,14 +64,14 @@ class Lowering {
   }
 
   void run() {
-    constexpr double kOfRest = 0.2;  // of the remaining time, for one search
-    constexpr double kLeast = 0.02;  // of the whole time
+    constexpr double kOfRest = 0.2;  // one search gets this fraction of the remaining time
+    constexpr double kLeast = 0.02;  // the searches end if less than this fraction of the whole time is left
     constexpr int kMostFailures = 12;
     if (usable(problem_.graph, search_.start, search_.scope, max_cost_, found_.solution.peak - 1))
       take(problem_.graph, *search_.start, 0, found_);
     bound();
     std::int64_t step = (found_.solution.peak - least_ + 1) / 2;
-    int failures = 0;  // in succession, with the least step
+    int failures = 0;  // number of failures in succession with the least step
     solvers::Stop stop = solvers::Stop::stagnated;
     for (int round = 0; found_.solution.peak > least_ && failures < kMostFailures; ++round) {
       if (watch_.expired_now() || watch_.rest().seconds < kLeast * search_.limit.seconds) {
@@ -99,7 +103,8 @@ class Lowering {
     });
   }
 
-  /// Searches for a schedule within a budget. Returns whether one was found.
+  /// Searches for a schedule with a peak of at most `budget` bytes, in the fraction `share` of the remaining time.
+  /// Returns whether this lowered the peak of the best schedule so far (found_).
   bool lower_to(std::int64_t budget, int round, double share) {
     offload_.budget = budget;
     offload_.seed = search_.seed + static_cast<std::uint64_t>(round);
@@ -137,11 +142,12 @@ class Lowering {
   Solved& found_;
   core::Stopwatch watch_;
   solvers::OffloadOptions offload_;
-  std::optional<core::Schedule> latest_;  ///< of the latest search that kept to its budget
+  std::optional<core::Schedule> latest_;  ///< schedule of the latest search that kept to its budget
   std::int64_t least_ = 0;                ///< lower bound on the peak
 };
 
-/// Looks for a schedule with transfers within the budget that is faster than `found`.
+/// Looks for a schedule with transfers whose peak is within the budget and which is faster than the schedule in
+/// `found`.
 void improve(const Problem& problem, const solvers::SolverInfo& solver, const solvers::SolveOptions& search,
              Solved& found) {
   constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
@@ -198,14 +204,15 @@ solvers::CostBound bound_with_transfers(const core::Graph& graph, std::int64_t b
 
 Solved solve_for_peak(const Problem& problem, const solvers::SolverInfo& solver, const solvers::SolveOptions& search) {
   if (!problem.graph.host_memory()) return solve(problem.graph, solver, search);
-  // Time is divided between the searches without and with transfers. A work limit is not: each has the whole work.
+  // The time limit is divided between the searches without and with transfers. A work limit is not divided: each of the
+  // two searches gets all of it.
   const core::Stopwatch watch(search.limit);
   core::Schedule steps;
   solvers::SolveOptions alone = without_transfers(search, steps);
   alone.limit.seconds *= kAloneShare;
   Solved found = solve(problem.graph, solver, alone);
   solvers::Solution& solution = found.solution;
-  // What was proved for recomputation alone does not hold with transfers.
+  // Bounds that were proved for recomputation alone need not hold for schedules with transfers.
   solution.peak_bound = {problem.lower_bound, solvers::kAnySchedule};
   solution.cost_bound = {problem.baseline.cost, solvers::kAnySchedule};
   solution.scope = search.scope;

@@ -11,8 +11,9 @@ namespace cairn::fit {
 namespace {
 
 /// Computes Problem::plan_slack: by how many bytes the peak of a schedule can exceed the size of its memory plan. While
-/// a node runs, the peak counts some bytes twice that a plan shares: an output, and the input whose place it takes.
-/// Only one node runs at a time, so the result is the largest such difference of a node, not their sum.
+/// an in-place node runs, the peak counts its output and the input that the output overwrites; a plan gives both the
+/// same bytes. Only one node runs at a time, so the result is the largest difference of a single node, not the sum over
+/// all nodes.
 std::int64_t slack_of_plans(const core::Graph& graph) {
   std::int64_t most = 0;
   for (core::NodeId v = 0; v < graph.node_count(); ++v) {

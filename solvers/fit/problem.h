@@ -14,10 +14,11 @@
 /// solvers, which only look at peaks, with the planner. The entry point of the folder is objective.h.
 namespace cairn::fit {
 
-/// Returns the name of a graph for display. This is the graph's own name or, if it has none, the name of its file.
+/// Returns the name of a graph for display. The result is the graph's own name or, if the graph has no name, the name
+/// of its file.
 std::string graph_name(const core::Graph& graph, std::string_view file);
 
-/// A graph, its budget, and what is known before any search. Sizes are in bytes, costs in the graph's unit.
+/// Holds a graph, its budget, and what is known before any search. Sizes are in bytes, costs in the graph's unit.
 struct Problem {
   core::Graph graph;
   std::string name;
@@ -25,7 +26,7 @@ struct Problem {
   /// lower bound on the peak of every schedule or, if about_plans is set, on the bytes of every plan
   std::int64_t lower_bound = 0;
   bool about_plans = false;  ///< whether lower_bound is a bound on plans; set by of_plans()
-  /// Number of bytes that counts as 100% when budgets and plans are given in percent. This is the baseline's peak with
+  /// Number of bytes that counts as 100% when budgets and plans are given in percent. It is the baseline's peak with
   /// sizes rounded up to the alignment of plans.
   std::int64_t hundred_percent = 0;
   /// Largest number of bytes by which a plan can be lower than its schedule's peak. If an in-place node overwrites an
@@ -39,8 +40,9 @@ struct Problem {
   std::int64_t rounded_to = 1;
 
   /// Makes a problem of a graph. `budget_text` is a budget in the syntax of core::parse_budget(), in which a percentage
-  /// refers to hundred_percent. An empty text means that there is no budget. `alignment` is the alignment of plans in
-  /// bytes. Throws InputError if the text is not a budget. O(nodes + edges).
+  /// refers to hundred_percent. An empty text means that there is no budget. `fallback_name` is the name if the graph
+  /// has none. `alignment` is the alignment of plans in bytes. Throws InputError if the text is not a budget. O(nodes +
+  /// edges).
   explicit Problem(core::Graph graph, std::string_view budget_text = {}, std::string_view fallback_name = {},
                    std::int64_t alignment = 1);
   /// Returns a copy with sizes rounded up to the alignment, as planners round them. O(1) for the alignment that was

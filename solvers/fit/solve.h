@@ -24,7 +24,7 @@ bool meets(const solvers::Solution& solution, std::optional<std::int64_t> budget
 /// differs from what the solver reported.
 core::Evaluation evaluate_again(std::string_view solver, const core::Graph& graph, const solvers::Solution& solution);
 
-/// The solution of a solver, with the measures and the plan of its schedule.
+/// Holds the solution of a solver, with the measures and the plan of its schedule.
 struct Solved {
   solvers::Solution solution;
   /// Measures of the schedule on the graph that the solver got, if there is a schedule.
@@ -39,9 +39,9 @@ struct Solved {
 /// graph.
 Solved solve(const core::Graph& graph, const solvers::SolverInfo& solver, const solvers::SolveOptions& options = {});
 
-/// Returns the plan of a schedule whose buffers lie at `offsets` (core::offsets_of()). Returns nothing if the offsets
-/// are not valid addresses for these buffers, also if these are reserved for `overlap_steps` further steps
-/// (solvers::PlanOptions). O(b^2 log b) at most for b buffers.
+/// Returns the plan of a schedule whose buffers lie at `offsets` (core::offsets_of()). Each buffer also stays reserved
+/// for `overlap_steps` steps after its last step (solvers::PlanOptions). Returns nothing if the offsets are not valid
+/// addresses for these buffers. Takes at most O(b^2 log b) time for b buffers.
 std::optional<core::Plan> plan_at(const core::Graph& graph, const core::Schedule& schedule,
                                   const std::vector<std::int64_t>& offsets, std::int64_t alignment,
                                   std::int64_t overlap_steps = 0);
@@ -57,14 +57,14 @@ solvers::PlanSolution checked_plan(const std::vector<core::BufferSpec>& specs,
                                    const std::vector<core::AddressRange>& forbidden,
                                    const solvers::PlanOptions& options);
 
-/// A plan that a search found, and the capacity that was asked for.
+/// Holds a plan that a search found, and the capacity in bytes into which the plan was to fit.
 struct FoundPlan {
   solvers::PlanSolution solution;
   double seconds = 0;
   std::optional<std::int64_t> capacity;
 
   bool fits() const { return !capacity || solution.plan.bytes <= *capacity; }
-  /// Returns the status of the plan with respect to `capacity`, even if the planner did not know this capacity.
+  /// Returns the status of the plan with respect to `capacity`, even if the planner was called without this capacity.
   solvers::Status status() const;
 };
 
@@ -73,8 +73,8 @@ void require_right(const std::string& defect);
 
 /// Returns whether some node has an op, so that real kernels can execute it.
 bool has_ops(const core::Graph& graph);
-/// Returns the default alignment of sizes and offsets in a plan. This is 256 bytes if some node has an op, because
-/// kernels need aligned buffers. It is 1 for graphs that consist of sizes and costs alone.
+/// Returns the default alignment of sizes and offsets in a plan. The result is 256 bytes if some node has an op,
+/// because kernels need aligned buffers. The result is 1 for graphs that consist of sizes and costs alone.
 std::int64_t default_alignment(const core::Graph& graph);
 
 }  // namespace cairn::fit

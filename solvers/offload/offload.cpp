@@ -18,7 +18,8 @@ namespace cairn::solvers {
 namespace offloading {
 namespace {
 
-/// A schedule whose transfers are known, with what it is compared by.
+/// Holds a schedule with transfers, and the numbers by which schedules are compared: bytes above the budgets, makespan,
+/// and time of all copies.
 struct Candidate {
   core::Schedule schedule;
   std::int64_t excess = 0, makespan = 0, copies = 0;
@@ -47,7 +48,7 @@ class OffloadSearch {
     return finish();
   }
 
-  /// Adds transfers to all starts without improving them. Returns the best.
+  /// Adds transfers to all starts without improving the transfers. Returns the best result.
   OffloadSolution construct(std::span<const core::Schedule> starts) {
     start_from(starts, 0);
     return finish();
@@ -64,7 +65,7 @@ class OffloadSearch {
       keep(built(start));
     }
     if (share == 0) return;
-    // Each start is annealed for a while, the most promising ones first.
+    // Each start that fits is annealed for a while, the best start first.
     const std::vector<Candidate> candidates = found_;
     double left = static_cast<double>(candidates.size());
     for (const Candidate& candidate : candidates) {
@@ -74,7 +75,7 @@ class OffloadSearch {
     }
   }
 
-  /// Adds transfers to a schedule until it fits.
+  /// Adds transfers to a schedule until it fits into the budgets, if that is possible.
   Candidate built(const core::Schedule& start) {
     State state(graph_, start.steps, limits_);
     state.assign(start.transfers);
@@ -101,7 +102,7 @@ class OffloadSearch {
     keep(candidate(state));
   }
 
-  /// Keeps the best candidates with different steps.
+  /// Adds a candidate to found_, which holds the best kMost candidates with different steps.
   void keep(Candidate candidate) {
     constexpr std::size_t kMost = 8;
     const bool better = found_.empty() || candidate.measure() < found_.front().measure();
@@ -117,7 +118,8 @@ class OffloadSearch {
     if (found_.size() > kMost) found_.pop_back();
   }
 
-  /// Turns recomputations into transfers and back, as long as there is time.
+  /// Makes random changes to the steps of good candidates: turns recomputations into transfers and back, or moves
+  /// steps. Ends when time is up, or after kMostFailures changes in succession without a better result.
   void change_steps() {
     constexpr double kShareOfTrial = 0.01;
     constexpr int kMostFailures = 3000;
@@ -129,7 +131,7 @@ class OffloadSearch {
       std::optional<core::Schedule> changed = offloading::change_steps(
           graph_, base.schedule, random_, {options_.scope.max_occurrences, options_.scope.order == OrderRule::free});
       watch_.charge(base.schedule.length());
-      // A step that runs again may have become the first run of its node, which the scope need not allow there.
+      // A recomputation may have become the first run of its node, and the scope may forbid a first run at this place.
       if (!changed || !options_.scope.contains(graph_, *changed)) continue;
       State state(graph_, changed->steps, limits_);
       state.assign(changed->transfers);
@@ -179,7 +181,7 @@ class OffloadSearch {
   core::Random random_;
   bool may_change_;
   offloading::Limits limits_;
-  std::vector<Candidate> found_;  ///< the best first
+  std::vector<Candidate> found_;  ///< candidates, the best first
 };
 
 }  // namespace

@@ -15,12 +15,12 @@
 namespace cairn::solvers {
 namespace {
 
-/// A number that is searched for by bisection, between 0 and 1. The larger it is, the fewer bytes the link has to move.
+/// Searches for a number between 0 and 1 by bisection. The larger the number is, the fewer bytes the link has to move.
 struct Bisection {
   double low = 0, high = 1;
 
   double middle() const { return low + (high - low) / 2; }
-  /// Goes on above the middle if steps wait for copies there, and below it otherwise.
+  /// Continues above middle() if steps wait for copies when the number is middle(), otherwise below middle().
   void learn(bool waits) { (waits ? low : high) = middle(); }
 };
 
@@ -32,7 +32,7 @@ class Starts {
 
   std::vector<core::Schedule> find() {
     constexpr int kRounds = 5;
-    // The dynamic program for chains is called with a few prices, unless time is short.
+    // The dynamic program for chains (ChainStarts) is called with kChainRounds prices, or not at all if time is short.
     constexpr int kChainRounds = 2;
     constexpr double kSecondsForChains = 1;
     const int chains = watch_.rest().seconds >= kSecondsForChains ? kChainRounds : 0;
@@ -57,9 +57,10 @@ class Starts {
   }
 
  private:
-  /// Returns a price of copies, as a fraction of their time. While the links are idle, a low price is right.
+  /// Returns a price of copies, as a multiple of the time that a copy takes. `part` is between 0 and 1; the price grows
+  /// with it. A low price is right if the link is mostly idle.
   static double price_at(double part) {
-    constexpr double kLeast = 0.002, kRange = 1000;  // from 0.002 to 2
+    constexpr double kLeast = 0.002, kRange = 1000;  // prices from 0.002 to 2
     return kLeast * std::pow(kRange, part);
   }
 
@@ -79,7 +80,8 @@ class Starts {
     return std::move(solution.schedule);
   }
 
-  /// Adds a start. Returns whether steps wait for copies once it is within the budget, or whether it is not.
+  /// Adds transfers to a schedule and adds the result to the starts. Returns true if the result does not fit into the
+  /// budgets, or if some of its steps wait for copies.
   bool add(const core::Schedule& start) {
     OffloadOptions one = options_;
     one.limit = watch_.rest();
@@ -91,8 +93,8 @@ class Starts {
     return !built.fits || built.makespan > built.cost;
   }
 
-  /// Adds the schedule of a minimum cut. It is fast, and near the optimum if one moment needs far more memory than all
-  /// others.
+  /// Adds the schedule made from a minimum cut (cut_start()). This schedule is found quickly, and is near the optimum
+  /// if one moment needs far more memory than all other moments.
   void add_cut() {
     constexpr double kShare = 0.1;
     std::optional<core::Schedule> start =
@@ -113,15 +115,15 @@ class Starts {
     return !found || add(priced.original(*found));
   }
 
-  /// Adds the schedule of the dynamic program for chains, which is fast, and finds out where checkpoints should be on
-  /// the host.
+  /// Adds the schedule that the dynamic program for chains finds. This program is fast, and finds out which checkpoints
+  /// should be on the host.
   bool add_chain(double price, double share) {
     if (options_.scope.order == OrderRule::stages || options_.scope.max_occurrences != 0) return true;
     std::optional<core::Schedule> found = core::within(watch_, share, [&](core::Stopwatch& part) {
       if (!chains_) chains_.emplace(graph_, options_.link, part);
       return chains_->cheapest(options_.budget, price, part);
     });
-    // A chain's schedule has an order of its own, which the scope may not allow.
+    // The schedule of a chain need not follow the input order, so the scope may forbid its order.
     return !found || !options_.scope.contains(graph_, *found) || add(*found);
   }
 

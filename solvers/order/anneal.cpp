@@ -9,13 +9,13 @@ namespace cairn::solvers {
 namespace {
 
 // All constants were found by experiment on random layered graphs, sparse random graphs and the graphs of the MOCCASIN
-// paper. Halving or doubling one changes the peaks found about as much as another seed does, except that a kReach of 50
-// or more is clearly worse. The class Annealing explains the target and the energy.
+// paper. Halving or doubling one of them changes the peaks found about as much as another seed does. The exception is
+// kReach: 50 or more is clearly worse. The class Annealing explains the target and the energy.
 constexpr double kCold = 0.02;    // last temperature, as a multiple of the mean `rise` of a step (StepGraph)
 constexpr double kBelow = 0.002;  // the target is below the lowest peak by this fraction of the peak
 constexpr double kTight = 0.003;  // weight, in the energy, of the bytes in memory at every position
-constexpr double kFocus = 0.5;    // fraction of moves close to a position whose memory is above the target
-constexpr double kCross = 0.5;    // fraction of the kFocus moves that must shift a step across that position
+constexpr double kFocus = 0.5;    // fraction of moves that are made close to a position with memory above the target
+constexpr double kCross = 0.5;    // fraction of these focused moves that must shift a step across that position
 // Fraction of moves that shift a step by up to kFarReach positions instead of kReach.
 constexpr double kFar = 0.1;
 constexpr std::int32_t kReach = 14, kFarReach = 100;
@@ -78,8 +78,8 @@ bool Annealing::advance(core::Stopwatch& watch) {
     for (int i = 0; i < kMovesAtOnce; ++i) spent += try_move();
     done_ += spent;
     since_best_ += spent;
-    // Copying the order of n steps takes O(n) time, so a new best order is copied only after about n units of further
-    // work.
+    // Copying the order of n steps takes O(n) time. So a new best order is copied only if at least n units of work have
+    // been done since the last copy.
     if (at_peak_ == 0 && since_best_ >= graph_->step_count()) {
       peak_ = current_.peak();
       best_ = current_.steps();

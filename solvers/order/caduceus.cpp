@@ -38,7 +38,7 @@ void check(const Caduceus& caduceus) {
 template <class Solve>
 std::vector<NodeId> solve_segments(const Caduceus& caduceus, const Solve& solve) {
   check(caduceus);
-  std::vector<std::pair<NodeId, NodeId>> nodes;  // for each segment: its first node, and the node after its last one
+  std::vector<std::pair<NodeId, NodeId>> nodes;  // for each segment: its first node, and the node after its last node
   for (NodeId v = 0; v < static_cast<NodeId>(caduceus.staff.size()); ++v) nodes.emplace_back(v, v + 1);
   std::vector<std::vector<core::PlacedSegment>> bends;
   std::vector<std::int64_t> profile;
@@ -80,7 +80,8 @@ bool inner(const core::NodeSumGraph& graph, NodeId v) {
   return graph.predecessors(v).size() == 1 && graph.successors(v).size() == 1;
 }
 
-/// A path between two branching nodes. Each of its inner nodes (`nodes`) has one predecessor and one successor.
+/// Describes a path between two branching nodes. Each of its inner nodes (`nodes`) has one predecessor and one
+/// successor.
 struct InnerPath {
   std::int32_t from = 0, to = 0;  ///< ranks of the branching nodes in topological order
   std::vector<NodeId> nodes;
@@ -113,7 +114,8 @@ core::NodeSumGraph node_sum_graph(const Caduceus& caduceus) {
 
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* numbering) {
   if (graph.node_count() == 0) throw core::InputError("an empty graph is not a caduceus: it has no staff");
-  // The branching nodes in topological order. Because the graph has no cycle, every chain of inner nodes ends at one.
+  // The branching nodes in topological order. Because the graph has no cycle, every chain of inner nodes ends at a
+  // branching node.
   std::vector<NodeId> branching;
   std::vector<std::int32_t> rank(static_cast<std::size_t>(graph.node_count()), -1);
   std::vector<std::size_t> missing(rank.size());
@@ -141,7 +143,7 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
       chains.push_back(std::move(chain));
     }
   }
-  // The staff consists of the shortest path from each branching node to the next one.
+  // The staff consists of the shortest path from each branching node to the next branching node in topological order.
   std::vector<std::int32_t> way(branching.size(), -1);
   for (std::size_t c = 0; c < chains.size(); ++c) {
     if (chains[c].to != chains[c].from + 1) continue;
@@ -164,7 +166,8 @@ Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<NodeId>* num
   }
   for (const NodeId v : numbers) caduceus.staff.push_back(graph.weight(v));
   for (std::size_t c = 0; c < chains.size(); ++c) {
-    // Skip paths that belong to the staff, and single edges between nodes of the staff, because the staff implies them.
+    // Skip paths that belong to the staff, and single edges between nodes of the staff, because the staff implies these
+    // edges.
     if (way[chains[c].from] == static_cast<std::int32_t>(c) || chains[c].nodes.empty()) continue;
     Caduceus::Bend bend{position[chains[c].from], position[chains[c].to], {}};
     for (const NodeId v : chains[c].nodes) {

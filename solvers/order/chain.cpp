@@ -43,8 +43,8 @@ Chain merge(std::vector<Chain> parts, Ropes& ropes) {
   for (const Chain& part : parts) others.insert(others.end(), part.begin(), part.end());
   if (others.empty()) return merged;
   std::stable_sort(others.begin(), others.end(), before);
-  // Segments of the longest chain that come before all other segments are not touched. So adding short chains to a long
-  // one again and again takes little time. This happens in deep trees.
+  // Some segments of the longest chain come before all segments of the other chains; these are not touched. So merging
+  // short chains into a long one again and again, as in deep trees, takes little time.
   const auto touched = std::upper_bound(merged.begin(), merged.end(), others.front(), before);
   const Chain tail(touched, merged.end());
   merged.erase(touched, merged.end());

@@ -1,4 +1,4 @@
-// Implements the solvers for classes of graphs. They only check that the graph is in the class. Reduction
+// Implements the solvers for classes of graphs. These solvers only check that the graph is in the class. Reduction
 // (internal/reduction.h) finds the order.
 #include <fmt/format.h>
 
@@ -42,7 +42,8 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
     if (options.progress) options.progress({baseline.peak, baseline.cost, watch.seconds()});
   };
   tick();
-  // The reduction gets three quarters of the limit, because an exact search follows if the reduction is not exact.
+  // The reduction gets three quarters of the limit, because an exact search follows if the limit ends the reduction
+  // before all its orders are dominant.
   core::Stopwatch reduction_watch(watch.share(0.75));
   Reduction reduction(graph, Reduction::Unfinished::take, options.memory_bytes, options.thread_count(), reduction_watch,
                       tick, options.accelerator);
@@ -70,11 +71,13 @@ Solution reduce(const Graph& graph, const OrderOptions& options) {
   }
   incumbent.offer({nodes_of(reduction.chain(), reduction.ropes())});
   if (reduction.exact()) {
-    // The input order is not offered, because it could have the same peak without being dominant.
+    // The input order is not offered to the incumbent, because it need not be dominant, even if its peak is as low as
+    // that of the reduction's order.
     incumbent.raise_lower_bound(incumbent.least_peak());
   } else {
     incumbent.offer(core::baseline_schedule(graph));
-    // The limit ended the search for a dominant order. An order of least peak can be easier to find.
+    // The limit ended the search for a dominant order. An order of least peak, which need not be dominant, can be
+    // easier to find.
     exact_search(graph, incumbent, options.memory_bytes, watch);
   }
   return incumbent.finish(!incumbent.cannot_improve() && watch.expired_now());

@@ -16,12 +16,13 @@
 namespace cairn::solvers {
 namespace {
 
-/// The step graph of a cut read backwards: all edges are reversed, and the rise and the drop of each step are
-/// exchanged. If the cut contains all readers of an output, it frees the output. Backwards, a separate step adds the
-/// bytes of this output before any of its readers.
+/// Holds the step graph of a cut, read backwards: all edges are reversed, and the rise and the drop of each step are
+/// exchanged. If the cut contains all readers of an output, the output is freed within the cut. Backwards, a separate
+/// step adds the bytes of such an output before any of its readers runs.
 struct Reversed {
   StepGraph graph;
-  std::vector<StepId> original;  ///< original step of each step; the last steps, which add outputs, have none
+  /// For each step, the original step; there is none for the last steps, which add outputs.
+  std::vector<StepId> original;
 };
 
 Reversed reverse(const StepGraph& graph, const Cut& cut) {
@@ -68,8 +69,8 @@ class StepCuts {
   bool pass_peak() {
     const auto bytes = profile(*graph_, found_, at_);
     const auto highest = std::max_element(bytes.begin(), bytes.end()) - bytes.begin();
-    // If memory is highest during a step and not between two steps, the step itself is added, too. The next cut of
-    // least memory contains it, because memory after the step is no higher than during it.
+    // If memory is highest during a step and not between two steps, the step itself is added to the cut, too. The next
+    // cut of least memory contains this step anyway, because memory after the step is no higher than during it.
     for (std::ptrdiff_t i = 0; i < (highest + 1) / 2; ++i) at_.insert(found_[i]);
     return highest > 0;
   }

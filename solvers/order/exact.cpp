@@ -21,13 +21,14 @@ struct Found {
   std::vector<StepId> order;
   std::int64_t lower_bound = 0;
   /// Whether the search was completed. If so, either the peak of `order` is at most lower_bound, or it is proved that
-  /// every order exceeds the upper bound.
+  /// the peak of every order is above the upper bound.
   bool ended = false;
   std::int64_t states = 0;
 };
 
-/// Searches in turn from the beginning and from the end, with one threshold for the peak. If the search from one end
-/// proves that the threshold is too low, the threshold rises for both. `floor` is a known lower bound on the peak.
+/// Searches for an order in turn from its beginning and from its end, with one threshold for the peak in bytes. If the
+/// search from one end proves that no order keeps to the threshold, the threshold rises for both searches. `floor` is a
+/// known lower bound on the peak.
 template <std::int32_t kWords>
 Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOptions& options, core::Stopwatch& watch) {
   constexpr std::int64_t kBatch = 64;
@@ -53,7 +54,7 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       found.ended = true;
       return found;
     }
-    // An array needs twice its size for a moment when it grows, so only half of the allowed memory is used.
+    // While an array grows, its old and its new copy need memory at once, so only half of the allowed memory is used.
     if (watch.expired_now() || from_start.bytes() + from_end.bytes() > options.memory_bytes / 2) {
       finish(side.completed_path(), reversed);
       return found;
@@ -64,7 +65,8 @@ Found search(const ExchangeRules& reduction, std::int64_t floor, const ExactOpti
       found.lower_bound = std::max(found.lower_bound, next);
     }
   }
-  // Every order has a peak above the upper bound. This cannot be true if a greedy order has a peak below this bound.
+  // The search has ended without an order, so every order has a peak above the upper bound. If a greedy order has a
+  // peak below the upper bound, this is a contradiction.
   if (found.lower_bound <= options.upper_bound) {
     if (most < options.upper_bound) throw std::logic_error("exact_order: the search lost the way");
     found.lower_bound = options.upper_bound + 1;
@@ -77,7 +79,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
                  const ExactOptions& options, core::Stopwatch& watch) {
   if (const std::int64_t count = to.count() - from.count();
       count > kMostExactSteps || count * (count + 63) > options.memory_bytes) {
-    // The tables of the search would take too much time or memory, so this returns any order.
+    // The tables of the search would take too much time or memory, so the result is any valid order.
     Found found;
     for (const StepId s : graph.any_order()) {
       if (to.contains(s) && !from.contains(s)) found.order.push_back(s);
@@ -97,7 +99,7 @@ Found solve_part(const StepGraph& graph, const Cut& from, const Cut& to, std::in
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         core::Stopwatch& watch) {
   ExactResult result;
-  // The bound gets at most an eighth of the limit, because it rarely saves more time than that.
+  // Computing the bound gets at most an eighth of the limit, because a bound rarely saves more time than that.
   result.lower_bound = core::within(
       watch, 0.125, [&](core::Stopwatch& bound_watch) { return cut_lower_bound(graph, from, to, bound_watch); });
   result.proved = true;

@@ -52,8 +52,8 @@ void ExchangeRules::number() {
   words_ = (count() + 63) / 64;
 }
 
-/// Computes for each step all steps before and after it. If there are too many steps for the rules, computes only
-/// direct predecessors and successors.
+/// Computes for each step all steps that must run before it and all that must run after it. If there are too many steps
+/// for the rules (kMostReduced), computes only direct predecessors and successors.
 void ExchangeRules::relate() {
   const std::size_t bits = static_cast<std::size_t>(count()) * words_;
   before_ = {words_, std::vector<Word>(bits, 0)};
@@ -77,7 +77,7 @@ void ExchangeRules::include(BitRows& rows, std::int32_t i, std::int32_t j) {
 }
 
 /// Makes a `last` group of the readers of each output, because the last reader to run frees the output. Outputs with a
-/// reader outside to_ get no group, because they are not freed.
+/// reader outside to_ get no group, because no step of the problem frees them.
 void ExchangeRules::collect_groups() {
   for (StepId s = 0; s < graph_.step_count(); ++s) {
     if (graph_[s].output == 0 || !to_.contains(s)) continue;
@@ -106,9 +106,9 @@ bool ExchangeRules::pass() {
 }
 
 /// Applies the rules for groups. `beyond` has, for each step, all steps that must run before it (`first` groups) or
-/// after it (`last` groups). If one of these is in a group of the step, the step leaves the group, because it is never
-/// the first or the last of the group to run. If only one step remains in a group, adds the group's bytes to the step's
-/// entry of `own`, its rise or drop. Returns whether a group was removed.
+/// after it (`last` groups). A step leaves each group that also contains a step of its own row in `beyond`, because it
+/// can never be the first (or the last) step of that group to run. If only one step remains in a group, adds the
+/// group's bytes to the step's entry of `own`, its rise or drop. Returns whether a group was removed.
 bool ExchangeRules::tidy(std::vector<Group>& groups, const BitRows& beyond, std::vector<std::int64_t>& own) {
   bool changed = false;
   for (std::size_t g = 0; g < groups.size();) {
@@ -166,8 +166,8 @@ bool ExchangeRules::covered(std::int64_t bytes, const std::vector<std::int32_t>&
   return std::all_of(neighbours.begin(), neighbours.end(), [&](std::int32_t j) { return heights[j] >= bytes; });
 }
 
-/// Replaces step i by a group of its neighbours with the step's bytes. The neighbours also join the groups that contain
-/// the step.
+/// Replaces step i by a group that consists of the step's neighbours and has `bytes` bytes. The neighbours also join
+/// the groups that contain the step.
 void ExchangeRules::become_group(std::int32_t i, std::int64_t bytes, const std::vector<std::int32_t>& neighbours,
                                  std::vector<Group>& groups) {
   Group own{bytes, std::vector<Word>(static_cast<std::size_t>(words_), 0)};

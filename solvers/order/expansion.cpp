@@ -1,6 +1,6 @@
 // Makes step graphs of in-forests (linearizer.h). An in-forest is the part of a graph between a source and a sink. It
-// consists of branches. The key of a branch is the step at which other branches, its children, end, or the step that
-// reads the source.
+// consists of branches. The key of a branch is one of its steps: either the step at which other branches (its children)
+// end, or the step that reads the source.
 
 #include "cairn/solvers/order/internal/expansion.h"
 
@@ -50,7 +50,7 @@ void Expander::add_forest(const InForest& forest, StepId from, StepId to) {
     const auto [id, end] = waiting.back();
     waiting.pop_back();
     const TreeBranch& branch = branches_[id];
-    // A branch with children begins at its key, where the children end; other branches begin at the source.
+    // A branch with children begins at its key, where the children end. A branch without children begins at the source.
     StepId last = add_path(branch.children.empty() ? from : kOutside, branch.before);
     if (branch.has_key) {
       const StepId key = add({branch.key.rise, branch.key.drop, 0}, branch.key.nodes);

@@ -11,10 +11,10 @@ namespace {
 using core::NodeId;
 using Edges = std::span<const std::pair<NodeId, NodeId>>;
 
-/// Returns the immediate dominator of each node: the last node before it through which all paths from `root` go. (This
-/// has nothing to do with dominant orders.) Visits the nodes in topological order. A node's dominator is the lowest
-/// common ancestor of its predecessors in the tree of dominators, which jump pointers find. The entries of the root and
-/// of nodes that cannot be reached are kNoNode. O((n + m) log n).
+/// Returns the immediate dominator of each node: the last node before it that lies on all paths from `root` to it.
+/// (This has nothing to do with dominant orders.) Visits the nodes in topological order. A node's dominator is the
+/// lowest common ancestor of its predecessors in the tree of dominators. Jump pointers find this ancestor. The entries
+/// of the root and of nodes that cannot be reached are kNoNode. Takes O((n + m) log n) time for n nodes and m edges.
 std::vector<NodeId> immediate_dominators(const Lists& successors, const Lists& predecessors, NodeId root) {
   const std::int32_t n = successors.count();
   std::vector<NodeId> dominator(static_cast<std::size_t>(n), core::kNoNode), jump(dominator);
@@ -79,8 +79,8 @@ class Finder {
       if (v != source_ && successors_[v].size() >= 2 && behind[v] != core::kNoNode) {
         keep({v, behind[v], between(v, behind[v], successors_, most)});
       }
-      // A subgraph that begins at the graph's source need not contain all edges of the source. So it is found from its
-      // sink v, if all paths to v have only the graph's source in common.
+      // A subgraph that begins at the graph's source need not contain all edges of the source. So such a subgraph is
+      // found from its sink v, if all paths from the graph's source to v have no node but these two in common.
       if (v != sink_ && predecessors_[v].size() >= 2 && before[v] == source_) {
         keep({source_, v, between(v, source_, predecessors_, most)});
       }
@@ -89,8 +89,8 @@ class Finder {
   }
 
  private:
-  /// Returns the nodes on paths from `from` to `to` along `next`, without these two, or an empty list if there are more
-  /// than `most`.
+  /// Returns the nodes between `from` and `to` on paths along `next`, without these two ends. Returns an empty list if
+  /// there are more than `most` such nodes.
   std::vector<NodeId> between(NodeId from, NodeId to, const Lists& next, std::size_t most) {
     std::vector<NodeId> inner;
     ++round_;
@@ -156,7 +156,8 @@ std::vector<IsolatedSubgraph> disjoint_subgraphs(std::int32_t node_count, std::v
     for (const NodeId v : subgraph.inner) taken[v] = 1;
     disjoint.push_back(std::move(subgraph));
   }
-  // A subgraph is left out if an end of a smaller one is among its inner nodes. It can be replaced after the smaller.
+  // A subgraph is left out if an end of a smaller selected subgraph is among its inner nodes. A later call can find the
+  // larger subgraph again, after the smaller subgraph has been replaced.
   std::vector<std::uint8_t> is_end(static_cast<std::size_t>(node_count), 0);
   std::vector<IsolatedSubgraph> result;
   for (IsolatedSubgraph& subgraph : disjoint) {

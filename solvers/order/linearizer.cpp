@@ -1,6 +1,6 @@
 // Turns in-forests into paths (linearizer.h). An in-forest is the part of a graph between a source and a sink; its
-// paths can join but not branch. It consists of branches. The key of a branch is the step at which other branches, its
-// children, end, or the step that reads the source.
+// paths can join but not branch. It consists of branches. The key of a branch is one of its steps: either the step at
+// which other branches (its children) end, or the step that reads the source.
 
 #include "cairn/solvers/order/internal/linearizer.h"
 
@@ -15,8 +15,8 @@
 
 namespace cairn::solvers {
 
-/// Merges a branch and all branches that lead to it into one chain. Uses a stack instead of recursion, because trees
-/// can be deep.
+/// Merges a branch, its children, their children and so on into one chain. Uses a stack instead of recursion, because
+/// trees can be deep.
 Chain Linearizer::flat(BranchId root) {
   struct Visit {
     BranchId branch;
@@ -77,7 +77,8 @@ std::optional<Chain> Linearizer::linearize(const InForest& forest, std::int64_t 
 std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t released) {
   const auto is_key_alone = [&](BranchId id) { return branches_[id].rest.empty(); };
   if (std::all_of(forest.branches.begin(), forest.branches.end(), is_key_alone)) {
-    // In every order, the source's output is freed at the end, after all keys. So Liu's merge orders the keys.
+    // No branch has steps after its key. So in every order, the source's output is freed at the end, after all keys,
+    // and Liu's merge finds the best order of the keys.
     std::vector<Chain> keys;
     for (const BranchId id : forest.branches) keys.push_back({branches_[id].key});
     Chain chain = merge(std::move(keys), ropes_);
@@ -100,8 +101,8 @@ std::optional<Chain> Linearizer::pumpkin(const InForest& forest, std::int64_t re
 }
 
 /// Finds the dominant schedule by Algorithm 2 of Jin et al. This algorithm needs an exact search for the least peak
-/// (exact.h). Its time does not grow with the number of orders of the branches' keys. Returns nothing if the forest is
-/// too large or the search ends without a proof.
+/// (exact.h). Unlike the search over the orders of the branches' keys, it does not take longer if there are more such
+/// orders. Returns nothing if the forest is too large or the search ends without a proof.
 std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t released) {
   Expander expander(branches_);
   expander.add_forest(forest, expander.add({0, 0, released}, Ropes::kEmpty), Expander::kOutside);
@@ -117,7 +118,7 @@ std::optional<Chain> Linearizer::by_cuts(const InForest& forest, std::int64_t re
 struct Linearizer::Tree {
   KeyTree keys;
   std::vector<BranchId> branches;
-  std::vector<BranchId> free;  ///< for each free path, the branch whose path `before` it is
+  std::vector<BranchId> free;  ///< for each free path of `keys`, the branch whose `before` is this path
   std::int32_t readers = 0;
 };
 
@@ -143,7 +144,8 @@ Linearizer::Tree Linearizer::key_tree(const InForest& forest, std::int64_t relea
   return tree;
 }
 
-/// Returns a valid schedule without a search: branch after branch, the children of a branch before its key.
+/// Returns a valid schedule without a search. Runs one branch after another; the children of a branch run before its
+/// key.
 Chain Linearizer::some_chain(const InForest& forest, std::int64_t released) {
   cut_short_ = true;
   const Tree tree = key_tree(forest, released);

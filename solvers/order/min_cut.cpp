@@ -68,10 +68,10 @@ class CutFinder {
     }
   }
 
-  /// Models that the output of s is freed after all its readers. Adds an element with the negative size of the output
-  /// as its weight, which needs all readers that have not run at `from`. If there is only one such reader, lowers the
-  /// weight of this reader instead. Does nothing if all readers have run at `from`, because the output is already
-  /// freed, or if a reader is outside `to`, because the output is not freed.
+  /// Models that the output of s is freed after all its readers. Adds an element to the closure problem. Its weight is
+  /// the negative size of the output, and it needs all readers that have not run at `from`. If there is only one such
+  /// reader, lowers the weight of this reader instead. Does nothing if all readers have run at `from`, because the
+  /// output is already freed, or if a reader is outside `to`, because the output is not freed.
   void add_release(StepId s, const Cut& from, const Cut& to) {
     std::int32_t waiting = 0, last = -1;
     for (const StepId successor : graph_.successors(s)) {
@@ -100,9 +100,10 @@ class CutFinder {
   std::vector<Need> needs_;
 };
 
-/// Computes cut_lower_bound(). The bound of a step is its rise plus the least memory of a cut after which it can run.
-/// at_most_ has an upper bound on the bound of each step: its rise plus the memory of some such cut. The step with the
-/// highest at_most_ is examined next. The search ends when the best bound so far is at least at_most_ of every step.
+/// Computes cut_lower_bound(). Each step gives a bound: its rise plus the least memory of all cuts after which it can
+/// run. Computing this bound takes a maximum flow. So for each step, at_most_ first has a number that is quick to
+/// compute and at least as high: the step's rise plus the memory of any one of these cuts. The step with the highest
+/// at_most_ is examined next. The search ends when the best bound so far is at least at_most_ of every step.
 class BoundSearch {
  public:
   BoundSearch(const StepGraph& graph, const Cut& from, const Cut& to)
@@ -135,7 +136,7 @@ class BoundSearch {
   }
 
  private:
-  /// Lowers at_most_ of each step to the memory during the step in the given order, if that is less.
+  /// Lowers at_most_ of each step to the memory during the step in the given order, if that memory is less.
   void lower_to(std::span<const StepId> order) {
     const auto bytes = profile(graph_, order, from_);
     for (std::size_t i = 0; i < order.size(); ++i) at_most_[order[i]] = std::min(at_most_[order[i]], bytes[2 * i + 1]);
@@ -191,13 +192,15 @@ class BoundSearch {
       if (behind.contains(t)) high.erase(t);
     }
     const Cut cut = finder_.least(low, high);
-    // If the steps of this cut run first, memory is low during many other steps, too, so their at_most_ falls as well.
+    // If the steps of this cut run first, memory is low during many other steps, too, so at_most_ of those steps falls
+    // as well.
     std::stable_partition(order_.begin(), order_.end(), [&](StepId t) { return cut.contains(t); });
     lower_to(order_);
     return at_most_[s] = memory(graph_, cut) + graph_[s].rise;
   }
 
-  /// Adds s and all steps that can be reached from s along `next`, except beyond steps that were marked before.
+  /// Adds s and all steps that can be reached from s along `next`. Does not go beyond steps that are already in
+  /// `marked`.
   template <class Next>
   static void mark(StepId s, Cut& marked, const Next& next) {
     std::vector<StepId> stack{s};

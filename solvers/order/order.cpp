@@ -26,13 +26,13 @@ namespace {
 using core::Graph;
 using core::NodeId;
 
-// Largest number of steps for which the exact search is used. For this many, making its tables takes a few tenths of a
-// second.
+// Largest number of steps for which the exact search is used. For this number of steps, building the tables of the
+// search takes a few tenths of a second.
 constexpr StepId kMostExact = 3000;
 
 /// Orders the steps by Kahn's algorithm, always taking the ready step of lowest priority(step). After each step s,
 /// calls `changed(s, offer)`, which must call offer(t) for each step t whose priority has fallen. Takes O((n + m) log
-/// n) time, without the calls of `changed`.
+/// n) time for n steps and m edges, plus the time of the calls of `changed`.
 template <class Priority, class Changed>
 std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priority, const Changed& changed) {
   const auto n = static_cast<std::size_t>(graph.step_count());
@@ -62,8 +62,8 @@ std::vector<StepId> lowest_first(const StepGraph& graph, const Priority& priorit
   return order;
 }
 
-/// Orders the steps of `rest` by the first position of one of their nodes in the graph's input order, as far as edges
-/// allow.
+/// Orders the steps of `rest` like the graph's input order, as far as edges allow. A step that runs several nodes takes
+/// the place of the first of them in the input order.
 std::vector<StepId> near_input_order(const Graph& graph, const Expansion& rest, const Ropes& ropes) {
   std::vector<std::int32_t> place(static_cast<std::size_t>(graph.node_count()));
   for (std::size_t i = 0; i < graph.input_order().size(); ++i) place[graph.input_order()[i]] = static_cast<int>(i);
@@ -94,16 +94,17 @@ std::vector<StepId> greedy_order(const StepGraph& graph) {
   });
 }
 
-/// Turns the remaining isolated subgraphs (isolated_subgraph.h) into paths, small ones first, by the exact search.
-/// Repeats this as long as it succeeds for at least one.
+/// Turns the remaining isolated subgraphs, i.e. parts with one source and one sink (isolated_subgraph.h), into paths,
+/// small subgraphs first. The exact search finds the order of the nodes on each path. Repeats all this until no further
+/// subgraph can be turned into a path.
 void linearize_regions(Reduction& reduction, const OrderOptions& options, core::Stopwatch& watch) {
   constexpr std::size_t kMostInner = 96;
-  // Fraction of the remaining limit for each subgraph, so that none can use up the limit.
+  // Each subgraph may use this fraction of the remaining limit, so that no subgraph can use up the limit.
   constexpr double kShare = 0.25;
   ExactOptions exact;
   exact.memory_bytes = options.memory_bytes / 2;
-  // Source, sink and number of inner vertices of each subgraph that the exact search did not solve. A subgraph is tried
-  // again if replacements within it have changed this number.
+  // Subgraphs that the exact search did not solve, each given by its source, its sink and its number of inner vertices.
+  // A subgraph is tried again if this number has changed since, because a smaller subgraph inside it was replaced.
   std::set<std::tuple<NodeId, NodeId, std::size_t>> given_up;
   for (bool progress = true; progress && !reduction.done() && !watch.expired_now();) {
     progress = false;
@@ -124,12 +125,12 @@ void linearize_regions(Reduction& reduction, const OrderOptions& options, core::
   }
 }
 
-/// Offers an order to the incumbent before any search. The reductions make this order from quick schedules of the
-/// parts, which need not be dominant.
+/// Offers an order to the incumbent, i.e. the best schedule so far, before any search. The order is made by the
+/// reductions alone, which find some schedule of each part quickly. These schedules need not be dominant.
 void quick_order(const Graph& graph, Incumbent& incumbent) {
   constexpr std::int64_t kTables = std::int64_t{1} << 20;  // largest size of a table in bytes
   core::Limit none;
-  none.work = -1;  // expired from the beginning
+  none.work = -1;  // this limit has expired before any work is done, so that nothing is searched
   core::Stopwatch watch(none);
   Reduction reduction(graph, Reduction::Unfinished::take, kTables, 1, watch);
   reduction.run();
@@ -205,8 +206,8 @@ class RemainderSearch {
 }  // namespace
 
 int OrderOptions::thread_count() const {
-  // All threads together use one work limit, so the answer depends on their number. Under a work limit, a single thread
-  // gives the same answer on every machine.
+  // All threads share one work limit, so the answer depends on the number of threads. Under a work limit, the default
+  // is therefore one thread, which gives the same answer on every machine.
   if (threads > 0) return threads;
   return limit.counts_work() ? 1 : core::thread_count();
 }
@@ -216,7 +217,7 @@ Solution order(const Graph& graph, const OrderOptions& options) {
   Incumbent incumbent(graph, options, watch, kWithoutRecomputation);
   incumbent.offer(core::baseline_schedule(graph));
   if (incumbent.cannot_improve()) return incumbent.finish(false);
-  // Seconds per node and edge that the reduction can take without checking the limit.
+  // The reduction can take this many seconds per node and per edge without checking the limit.
   constexpr double kSecondsOfEdge = 8e-7;
   if (watch.rest().seconds < kSecondsOfEdge * static_cast<double>(graph.node_count() + graph.edge_count()))
     return incumbent.finish(true);
@@ -252,14 +253,14 @@ Solution exact(const Graph& graph, const OrderOptions& options) {
   search.seed = options.seed;
   search.lower_bound = incumbent.lower_bound();
   const auto& start = graph.input_order();
-  // A good order is found first, for two reasons. It is the answer if the limit ends the exact search. And the exact
-  // search can leave out all orders with a higher peak.
+  // A good order is found first, for two reasons. This order is the answer if the limit ends the exact search. And the
+  // exact search can leave out all orders with a higher peak than this order.
   incumbent.offer({core::within(watch, 0.05, [&](core::Stopwatch& inner) {
     return nodes_among(search_order(steps, steps.with_releases(start), search, inner, options.thread_count()), graph);
   })});
   exact_search(graph, incumbent, options.memory_bytes, watch);
-  // The exact search also ends if its memory is used up, or if the graph is too large for its tables. A larger limit of
-  // time would not help in these cases.
+  // The exact search also ends if its memory is used up, or if the graph is too large for its tables. A larger time
+  // limit would not help in these two cases, so the solution does not count as timed out.
   return incumbent.finish(!incumbent.cannot_improve() && !incumbent.proved_infeasible() && watch.expired_now());
 }
 

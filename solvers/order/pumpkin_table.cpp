@@ -1,5 +1,6 @@
 // Runs the dynamic program for parallel chains, called branches (pumpkin_table.h). Branches with equal memory profiles
-// are of one kind. A state is a multiset of branches. The key of a branch is its first step, the others are its rest.
+// are of one kind. A state is a multiset of branches that are to be merged into one chain. The key of a branch is its
+// first step; its other steps are its rest.
 
 #include "cairn/solvers/order/internal/pumpkin_table.h"
 
@@ -62,8 +63,8 @@ PumpkinAnswer::End PumpkinTable::solve_on(Accelerator& device, core::Stopwatch& 
 }
 
 Chain PumpkinTable::chain(Ropes& ropes) const {
-  // Builds the chain from the last branch to the first. Each step puts the key of a branch before the branch's other
-  // steps, merged with the chain of all later branches.
+  // Builds the chain backwards, from the last branch to the first. Each round merges the steps after a branch's key
+  // with the chain of all later branches, and puts the key before the result.
   std::vector<std::size_t> unused;
   for (const auto& equal : branches_of_kind_) unused.push_back(equal.size());
   Chain result;

@@ -46,15 +46,15 @@ Reduction::Reduction(const core::Graph& graph, const StepGraph& steps, Unfinishe
   }
 }
 
-/// Joins the in-forest of the edge `before`, the vertex v and the path `behind` to one in-forest. All branches of the
-/// first forest end at v, so v becomes a key.
+/// Joins the in-forest of the edge `before`, the vertex v and the path `behind` to one in-forest. All branches of that
+/// forest end at v, so v becomes the key of a new branch.
 InForest Reduction::join(VertexId v, EdgeId before, Chain behind) {
   InForest& forest = reducer_.edge(before).value;
   const Vertex& source = vertices_[reducer_.edge(before).from];
   const ChainSegment& key = vertices_[v];
   if (source.output == 0 || forest.released) {
-    // These branches do not decide when the source's output is freed. So they are merged to a path, and v follows this
-    // path.
+    // The forest's branches do not decide when the source's output is freed. So they are merged into a path, and v
+    // follows this path.
     TreeBranch branch;
     branch.before = linearizer_.merge_branches(forest.branches);
     append(branch.before, key, ropes());
@@ -135,7 +135,9 @@ std::vector<Reduction::Region> Reduction::isolated_regions(std::size_t most) {
 
 struct Reduction::Inside {
   std::vector<EdgeId> edges;
-  std::vector<std::int64_t> outputs;  ///< outputs of the inner vertices and of the source, in bytes; 0: freed elsewhere
+  /// Outputs of the inner vertices and of the source, in bytes; 0 if the branches of an edge, the sink or the rest of
+  /// the graph free the output.
+  std::vector<std::int64_t> outputs;
   std::int64_t released_by_sink = 0;
 };
 
@@ -182,7 +184,7 @@ Expansion Reduction::expand(const Region& region) const {
     step.push_back(expander.add({vertex.rise, vertex.drop, inside.outputs[i]}, vertex.nodes));
   }
   // The source has already run. If its output is freed inside the region, the source becomes a step that has only this
-  // output. Otherwise, it is not part of the expansion. The sink never is.
+  // output. Otherwise, the source is not part of the expansion. The sink is never part of it.
   const std::int64_t output = inside.outputs.back();
   step.push_back(output > 0 ? expander.add({0, 0, output}, Ropes::kEmpty) : Expander::kOutside);
   step.push_back(Expander::kOutside);

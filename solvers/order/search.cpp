@@ -20,16 +20,17 @@ namespace {
 constexpr double kBeamShare = 0.25;          // fraction of all work for beam searches
 constexpr std::int64_t kBeamFree = 1 << 17;  // work of beam searches before annealing first runs
 constexpr std::int64_t kLeastWidth = 16;     // number of states in the first beam; the width grows by factors of 4
-// Largest number of states (topological cuts) in all rounds of a beam search; limits its memory.
+// A beam search may have this many states (topological cuts) in all of its rounds together, which limits its memory.
 constexpr std::int64_t kTraced = 1 << 23;
-// First temperatures of hot and of warm runs of annealing, as multiples of the mean rise of a step.
+// Hot and warm runs of annealing start at these temperatures, given as multiples of the mean rise of a step.
 constexpr double kHot = 5, kWarm = 0.5;
 constexpr std::int64_t kAnnealing = 60;  // work per step in the first run of annealing; doubles every two runs
 constexpr std::int64_t kLeastAnnealing = 100'000;
-// Work of each worker between two exchanges of orders, which grows from kFirstSlice to kLastSlice.
+// Workers exchange their best orders after each slice of work. A slice grows from kFirstSlice to kLastSlice units of
+// work per worker.
 constexpr std::int64_t kFirstSlice = 250'000, kLastSlice = 16'000'000;
 
-/// The search of one thread. Alternates between beam searches and annealing, and can pause at any point, so that
+/// Runs the search of one thread. Alternates between beam searches and annealing, and can pause at any point, so that
 /// workers can exchange orders after fixed amounts of work.
 class Worker {
  public:
@@ -40,8 +41,8 @@ class Worker {
         annealing_(graph, start, seed),
         schedule_(std::max(kLeastAnnealing, kAnnealing * graph.step_count())),
         hot_(index % 2 == 0) {
-    // A beam search does not depend on the seed, so one worker for each direction is enough. Other workers only run
-    // annealing.
+    // A beam search does not depend on the seed, so one worker for each direction is enough. All further workers only
+    // run annealing.
     if (index == 0) directions_.push_back(false);
     if (index == 1 || workers == 1) directions_.push_back(true);
     choose_task();
@@ -62,7 +63,7 @@ class Worker {
   /// Searches until `watch` expires or the peak is proved to be the least.
   void advance(core::Stopwatch& watch) {
     while (!proved_) {
-      // A beam search can take long, so it pauses when it has used its fraction of the work.
+      // A beam search can take long, so it pauses when it has used its fraction (kBeamShare) of all work.
       core::Limit limit = watch.rest();
       if (task_ == Task::beam) limit.work = std::min(limit.work, std::max<std::int64_t>(beam_allowance(), 0));
       core::Stopwatch part(limit);

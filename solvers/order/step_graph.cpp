@@ -27,7 +27,7 @@ StepGraph::StepGraph(const core::Graph& graph) {
   std::vector<Edge> edges;
   edges.reserve(static_cast<std::size_t>(graph.edge_count()));
   steps_.reserve(static_cast<std::size_t>(graph.node_count()));
-  // Bytes that a separate step frees, and the nodes after which it runs.
+  // A separate step that frees `bytes` bytes after all nodes in `readers` have run.
   struct Release {
     std::span<const core::NodeId> readers;
     std::int64_t bytes;
@@ -52,8 +52,9 @@ StepGraph::StepGraph(const core::Graph& graph) {
     }
     steps_.push_back(step);
   }
-  // The output of a step is freed after all its successors. If one of them is a release, this can be later than the
-  // last reader of the output, so the output needs a release of its own.
+  // The output of a step is freed when all successors of the step have run. If one of the successors is a release, that
+  // can be later than the last reader of the output. So the output then gets a release of its own, which runs right
+  // after its readers.
   for (std::size_t i = 0; i < releases.size(); ++i) {
     const Release release = releases[i];
     for (const core::NodeId reader : release.readers) {

@@ -30,8 +30,8 @@ using plan::Verdict;
 // Largest number of pairs of a section and a block live in it (sections.h) for which the exact search is used. Each
 // pair takes 16 bytes.
 constexpr std::int64_t kMostCovers = std::int64_t{1} << 21;
-// Largest numbers of blocks and of rectangles for which the exact search is used, because its recursion is as deep as
-// there are blocks.
+// Largest numbers of blocks and of rectangles for which the exact search is used, because its recursion can be as deep
+// as the number of blocks.
 constexpr std::int64_t kMostBlocks = 4'000, kMostRectangles = 20'000;
 constexpr std::int64_t kQuickWork = 5'000'000;  // work limit of greedy_plan() if the exact search follows
 // Work of the exact search if there is a capacity, as a multiple of the work of a beam search in the same round.
@@ -98,18 +98,19 @@ class PlanFinder {
   std::int64_t floor() const { return std::max(best_.lower_bound, options_.capacity.value_or(0)); }
   int searchers() const { return options_.limit.counts_work() ? 2 : std::clamp(threads_, 2, 8); }
 
-  /// Runs beam searches and the exact search in turn, in rounds. Each round may do twice the work (`effort`) of the
-  /// previous one.
+  /// Runs beam searches, the exact search and guided searches in turn, in rounds. Each round may do twice the work
+  /// (`effort`) of the previous round.
   void improve() {
     constexpr std::int64_t kFirst = 2'000'000;
-    constexpr std::int64_t kGuided = 4;  // work of a guided search, as a multiple of that of a beam search
+    constexpr std::int64_t kGuided = 4;  // work of a guided search, as a multiple of the work of a beam search
     constexpr int kEnough = 8;           // number of rounds, if there is neither a limit nor an exact search
-    // After this number of consecutive rounds without success of the exact search, its effort is divided by kLess,
+    // If the exact search has had no success in this number of consecutive rounds, its effort is divided by kLess,
     // unless beam search cannot be used.
     constexpr int kFewFruitless = 2;
     constexpr std::int64_t kLess = 4;
     const bool limited = options_.limit.counts_work() || std::isfinite(options_.limit.seconds);
-    // The exact search solves most small problems immediately. So it runs before the first beam search on these.
+    // The exact search solves most small problems immediately. So on small problems, it runs before the first beam
+    // search.
     constexpr std::size_t kSmall = 200;  // largest number of blocks of a small problem
     const bool at_once = sections_ && instance_.blocks.size() <= kSmall;
     std::int64_t effort = kFirst, before = -1;
@@ -160,10 +161,10 @@ class PlanFinder {
   /// Lowers the best plan by guided searches that begin with it, until several have failed. Each may do `effort` units
   /// of work.
   void guide(std::int64_t effort) {
-    constexpr std::int64_t kPasses = 20;  // least effort of a search, in visits of each pair of blocks
+    constexpr std::int64_t kPasses = 20;  // least effort of a guided search, in visits of each pair of blocks
     constexpr int kFailures = 3;
-    // Each success makes the part of the bytes above the bound by which the next plan must be lower larger, each
-    // failure smaller.
+    // The next plan must save the fraction guided_step_ of the bytes by which the best plan exceeds floor(). Each
+    // success multiplies this fraction by kMore, up to kMost. Each failure multiplies it by kLess, down to kLeast.
     constexpr double kMore = 1.5, kLess = 0.5, kMost = 0.5, kLeast = 0.002;
     if (!guided_) return;
     effort = std::max(effort, kPasses * std::ssize(guided_->pairs));
@@ -203,9 +204,9 @@ class PlanFinder {
         best_.lower_bound = std::max(best_.lower_bound, *options_.capacity + 1);
       return;
     }
-    // Heights to try: 0 is the lower bound, 1 is just below the best plan. The lower bound comes first, because usually
-    // some plan is as low as that. If a height is proved impossible, the bound rises above it, and the search continues
-    // from the new bound in steps that double.
+    // Heights to try, as fractions of a range: 0 stands for the lower bound, 1 for the height just below the best plan.
+    // The lower bound comes first, because usually some plan is as low as the bound. If a height is proved impossible,
+    // the bound rises above it, and the search continues from the new bound in steps that double.
     constexpr double kLevels[] = {0, 0.125, 0.25, 0.5, 0.75, 1};
     const std::int64_t unit = granularity(instance_);
     best_.lower_bound = (best_.lower_bound + unit - 1) / unit * unit;
@@ -249,9 +250,10 @@ class PlanFinder {
   std::optional<Sections> sections_;
   std::optional<plan::Portfolio<Search>> at_capacity_;
   std::optional<TimeBeam::Problem> beams_;       ///< data of the beam searches; empty: beam search cannot be used
-  std::optional<GuidedSearch::Problem> guided_;  ///< likewise for the guided searches
+  std::optional<GuidedSearch::Problem> guided_;  ///< data of the guided searches; empty: guided search cannot be used
   int beams_begun_ = 0, guided_begun_ = 0;
-  double guided_step_ = 0.1;  ///< the next guided search must save this part of the bytes above the bound
+  /// The next guided search must save this fraction of the bytes by which the best plan exceeds floor().
+  double guided_step_ = 0.1;
   PlanSolution best_;
 };
 

@@ -10,12 +10,12 @@
 #include "cairn/core/schedule.h"
 #include "cairn/solvers/common/bound.h"
 
-/// Static memory planning. The planner gives every buffer an offset in the arena, one block of memory. Buffers that are
-/// live at the same time must not overlap. The height of a plan is the size of the arena, which should be as small as
-/// possible.
+/// Plans memory statically. The planner gives every buffer an offset in the arena, one block of memory. Buffers that
+/// are live at the same time must not overlap. The height of a plan is the size of the arena, which should be as small
+/// as possible.
 namespace cairn::solvers {
 
-/// Requirements on the offset of one buffer, in addition to those of its size and lifetime.
+/// Restricts the offset of one buffer, beyond what its size and lifetime require.
 struct PlacementRules {
   /// The offset is a multiple of this number of bytes, 1 to 2^30. See also PlanOptions::alignment.
   std::int64_t alignment = 1;
@@ -26,9 +26,9 @@ struct PlacementRules {
   std::vector<core::StepRange> gaps;
 };
 
-/// The buffers to place, with their lifetimes. The planner reads `first`, `last` (0 <= first <= last) and `size` of
-/// each buffer, and copies the other fields to the plan. It needs memory in proportion to the largest `last`, so times
-/// should be numbered without large gaps.
+/// Holds the buffers to place, with their lifetimes. The planner reads `first`, `last` (0 <= first <= last) and `size`
+/// of each buffer, and copies the other fields to the plan. The planner needs memory in proportion to the largest
+/// `last`, so times should be numbered without large gaps.
 struct PlanProblem {
   std::vector<core::Buffer> buffers;
   /// For each buffer, the number of the buffer whose storage it takes over in place, or -1. The two buffers get the
@@ -47,9 +47,10 @@ struct PlanOptions {
   std::int64_t alignment = 1;
   std::int64_t guard_bytes = 0;  ///< unused bytes behind every buffer, to detect writes beyond the buffer
   /// Number of steps for which every buffer stays reserved after its last step. A step then shares no addresses with
-  /// the buffers that ended in the overlap_steps steps before it, so that it need not wait for the readers of these
-  /// buffers if steps overlap in time (runtime/overlap.h). The price is a higher plan. The plan lists the lifetimes
-  /// without these steps. An output in place still takes over its input, and keeps all bytes of a larger input.
+  /// the buffers that ended in the overlap_steps steps before it, so that the step need not wait for the readers of
+  /// these buffers if steps overlap in time (runtime/overlap.h). The price is a higher plan. The plan lists the
+  /// lifetimes without these steps. An output in place still takes over its input, and keeps all bytes of a larger
+  /// input.
   std::int64_t overlap_steps = 0;
   /// Number of bytes into which the buffers must fit. The search ends as soon as they fit. Absent: the search looks for
   /// the lowest plan.
@@ -60,14 +61,14 @@ struct PlanOptions {
   int threads = 0;  ///< number of threads; 0: one per core. Under a work limit, the plan does not depend on this number
 };
 
-/// A plan with its status and lower bound. The plan contains all buffers, whatever the status. If the status is
+/// Holds a plan with its status and lower bound. The plan contains all buffers, whatever the status. If the status is
 /// infeasible or not_found, the plan is higher than the capacity.
 struct PlanSolution {
   /// `optimal`: the plan is as high as lower_bound. `infeasible`: lower_bound exceeds the capacity.
   Status status = Status::not_found;
   core::Plan plan;
-  /// Proved lower bound on the height of every plan, in bytes. It is at least plan.lower_bound, the largest number of
-  /// bytes that are live at once.
+  /// Proved lower bound on the height of every plan, in bytes. The bound is at least plan.lower_bound, the largest
+  /// number of bytes that are live at once.
   std::int64_t lower_bound = 0;
   std::int64_t work = 0;   ///< work done, in comparisons of buffers
   bool timed_out = false;  ///< whether the limit ended the search
@@ -94,7 +95,7 @@ PlanSolution greedy_plan(const PlanProblem& problem, const PlanOptions& options 
 /// Throws as greedy_plan() does.
 PlanSolution find_plan(const PlanProblem& problem, const PlanOptions& options = {});
 
-/// A set of buffers that together cannot fit into a capacity.
+/// Names a set of buffers that together cannot fit into a capacity.
 struct PlanConflict {
   /// Indices of the buffers, ascending. Empty unless it is proved that the problem does not fit.
   std::vector<std::int32_t> buffers;
@@ -114,16 +115,18 @@ PlanConflict irreducible_conflict(const PlanProblem& problem, const PlanOptions&
 /// O((T + sum of in-degrees) log T) for T steps.
 PlanProblem plan_problem(const core::Graph& graph, const core::Schedule& schedule);
 
-/// Makes the buffers of a schedule's copies on the host (core::host_copies). Buffer i is that of evict i.
+/// Makes the buffers of a schedule's copies on the host (core::host_copies). Buffer i holds the copy that evict i
+/// makes.
 PlanProblem host_plan_problem(const core::Graph& graph, const core::Schedule& schedule);
-/// Adds the plan of the copies on the host to the plan of a schedule. Takes the alignment and the limit of `options`.
+/// Plans a schedule's copies on the host, and adds this plan to `plan`, the plan of the same schedule on the device.
+/// Uses `options` without the capacity and the guards.
 void plan_host(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options, core::Plan& plan);
 
 /// Makes the buffers of the given specs. Buffer i is specs[i], with times renumbered without gaps. Throws InputError if
 /// a spec has lower >= upper, or a gap that is not inside its lifetime.
 PlanProblem plan_problem(const std::vector<core::BufferSpec>& specs);
 
-/// A schedule with its plan.
+/// Holds a schedule with its plan.
 struct PlannedOrder {
   core::Schedule schedule;
   PlanSolution plan;
@@ -136,7 +139,7 @@ struct PlannedOrder {
 /// their order, as do schedules with transfers. Throws as plan_problem() does.
 PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options);
 
-/// Finds a plan of a schedule, on the device and on the host. The status is about the device.
+/// Finds a plan of a schedule, on the device and on the host. The status concerns only the plan on the device.
 PlanSolution find_plan(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options = {});
 /// Returns the plan of find_plan().
 core::Plan plan_memory(const core::Graph& graph, const core::Schedule& schedule, const PlanOptions& options = {});

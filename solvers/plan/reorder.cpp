@@ -55,7 +55,8 @@ PlannedOrder plan_some_order(const core::Graph& graph, const core::Schedule& sch
   core::EditableSchedule trial(aligned);
   core::Random random(1);
   trial.assign(schedule.steps);
-  // The search also moves on to orders whose plans are only as low as the current one. `best` is the first of the best.
+  // The search also moves on to orders whose plans are not lower, but as low as the plan of the current order. `best`
+  // is the first order found with the lowest plan.
   PlannedOrder current = best;
   while (missed() && !watch.expired_now()) {
     shuffle(trial, capacity, random);

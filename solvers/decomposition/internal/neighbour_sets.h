@@ -11,9 +11,9 @@
 
 namespace cairn::solvers {
 
-/// The neighbours of every node of a graph to which edges are added and from which nodes are removed. Each node has a
-/// row, the list of its neighbours. A removed node stays in the rows of its neighbours until neighbours() is called for
-/// them, so that remove() need not search these rows. Long rows also have a hash table.
+/// Stores the neighbours of every node of a graph to which edges are added and from which nodes are removed. Each node
+/// has a row, the list of its neighbours. A removed node stays in the rows of its neighbours until neighbours() is
+/// called for them, so that remove() need not search these rows. Long rows also have a hash table.
 class NeighbourSets {
  public:
   explicit NeighbourSets(const UndirectedGraph& graph) : rows_(graph.node_count()) {
@@ -63,7 +63,7 @@ class NeighbourSets {
 
   struct Row {
     std::vector<core::NodeId> nodes;
-    /// Hash table of the nodes in the row, with open addressing; at most half full. Empty for short rows. It can
+    /// Hash table of the nodes in the row, with open addressing; at most half full. Empty for short rows. The table can
     /// contain removed nodes.
     std::vector<core::NodeId> table;
     std::size_t in_table = 0;

@@ -9,8 +9,8 @@
 
 namespace cairn::solvers {
 
-/// A binary heap of nodes whose keys can change. The node with the least key comes first; among equal keys, the node of
-/// lowest rank. update() and erase() take O(log n).
+/// Keeps nodes in a binary heap, in which their keys can change. The node with the least key comes first; among equal
+/// keys, the node of lowest rank. update() and erase() take O(log n).
 class NodeQueue {
  public:
   using Key = std::pair<std::int64_t, std::int64_t>;

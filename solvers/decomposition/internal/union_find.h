@@ -6,7 +6,7 @@
 
 namespace cairn::solvers {
 
-/// Disjoint sets of the numbers 0 to n - 1. Each call takes O(log n) amortised time.
+/// Stores disjoint sets of the numbers 0 to n - 1. Each call takes O(log n) amortised time.
 class UnionFind {
  public:
   explicit UnionFind(std::int32_t n) : parent_(n) { std::iota(parent_.begin(), parent_.end(), 0); }
@@ -14,7 +14,8 @@ class UnionFind {
     while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
     return x;
   }
-  /// Unites the sets that contain `from` and `into`. Their common representative is that of `into`.
+  /// Unites the sets that contain `from` and `into`. The representative of the united set is the representative of
+  /// `into`.
   void join(std::int32_t from, std::int32_t into) { parent_[find(from)] = find(into); }
 
  private:

@@ -8,20 +8,20 @@
 
 namespace cairn::fit {
 
-/// find_least_budget() for schedules without transfers. If the graph has core::Graph::host_memory(), the bound holds
-/// for schedules with transfers, too.
+/// Does what find_least_budget() does, but only finds schedules without transfers. If the graph has
+/// core::Graph::host_memory(), the lower bound in the result also holds for schedules with transfers.
 LeastBudget least_budget_of_steps(const Problem& problem, const Problem& rounded, const solvers::SolverInfo& solver,
                                   const LeastBudgetOptions& options);
 
 /// Adds transfers to the schedules of `least` and to the baseline, so that the peak is as low as possible
-/// (solvers::least_peak_with_transfers()). Takes the result if its plan is lower than that of `least` and its plan on
-/// the host fits into the host's budget. Does nothing if the graph knows no host memory. `limit` replaces that of
-/// `options`.
+/// (solvers::least_peak_with_transfers()). Puts the resulting schedule into `least` if its plan is lower than the plan
+/// of `least`, and if the plan of its copies on the host fits into the host's budget. Does nothing if the graph has no
+/// core::Graph::host_memory(). `limit` replaces the limit in `options`.
 void lower_with_transfers(const Problem& problem, const Problem& rounded, const LeastBudgetOptions& options,
                           const core::Limit& limit, LeastBudget& least);
 
-/// Returns the options without a start's transfers, for solvers that only know steps. `steps` holds the start's steps,
-/// and must live as long as the result.
+/// Returns options whose start has no transfers, for solvers that cannot handle transfers. The new start is stored in
+/// `steps`, which must live as long as the result.
 solvers::SolveOptions without_transfers(solvers::SolveOptions search, core::Schedule& steps);
 
 }  // namespace cairn::fit

@@ -6,8 +6,8 @@
 
 namespace cairn::fit {
 
-/// Learns by how many seconds calls of a solver on one graph exceed their limits. On large graphs, this can be long,
-/// because parts of each call cannot be interrupted.
+/// Learns by how many seconds calls of a solver on one graph exceed their limits. On large graphs, this excess can be
+/// long, because parts of each call cannot be interrupted.
 class Overrun {
  public:
   double seconds() const { return seconds_; }

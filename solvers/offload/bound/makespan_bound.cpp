@@ -1,4 +1,4 @@
-// A lower bound on the makespan of schedules with transfers (makespan_bound.h).
+// Computes a lower bound on the makespan of schedules with transfers (makespan_bound.h).
 
 #include "cairn/solvers/offload/bound/makespan_bound.h"
 
@@ -18,8 +18,8 @@
 namespace cairn::solvers {
 namespace {
 
-/// Returns a lower bound on the makespan of every schedule that moves at least one of the values, or kUnknownCost if
-/// `movable` is empty. O(nodes + edges).
+/// Returns a lower bound on the makespan of every schedule that moves at least one of the values in `movable` to the
+/// host and back. Returns kUnknownCost if `movable` is empty. O(nodes + edges).
 std::int64_t least_with_a_transfer(const core::Graph& graph, const core::Link& link,
                                    const std::vector<core::ValueId>& movable) {
   const PathCosts costs = path_costs(graph);
@@ -32,7 +32,8 @@ std::int64_t least_with_a_transfer(const core::Graph& graph, const core::Link& l
   return least;
 }
 
-/// Returns the stage t for which the most bytes are made before the first run of c_t and surely read after it.
+/// Returns the stage t for which the most bytes are made before the first run of c_t, the node of the chain that ends
+/// stage t, and surely read after this run.
 std::int32_t stage_of_most_bytes(const ChainStages& stages) {
   const core::Graph& graph = stages.graph();
   const ChainUses uses(stages);
@@ -89,7 +90,7 @@ class MakespanBounding {
   }
   bool finished() { return answer_.infeasible || answer_.value >= known() || watch_.expired_now(); }
 
-  /// Raises the bound by what is in memory and on the host at one moment.
+  /// Raises the bound by cut_bound(), which considers the bytes in memory and on the host at one moment.
   void raise_by_cuts() {
     const MomentCutOptions at{common_.budget, common_.order, options_.link, options_.host_budget};
     const CutBound bound = cut_bound(
@@ -97,7 +98,8 @@ class MakespanBounding {
     answer_.infeasible = answer_.infeasible || bound.infeasible;
   }
 
-  /// Raises the bound to the smaller of the bounds for schedules without and with transfers.
+  /// Raises the bound to the smaller of two bounds: one for schedules without transfers, and one for schedules with at
+  /// least one transfer.
   void raise_by_cases() {
     constexpr double kPart = 0.5;
     const std::int64_t with = least_with_a_transfer(graph_, *options_.link, movable_);
@@ -124,7 +126,8 @@ class MakespanBounding {
     }
     TransferPrices prices(*stages, *options_.link, options_.host_budget, stage_of_most_bytes(*stages));
     const std::int64_t base = stages->base_cost();
-    // Bounds above the base. A target that is reached is doubled. One that is not comes nearer to the bound.
+    // `target` and `last` are counted from `base`. If the bound reaches the target, the next target is twice as high.
+    // Otherwise the next target is closer to the bound.
     std::int64_t target = known() == kUnknownCost ? base / 50 + 1 : known() - base, last = 0;
     for (int k = 0; k < kTargets && !finished(); ++k) {
       prices.ascend(core::saturating_add(base, target), kSteps, watch_);

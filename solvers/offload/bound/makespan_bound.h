@@ -10,8 +10,8 @@
 namespace cairn::solvers {
 
 struct MakespanBoundOptions {
-  /// The budget of the device, the order rule, the limit and the rest. In all of these, the makespan takes the place of
-  /// the cost.
+  /// The budget of the device, the order rule, the limit and further options of cost_bound(). Where these speak of the
+  /// cost, the makespan is meant.
   CostBoundOptions common;
   std::optional<core::Link> link;           ///< without it, schedules have no transfers
   std::optional<std::int64_t> host_budget;  ///< largest number of bytes on the host; without it, there is no limit
@@ -32,10 +32,10 @@ struct MakespanBoundOptions {
 /// - The smaller of two numbers: cost_bound(), which holds for schedules without transfers, and a bound for schedules
 ///   with at least one. In the latter, some value x is made, evicted, fetched and read, one after another. So the
 ///   makespan is at least the cost of a path of the graph that ends with the node of x, plus twice copy_cost(x), plus
-///   the cost of a reader of x (0 if x is kept). This third bound matters for slow links and small graphs.
+/// the cost of a reader of x (0 if x is kept). This fourth bound matters for slow links and small graphs.
 ///
-/// Without a link, or if no value can be moved, the answer is that of cost_bound(). Budgets and bandwidths only enter
-/// the relaxation in such a way that its optimum never falls if one of them falls.
+/// Without a link, or if no value can be moved, the answer is the answer of cost_bound(). If a budget or a bandwidth
+/// becomes smaller, the optimum of the relaxation never falls.
 CostBound makespan_bound(const core::Graph& graph, const MakespanBoundOptions& options);
 
 }  // namespace cairn::solvers

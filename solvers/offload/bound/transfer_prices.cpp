@@ -1,4 +1,5 @@
-// Prices for memory and for time on the link that bound the makespan (transfer_prices.h).
+// Computes prices for memory and for time on the link, which give a lower bound on the makespan (transfer_prices.h).
+// The multipliers are the prices `device`, `host`, `evict`, `fetch` and `both` of the theorem in that file.
 
 #include "cairn/solvers/offload/bound/transfer_prices.h"
 
@@ -11,19 +12,20 @@
 namespace cairn::solvers {
 namespace {
 
-/// A price in units of 2^-shift units of cost, and its place on a DerivativeTape.
+/// Holds a price, as a multiple of 2^-shift units of cost, and its place on a DerivativeTape.
 struct Price {
   std::int64_t value = 0;
   std::int32_t place = -1;  ///< -1: the price is constant
 };
 
-/// Records how prices were computed from multipliers, so that derivatives with respect to these can be computed.
+/// Records how prices were computed from multipliers, so that derivatives with respect to the multipliers can be
+/// computed.
 class DerivativeTape {
  public:
   /// The places 0 to `multipliers` - 1 stand for the multipliers.
   explicit DerivativeTape(std::size_t multipliers) : first_(static_cast<std::int32_t>(multipliers)) {}
 
-  /// Prices are at most this, so that sums cannot overflow. A lower price is always valid.
+  /// Largest price; larger ones are lowered to it, so that sums cannot overflow. A lower price is always valid.
   static constexpr std::int64_t kMost = std::int64_t{1} << 58;
 
   Price sum(Price a, Price b) {
@@ -106,7 +108,7 @@ PathCosts path_costs(const core::Graph& graph) {
   return costs;
 }
 
-/// One pass over the stages, which computes the bound for some multipliers.
+/// Computes the bound for given multipliers in one pass over the stages.
 class TransferPrices::Pass {
  public:
   Pass(const TransferPrices& prices, const Multipliers& multipliers)
@@ -150,7 +152,7 @@ class TransferPrices::Pass {
  private:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  // Places of multipliers on the tape. The first ones are kEvict, kFetch and kBoth. until_place(t) stands for
+  // Places of multipliers on the tape. The first three places are kEvict, kFetch and kBoth. until_place(t) stands for
   // Multipliers::device_until[t], in units of cost per byte.
   std::size_t device_place(std::int32_t t) const { return kScalars + static_cast<std::size_t>(t); }
   std::size_t until_place(std::int32_t t) const { return device_place(t) + prices_.count(); }
@@ -188,7 +190,8 @@ class TransferPrices::Pass {
     return tape_.plus(a, weigh_bytes(bytes, price), place, static_cast<double>(bytes) * prices_.device_unit_);
   }
 
-  /// Returns the least that the first runs of all nodes can cost, and what the link cannot use of their time.
+  /// Returns the least weighted cost of the first runs of all nodes, plus the terms for the times that no copy can use
+  /// (r, q and s of the theorem).
   Wide first_runs() {
     Wide sum = Wide(m_.evict) * prices_.before_evicts_ + Wide(m_.fetch) * prices_.after_fetches_ +
                Wide(m_.both) * prices_.beside_copies_;
@@ -210,7 +213,7 @@ class TransferPrices::Pass {
     return (sum << prices_.shift_) >> kWeightShift;
   }
 
-  /// Takes `amount` out of the price of x, on both sides. It must be at most left_[x].
+  /// Subtracts `amount`, which must be at most left_[x], from the prices of x on the device and on the host.
   void take(core::ValueId x, Price amount) {
     left_[x] = tape_.difference(left_[x], amount);
     if (host_[x].value == kNever) return;
@@ -222,7 +225,7 @@ class TransferPrices::Pass {
     take(x, left_[x]);
   }
 
-  /// Returns the price of fetching x in stage t, or one of kNever.
+  /// Returns the price of fetching x in stage t. Its value is kNever if x cannot be on the host.
   Price fetched(std::int32_t t, core::ValueId x) {
     if (host_[x].value == kNever) return host_[x];
     return plus_fetch(host_[x], x, t);
@@ -255,9 +258,10 @@ class TransferPrices::Pass {
     }
   }
 
-  /// Charges a part of the price of x to the nodes that read x and that can run again in stage t. At the next certain
-  /// use, x can also come from elsewhere: it can be made there, or fetched from an older copy. So the price of x counts
-  /// only up to the price of this, less that of bringing x from this stage to the use. The rest is charged.
+  /// Charges a part of the price of x to the nodes that read x and that can run again in stage t. At its next certain
+  /// use, x need not come from this stage: it can be made there, or fetched from an older copy. So that use can only
+  /// account for the price of getting x in one of these ways, minus the price of bringing x from this stage to the use.
+  /// The rest of the price of x is charged to the readers.
   void share_with_readers(std::int32_t t, core::ValueId x) {
     const std::int32_t readers = left_[x].value > 0 ? uses_.readers_again(t, x) : 0;
     if (readers == 0 || uses_.used(t, x)) return;
@@ -288,7 +292,7 @@ class TransferPrices::Pass {
     return price;
   }
 
-  /// Holds values during the run of c_t. Returns what the budgets of this stage add to the bound.
+  /// Adds the prices of holding values during the run of c_t. Returns what the budgets of this stage add to the bound.
   Wide end_stage(std::int32_t t) {
     Wide bytes = t < prices_.end_ ? graph_.scratch(stages_.chain(t)) : 0;
     for (const core::NodeId v : uses_.active(t)) {
@@ -331,11 +335,12 @@ class TransferPrices::Pass {
   const core::Graph& graph_;
   const ChainUses& uses_;
   DerivativeTape tape_;
-  // Indexed by value.
+  // These arrays are indexed by value:
   // - carried_: the price of having the value in the current stage by holding it since the stage before.
   // - left_: the part of the value's price that was not taken yet.
   // - share_: the part of the price that is charged to each node that can read the value when it runs again.
-  // - host_: the price of having the value on the host during the run of c_(t-1); kNever: it cannot be there.
+  // - host_: the price of having the value on the host during the run of c_(t-1); kNever: the value cannot be on the
+  // host.
   std::vector<Price> carried_, left_, share_, host_;
   Wide collected_ = 0;
 };

@@ -13,26 +13,28 @@
 
 namespace cairn::solvers {
 
-/// Costs of paths, which bound the time before and after a copy.
+/// Holds costs of paths in the graph, which bound the time before and after a copy.
 struct PathCosts {
-  std::vector<std::int64_t>
-      until;  ///< of the dearest path that ends with a node; all of it runs before the node has run
-  /// The least cost of what runs from a run of a node on, the node included, if the run is needed: it is the last node
-  /// of a path to a node that nothing reads or that is kept.
+  /// For each node, the cost of the most expensive path that ends with it; the whole path has run once the node has
+  /// run.
+  std::vector<std::int64_t> until;
+  /// For each node, the least cost of a path that begins with it and ends with a node that must run, because nothing
+  /// reads that node or it is kept. If a run of a node is needed, steps of at least this cost run from the begin of
+  /// that run on.
   std::vector<std::int64_t> since;
-  std::vector<std::int64_t> since_read;  ///< of each value: the least of `since` of its readers; 0 if it is kept
+  std::vector<std::int64_t> since_read;  ///< for each value, the least `since` of its readers; 0 if the value is kept
 };
-/// O(nodes + edges).
+/// Computes the costs of paths. O(nodes + edges).
 PathCosts path_costs(const core::Graph& graph);
 
-/// Lower bounds on the makespan of all schedules with recomputation and transfers that keep a budget on the device and
-/// one on the host. The stages are those of ChainStages: c_0, c_1, ... are the nodes of a chain, and stage t ends with
-/// the first run of c_t. Below, the run of c_t always means its first run. The stages must be made without a known
-/// cost.
+/// Computes lower bounds on the makespan of all schedules with recomputation and transfers that keep to a budget on the
+/// device and to a budget on the host. The stages are defined in ChainStages: c_0, c_1, ... are the nodes of a chain,
+/// and stage t ends with the first run of c_t. Below, the run of c_t always means its first run. The stages must be
+/// made without a known cost.
 ///
-/// Theorem. Let `cut` be a stage before the last one. Let these prices be >= 0: device[t] and host[t] of a byte for
-/// every stage t, and `evict`, `fetch` and `both` of the link's time, where `both` is 0 if the link is duplex. Let
-/// evict + both <= 1 and fetch + both <= 1. Let
+/// Theorem. Let `cut` be a stage before the last one. Let the following prices be >= 0: the prices device[t] and
+/// host[t] of a byte for every stage t, and the prices `evict`, `fetch` and `both` of a unit of the link's time, where
+/// `both` is 0 if the link is duplex. Let evict + both <= 1 and fetch + both <= 1. Let
 ///
 ///     out[t] = both + evict if t <= cut, else both         in[t] = both + fetch if t > cut, else both
 ///     work[t] = 1 - both - evict if t <= cut, else 1 - both - fetch
@@ -56,19 +58,21 @@ PathCosts path_costs(const core::Graph& graph);
 ///   stage t, and then it was made in stage t or was on the device during the run of c_(t-1);
 /// - what ChainStages says about the stages of nodes and values holds.
 ///
-/// Proof. Take a schedule. A fetch of x that starts in stage t is left out of the choice if x is on the device during
-/// the run of c_(t-1), or made in stage t, and so are runs and copies that nothing needs. The first condition holds,
-/// because an occurrence that is read in stage t comes from a step or a fetch, in stage t or before; in the latter case
-/// it is on the device during the run of c_(t-1). For the second one, let a fetch in stage t be part of the choice. Its
-/// evict is over before the first step behind the fetch's `start`. If it were not over before the run of c_(t-1), its
-/// occurrence, which is held until then, would be on the device during that run, or made in stage t. So it is over, and
-/// the host holds the copy until the fetch is over. The third condition holds for the same reasons.
+/// Proof. Take a schedule. The choice consists of the schedule's runs and copies, but leaves out those that nothing
+/// needs. It also leaves out a fetch of x that starts in stage t if x is on the device during the run of c_(t-1), or
+/// made in stage t. The first condition holds, because an occurrence that is read in stage t comes from a step or a
+/// fetch in stage t or before. If it comes from an earlier stage, it is on the device during the run of c_(t-1). To
+/// prove the second condition, let a fetch in stage t be part of the choice. The evict of this fetch is over before the
+/// first step after the fetch's `start`. If the evict were not over before the run of c_(t-1), its occurrence, which is
+/// held until the evict is over, would be on the device during that run, or made in stage t. So the evict is over
+/// before that run, and the host holds the copy until the fetch is over. The third condition holds for the same
+/// reasons.
 ///
 /// Let T be the makespan, and B and E the begin and the end of the run of c_cut. The link carries one copy after
 /// another.
-/// - Evicts that are over before B take at most B - r. Here r is at most the cost of the dearest path to a node that
-///   makes such a value, because the copy starts later, and at most the cost of the path to c_cut, in case there is
-///   none.
+/// - Evicts that are over before B take at most B - r. Here r is at most the cost of the most expensive path to a node
+///   that makes such a value, because the copy starts after the run of this node. And r is at most the cost of the path
+///   to c_cut, in case there is no such evict.
 /// - Fetches that start after E take at most T - E - q. Here q is at most the least cost of what needs a fetched value
 ///   and runs after its fetch, and at most the least cost of what runs after a run of c_cut, in case there is none.
 /// - If both directions share the link, all copies together take at most T - s. Here s is at most the least cost of a
@@ -79,16 +83,17 @@ PathCosts path_costs(const core::Graph& graph);
 /// above. []
 ///
 /// The least value is bounded from below as in ChainPrices, by one pass over the stages, which computes a price for
-/// having x in stage t. It is the least of three: holding x since the stage before, making it again, and fetching it. A
-/// value on the host has a price as well: the least of holding it there, and of evicting it from the device in this
-/// stage. These prices are distances in a graph in which every way to have x in some stage is a path. What is taken of
-/// a price, because a reader surely needs x, is taken from the prices of x on both sides: distances min(d, a) and max(d
-/// - a, 0) add up to d, and both are feasible. So no edge is paid by more than its length. All arithmetic is in
+/// having x in stage t. This price is the least of three: the price of holding x since the stage before, of making x
+/// again, and of fetching x. A value on the host has a price as well: the least of holding it there, and of evicting it
+/// from the device in this stage. These prices are distances in a graph in which every way to have x in some stage is a
+/// path. If a reader surely needs x, the pass counts a part a of the price of x for this reader, and subtracts a from
+/// the prices of x on the device and on the host. Subtracting a is valid: a distance d is the sum of min(d, a) and of d
+/// minus min(d, a), and both are feasible distances. So no edge is paid by more than its length. All arithmetic is in
 /// integers and rounds down, so the bound is exact.
 class TransferPrices {
  public:
-  /// `cut` is a stage of the theorem; with a chain without nodes, it must be 0. Without a budget of the host, the host
-  /// holds everything. O(ChainStages::size() + inputs of nodes).
+  /// `cut` is the stage `cut` of the theorem; if the chain has no nodes, it must be 0. Without `host_budget`, the host
+  /// can hold any number of bytes. O(ChainStages::size() + inputs of nodes).
   TransferPrices(const ChainStages& stages, const core::Link& link, std::optional<std::int64_t> host_budget,
                  std::int32_t cut);
 
@@ -97,10 +102,10 @@ class TransferPrices {
   /// in the stages.
   void ascend(std::int64_t target, int rounds, core::Stopwatch& watch);
 
-  /// Returns the highest bound so far, in units of cost. At least the cost of running each node once.
+  /// Returns the highest bound so far, in units of cost. It is at least the cost of running each node once.
   std::int64_t bound() const { return bound_; }
 
-  /// Returns the bytes that a pass needs for each pair of ChainStages::size(), at most.
+  /// Largest number of bytes that a pass needs for each of the pairs that ChainStages::size() counts.
   static constexpr std::int64_t kBytesAPair = 256;
 
  private:
@@ -108,7 +113,7 @@ class TransferPrices {
   __extension__ using Wide = __int128;
   static constexpr int kWeightShift = 30;
   static constexpr std::int64_t kOne = std::int64_t{1} << kWeightShift;
-  /// The numbers of the theorem, as integers.
+  /// Holds the prices of the theorem, as integers.
   struct Multipliers {
     std::vector<std::int64_t> device, host;       ///< in 2^-(shift + price_shift) units of cost per byte
     std::vector<Wide> device_until;               ///< sum of device[s] over s < t
@@ -123,8 +128,8 @@ class TransferPrices {
     std::int64_t after() const { return kOne - both - fetch; }
     std::int64_t at_cut() const { return kOne - both; }
   };
-  // Coordinates of ascent_, which are multiples of link_unit_. The prices of bytes follow, as multiples of
-  // device_unit_.
+  // Indices in Ascent::point of the three prices of the link's time, which are stored as multiples of link_unit_. The
+  // prices of bytes follow, as multiples of device_unit_.
   static constexpr std::size_t kEvict = 0, kFetch = 1, kBoth = 2, kScalars = 3;
   std::size_t device_at(std::int32_t t) const { return kScalars + static_cast<std::size_t>(t); }
   std::size_t host_at(std::int32_t t) const { return device_at(t) + count(); }
@@ -141,7 +146,7 @@ class TransferPrices {
   const std::int32_t end_, cut_;
   const bool shared_;  ///< whether both directions share the link
   const std::optional<std::int64_t> host_budget_;
-  std::vector<std::int64_t> copy_cost_;  ///< of each value; -1: it cannot be moved
+  std::vector<std::int64_t> copy_cost_;  ///< for each value, the time of a copy; -1: the value cannot be moved
   double device_unit_ = 1;               ///< in units of cost per byte
   double link_unit_ = 1;
   int shift_ = 0;

@@ -13,17 +13,18 @@
 
 namespace cairn::solvers::offloading {
 
-/// Schedules of a training graph that is a chain of blocks, by the dynamic program of solvers/remat/rotor with moves to
-/// the host (chain_schedule.h).
+/// Finds schedules of a training graph that is a chain of blocks. Uses the dynamic program of solvers/remat/rotor,
+/// which can also move values to the host (chain_schedule.h).
 class ChainStarts {
  public:
-  /// Divides the graph into chains of blocks, and measures the blocks. If the graph is no such chain, there will be no
-  /// schedules.
+  /// Divides the graph into chains of blocks, and measures the blocks. If the graph is not such a chain, cheapest()
+  /// returns nothing.
   ChainStarts(const core::Graph& graph, const core::Link& link, core::Stopwatch& watch);
 
-  /// Returns the cheapest persistent schedule within the budget in which a move costs `price` times the duration of
-  /// both its copies, and does not take memory while it is away. Without the transfers, which offload() finds. Returns
-  /// nothing if there is no such schedule, or if the watch expires.
+  /// Finds the cheapest persistent schedule (chain_schedule.h) within the budget. In this search, moving a value to the
+  /// host and back costs `price` times the duration of the two copies, and the value takes no memory on the device in
+  /// between. Returns only the steps of the schedule; offload() finds the transfers. Returns nothing if there is no
+  /// such schedule, or if the watch expires.
   std::optional<core::Schedule> cheapest(std::int64_t budget, double price, core::Stopwatch& watch);
 
  private:
@@ -36,7 +37,8 @@ class ChainStarts {
                                          core::Stopwatch& watch) const;
 
   const core::Graph& graph_;
-  std::vector<double> copies_;  ///< time of both copies of each value, or kNoMove
+  /// For each value, the time of its copies to the host and back; kNoMove: it cannot be moved.
+  std::vector<double> copies_;
   std::vector<Chain> chains_;
 };
 

@@ -12,18 +12,18 @@ namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
 
-/// The times at which one link is busy. Intervals are half-open and do not overlap.
+/// Stores the times at which one link is busy, as half-open intervals that do not overlap.
 class Reservations {
  public:
-  /// Returns the earliest begin at or after `from` of a free interval of `length`.
+  /// Returns the earliest time at or after `from` at which a free interval of length `length` begins.
   std::int64_t earliest(std::int64_t from, std::int64_t length) const {
     auto next = busy_.upper_bound(from);
     if (next != busy_.begin()) from = std::max(from, std::prev(next)->second.end);
     for (; next != busy_.end() && next->first < from + length; ++next) from = std::max(from, next->second.end);
     return from;
   }
-  /// Returns the latest begin of a free interval of `length` that ends at or before `until`. Negative if none begins at
-  /// or after 0.
+  /// Returns the latest time at which a free interval of length `length` begins that ends at or before `until`. The
+  /// result is negative if no such interval begins at or after 0.
   std::int64_t latest(std::int64_t until, std::int64_t length) const {
     auto next = busy_.lower_bound(until);
     while (next != busy_.begin()) {
@@ -38,7 +38,7 @@ class Reservations {
   void reserve(std::int64_t begin, std::int64_t length, std::int32_t step) {
     if (length > 0) busy_[begin] = {begin + length, step};
   }
-  /// Moves the intervals of copies that depend on `step` or later steps by `delay`.
+  /// Makes the intervals of copies that depend on `step` or later steps begin later by `delay`.
   void delay(std::int32_t step, std::int64_t delay) {
     std::map<std::int64_t, Interval> moved;
     for (const auto& [begin, interval] : busy_) {
@@ -54,15 +54,16 @@ class Reservations {
     std::int64_t end = 0;
     std::int32_t step = 0;
   };
-  std::map<std::int64_t, Interval> busy_;  ///< by begin
+  std::map<std::int64_t, Interval> busy_;  ///< indexed by the begin of the interval
 };
 
-/// One way to free a moment.
+/// Describes one way to free memory at a moment: a gap to offload, and the times of its copies.
 struct Choice {
   std::int32_t gap = -1;
   std::int32_t evict_start = 0, evict_finish = 0, fetch_start = 0;
-  std::int64_t out = -1, in = 0;  ///< begins of the copies on the links; out < 0: no evict is added
-  /// Estimated delays: of the steps from the violation on, and of those from the end of the gap on.
+  std::int64_t out = -1, in = 0;  ///< times at which the evict and the fetch begin; out < 0: no evict is added
+  /// - wait_out: estimated delay of all steps from the moment on.
+  /// - wait_in: estimated further delay of all steps from the end of the gap on.
   std::int64_t wait_out = kNever, wait_in = 0;
   std::int64_t wait() const { return wait_out + wait_in; }
 };
@@ -93,7 +94,8 @@ class Constructor {
   }
 
  private:
-  /// The rules for a moment: the value is gone if finish <= `finish` and start >= `start`.
+  /// Tells when a value is not on the device at a moment: its evict must have a finish <= `finish`, and its fetch a
+  /// start >= `start`.
   struct Need {
     std::int32_t finish, start;
   };
@@ -105,7 +107,8 @@ class Constructor {
     constexpr std::size_t kTried = 24;
     const Need need = this->need(moment);
     const std::int64_t excess = state_.bytes_at(moment) - state_.limits().budget;
-    // Gaps that cover the moment, with a merit: those that end late and free enough come first.
+    // Gaps that cover the moment, each with a number by which they are sorted: gaps that end late and free enough bytes
+    // come first.
     std::vector<std::pair<double, std::int32_t>> gaps;
     for (; next_ < by_begin_.size() && state_.gap(by_begin_[next_]).begin < need.finish; ++next_) {
       open_.push_back(by_begin_[next_]);
@@ -146,8 +149,8 @@ class Constructor {
     return static_cast<std::int32_t>(std::ranges::upper_bound(end_, time) - end_.begin()) - 1;
   }
 
-  /// Returns how to free the moment by a gap that is offloaded already: its evict ends earlier, or its fetch starts
-  /// later.
+  /// Returns how to free memory at the moment by the gap g, if it is offloaded already, but not at this moment: its
+  /// evict must end earlier, or its fetch must start later.
   Choice tightened(std::int32_t g, const Need& need) const {
     const Gap& gap = state_.gap(g);
     const Occurrence& of = state_.occurrence(gap.occurrence);
@@ -174,7 +177,8 @@ class Constructor {
     choice.wait_out = 0;
     std::int64_t done = 0;
     if (first >= 0 && first < g) {
-      // The copy is on the host already; the device's bytes are dropped behind the last read.
+      // An earlier gap of the value is offloaded, so a copy is on the host already. The bytes on the device are freed
+      // after the last read before this gap.
       choice.evict_start = of.start;
       choice.evict_finish = of.finish;
       done = begin_[of.finish];
@@ -218,7 +222,7 @@ class Constructor {
     }
   }
 
-  /// Lets all steps from `step` on begin later.
+  /// Makes all steps from `step` on begin later by `time`, and so the copies that depend on these steps.
   void delay(std::int32_t step, std::int64_t time) {
     if (time <= 0) return;
     for (auto i = static_cast<std::size_t>(step); i < begin_.size(); ++i) begin_[i] += time;
@@ -236,7 +240,8 @@ class Constructor {
   std::size_t next_ = 0;
 };
 
-/// Moves the copy that a step waits for. Returns whether anything was changed.
+/// Gives more time to the copy for which a step waits: its evict ends later, or its fetch starts earlier, as far as the
+/// budget allows it. Returns whether anything was changed.
 bool loosen(State& state, const Wait& wait) {
   const std::int64_t budget = state.limits().budget;
   if (wait.occurrence >= 0) {

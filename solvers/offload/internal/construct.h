@@ -5,15 +5,17 @@
 
 namespace cairn::solvers::offloading {
 
-/// Adds transfers to the state until it fits into its budgets. Goes through the moments in order. At the first one with
-/// too many bytes, it offloads the value that is read again last, as Belady's rule does for caches, among those that a
-/// copy on an idle link takes away without any wait. If there is none, it takes the value that causes the least wait.
-/// Evicts are copied as early as the link is free, and fetches as late as possible. Returns whether the state fits now;
-/// if not, the steps cannot be brought within the budgets by this rule. O(v * gaps) for v violations.
+/// Adds transfers to the state until it fits into its budgets. Visits the moments (each step, and the time between two
+/// steps) in order. At each moment with more bytes than the budget, offloads values. Prefers values that an idle link
+/// can take away and bring back without any step waiting; of these, takes the value that is read again last, as
+/// Belady's rule does for caches. If there is no such value, takes the value that causes the least wait. Evicts are
+/// copied as early as the link is free, and fetches as late as possible. Returns whether the state fits now. If not,
+/// the watch has expired, or this rule cannot bring the steps within the budgets. Takes O(v g) time for v moments with
+/// too many bytes and g gaps.
 bool construct(State& state, core::Stopwatch& watch);
 
-/// Moves the ends of evicts later and the starts of fetches earlier as long as memory allows it, for those copies that
-/// steps wait for. Repeats this until the makespan stays the same. Requires that the state fits.
+/// Gives more time to copies for which steps wait: their evicts end later, or their fetches start earlier, as far as
+/// memory allows it. Repeats this until the makespan no longer falls. Requires that the state fits.
 void relax(State& state, core::Stopwatch& watch);
 
 }  // namespace cairn::solvers::offloading

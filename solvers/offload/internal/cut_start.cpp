@@ -12,12 +12,13 @@
 namespace cairn::solvers::offloading {
 namespace {
 
-/// A value that leaves before the moment and comes back after it.
+/// Describes a value that is evicted before the moment of the cut (the first run of a certain node) and fetched after
+/// it.
 struct Move {
   core::ValueId value;
   std::int64_t made = 0, last_read = 0;  ///< steps before the moment
   std::int64_t next_read = 0;            ///< step after the moment, or the number of steps if the value is kept
-  double time = 0;                       ///< of a copy
+  double time = 0;                       ///< time of one copy of the value
 };
 
 class Mover {
@@ -81,7 +82,7 @@ class Mover {
     for (const std::size_t k : order) {
       const Move& move = moves[k];
       free = std::min(free, begin_[move.next_read]) - move.time;
-      // The last step that has ended when the copy must begin.
+      // `ended` is the last step that has ended when the copy must begin.
       const std::int64_t ended = std::ranges::upper_bound(begin_, free) - begin_.begin() - 2;
       const std::int64_t start = std::clamp(ended, moment_, move.next_read - 1);
       schedule_.transfers.fetches.push_back({static_cast<std::int32_t>(k), start, move.next_read});
@@ -91,8 +92,9 @@ class Mover {
   const core::Graph& graph_;
   const core::Link& link_;
   core::Schedule schedule_;
-  std::int64_t moment_ = 0;    ///< step of the moment's node
-  std::vector<double> begin_;  ///< time at which each step begins if none waits, and at which the last one ends
+  std::int64_t moment_ = 0;  ///< step of the moment's node
+  /// For each step, the time at which it begins if no step waits; then the end of the last step.
+  std::vector<double> begin_;
 };
 
 }  // namespace

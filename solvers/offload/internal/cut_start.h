@@ -10,11 +10,13 @@
 
 namespace cairn::solvers::offloading {
 
-/// Returns the schedule of a minimum cut at the moment that bounds the makespan from below (cut_bound()): what the cut
-/// neither holds nor moves runs again, and what it moves has left before the moment and comes back afterwards. Evicts
-/// are copied in the order in which their values are made, as early as possible, and fetches as late as possible. The
-/// schedule may exceed the budgets, because the cut says nothing of other moments. Returns nothing if no moment needs
-/// more memory than there is, or if the watch expires. The options must have a link.
+/// Makes a schedule from the minimum cut that bounds the makespan from below (cut_bound()). The cut belongs to one
+/// moment, the first run of some node, and decides about each value that is needed after this moment. A value that the
+/// cut holds stays on the device. A value that the cut moves is evicted before the moment and fetched after it. All
+/// other values are computed again after the moment. Evicts are copied in the order in which their values are made, as
+/// early as possible, and fetches as late as possible. The schedule may exceed the budgets, because the cut does not
+/// consider other moments. Returns nothing if no moment needs more memory than the budget, or if the watch expires. The
+/// options must have a link.
 std::optional<core::Schedule> cut_start(const core::Graph& graph, const MomentCutOptions& options,
                                         core::Stopwatch& watch);
 

@@ -8,7 +8,7 @@
 namespace cairn::solvers::offloading {
 namespace {
 
-/// The measure of a state, smaller is better.
+/// Holds the numbers by which states are compared; smaller is better.
 struct Measure {
   std::int64_t makespan = 0, copies = 0;
   auto operator<=>(const Measure&) const = default;
@@ -57,7 +57,7 @@ class Annealer {
   static constexpr std::int64_t kRound = 64;
   static constexpr std::int64_t kMostRounds = 2'000'000;
 
-  /// Returns the fraction of the search that is left.
+  /// Returns which fraction is left if `done` of `all` units are done.
   static double left_of(double done, double all) { return all > 0 ? 1 - done / all : 0; }
   double progress(double begin, double share, std::int64_t round) {
     const double by_rounds = left_of(static_cast<double>(round), kMostRounds);
@@ -106,7 +106,7 @@ class Annealer {
     }
   }
 
-  /// Changes a copy that a step waits for.
+  /// Changes a copy for which a step waits.
   void change_critical() {
     const Wait& wait = waits_[static_cast<std::size_t>(below(std::ssize(waits_)))];
     const std::int32_t g = wait.gap >= 0 ? wait.gap : state_.first_offloaded(wait.occurrence);
@@ -128,7 +128,7 @@ class Annealer {
     }
   }
 
-  /// Offloads a gap with a value that leaves by step `finish` and comes back after step `start`.
+  /// Offloads gap g: the evict of its value ends before step `finish`, and its fetch starts after step `start`.
   void offload(std::int32_t g, std::int32_t finish, std::int32_t start) {
     const Gap& gap = state_.gap(g);
     const std::int32_t o = gap.occurrence;
@@ -158,13 +158,13 @@ class Annealer {
     }
   }
 
-  /// Offloads more where the state exceeds its budget, a few times.
+  /// Offloads further gaps at moments at which the state exceeds its budget, but at most kRepairs gaps.
   void repair() {
     constexpr int kRepairs = 4, kTries = 60;
     std::int64_t from = 0;
     for (int k = 0; k < kRepairs && !state_.fits(); ++k) {
       const std::int64_t moment = state_.first_violation(from);
-      if (moment < 0) return;  // the host has too many bytes
+      if (moment < 0) return;  // only the host's budget is exceeded
       from = moment;
       const auto finish = static_cast<std::int32_t>(moment / 2), start = static_cast<std::int32_t>((moment + 1) / 2);
       bool found = false;

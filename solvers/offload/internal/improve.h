@@ -10,9 +10,10 @@
 namespace cairn::solvers::offloading {
 
 /// Improves the transfers of a state that fits by simulated annealing. A move changes the times of copies, mostly of
-/// those that steps wait for, and adds or drops transfers. Whatever a move makes exceed the budgets, further transfers
-/// repair. Ends when the limit of `watch` is reached, when nothing waits, or when the makespan is `enough`. Afterwards,
-/// the state is the best one found: of least makespan, then of least time of copies.
+/// those that steps wait for, and adds or drops transfers. If the state exceeds the budgets after a move, further
+/// transfers are added to repair this. Ends when the limit of `watch` is reached, when no step waits for a copy, or
+/// when the makespan is at most `enough`. Afterwards, the state has the best transfers found: those of least makespan
+/// and, among equal makespans, of least time of all copies.
 void improve(State& state, core::Stopwatch& watch, core::Random& random, std::int64_t enough);
 
 }  // namespace cairn::solvers::offloading

@@ -15,7 +15,7 @@ using core::NodeId;
 using core::OutputRef;
 using core::ValueId;
 
-/// The fetches of a schedule that is being translated, by value.
+/// Holds a schedule of the original graph while it is built, with the computed values and their fetches.
 struct Translation {
   core::Schedule schedule;
   struct Fetched {
@@ -26,8 +26,8 @@ struct Translation {
     std::vector<Fetched> fetches;
   };
   std::vector<Computed> runs;         ///< all computed occurrences that may be evicted
-  std::vector<std::int32_t> current;  ///< for each value, the latest of them, or -1
-  std::vector<ValueId> value;         ///< of each run
+  std::vector<std::int32_t> current;  ///< for each value, the index of its latest entry in `runs`, or -1
+  std::vector<ValueId> value;         ///< for each entry of `runs`, the value
 };
 
 }  // namespace
@@ -95,11 +95,12 @@ PricedGraph::PricedGraph(const core::Graph& graph, const core::Link& link, doubl
 core::Schedule PricedGraph::original(const core::Schedule& schedule) const {
   Translation out;
   out.current.assign(graph_.value_count(), -1);
-  std::vector<std::int64_t> loaded(graph_.value_count(), -1);  // step after which a pending fetch starts
+  // Step after which a pending fetch starts; -1: none; -2: computed, but not loaded yet.
+  std::vector<std::int64_t> loaded(graph_.value_count(), -1);
   for (const NodeId p : schedule.steps) {
     const std::int64_t here = out.schedule.length();
     if (const ValueId x = loads_[p]; x != core::kNoValue) {
-      // The first load after a computation is part of it.
+      // The first load after a computation is part of the computation, not a fetch.
       const auto& run = out.runs[out.current[x]];
       const bool fresh = run.fetches.empty() && run.last_read == run.made && loaded[x] == -2;
       loaded[x] = fresh ? -1 : here - 1;

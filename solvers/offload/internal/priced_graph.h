@@ -8,20 +8,22 @@
 
 namespace cairn::solvers::offloading {
 
-/// A graph in which a solver that knows only recomputation can choose transfers. A node whose value a link brings back
-/// more cheaply than the node costs is split in two: one computes a value of no bytes, the other one loads the bytes at
-/// the price of a copy and reads nothing else. To run the second node again means to fetch the value. Only nodes with
-/// one output are split, and no node that is pinned or whose storage is shared in place.
+/// Makes a graph in which a solver that only handles recomputation can choose transfers. A node is split in two if a
+/// copy over the link is cheaper than the node. The first half computes a value of no bytes. The second half, the
+/// loading node, reads only this value, makes the bytes of the original value, and costs as much as a copy. Running the
+/// loading node again stands for a fetch of the value. A node is not split if it has several outputs, if it is pinned,
+/// or if its output shares storage with another value in place.
 class PricedGraph {
  public:
-  /// A copy costs `price` times its time on the link. With a price of 1, the copies run instead of the steps; with 0,
-  /// they are free. O(nodes + edges).
+  /// A copy costs `price` times its time on the link. A price of 1 means that no step runs during a copy, and 0 means
+  /// that copies are free. O(nodes + edges).
   PricedGraph(const core::Graph& graph, const core::Link& link, double price);
 
   const core::Graph& graph() const { return priced_; }
   std::int32_t split_nodes() const { return split_; }
-  /// Returns a schedule of the original graph with the same recomputation, in which each further run of a loading node
-  /// is a fetch. Copies leave the device as early and come back as late as the steps allow. O(steps + edges).
+  /// Turns a schedule of graph() into a schedule of the original graph with the same recomputation. The first run of a
+  /// loading node after its value was computed is left out; each further run becomes a fetch. Values leave the device
+  /// as early and come back as late as the steps allow. O(steps + edges).
   core::Schedule original(const core::Schedule& schedule) const;
 
  private:

@@ -97,7 +97,8 @@ void State::add_host(std::int32_t first, std::int32_t last, std::int64_t bytes) 
   }
 }
 
-/// Adds (sign 1) or removes (sign -1) what the transfers of an occurrence change.
+/// Adds (sign 1) or removes (sign -1) the effect of an occurrence's transfers on the memory of device and host and on
+/// copy_time_.
 void State::occupy(const Occurrence& occurrence, int sign) {
   bool first = true;
   std::int32_t last_end = 0;
@@ -118,7 +119,8 @@ void State::occupy(const Occurrence& occurrence, int sign) {
 void State::adapt(Occurrence& occurrence) {
   const std::int32_t g = first_offloaded(gaps_[occurrence.first_gap].occurrence);
   if (g < 0) return;
-  // A fetch that starts right behind the evict would hold the bytes twice and save nothing.
+  // If the fetch started right after the step of the last read, the bytes would never leave the device, and nothing
+  // would be saved.
   gaps_[g].start = std::max(gaps_[g].start, gaps_[g].begin + 1);
   occurrence.finish = std::clamp(occurrence.finish, gaps_[g].begin + 1, gaps_[g].start);
   occurrence.start = std::clamp(occurrence.start, occurrence.made, occurrence.finish - 1);
@@ -210,7 +212,7 @@ std::int64_t State::makespan(std::vector<Wait>* waits) {
       }
     }
   }
-  // An evict is over before its fetches are, so that only fetches are due at the end.
+  // An evict ends before its fetches end, so only fetches can be due at the end of the schedule.
   wait_until_due(length());
   return now;
 }

@@ -10,11 +10,12 @@
 #include "cairn/core/link.h"
 #include "cairn/core/schedule.h"
 
-/// The transfers of a schedule whose steps are fixed, in a form that a search can change step by step.
+/// Stores the transfers of a schedule whose steps are fixed, in a form in which a search can change single transfers.
 namespace cairn::solvers::offloading {
 
-/// A stretch of steps in which an occurrence of a value is in memory and not read: after step `begin`, before step
-/// `end`. A gap is offloaded if a fetch brings the value back for step `end`.
+/// Describes a range of steps, after step `begin` and before step `end`, in which an occurrence of a value (the output
+/// of one run of its node) is needed later, but not read. A gap is offloaded if the value leaves the device during the
+/// gap, and a fetch brings it back for step `end`.
 struct Gap {
   std::int32_t occurrence = -1;
   std::int32_t begin = 0;
@@ -23,39 +24,40 @@ struct Gap {
   bool offloaded() const { return start >= 0; }
 };
 
-/// An occurrence of a value that may be offloaded. Its gaps are consecutive and ascend.
+/// Describes an occurrence of a value that may be offloaded. Its gaps are consecutive and ascend.
 struct Occurrence {
   core::ValueId value = core::kNoValue;
   std::int32_t made = 0;
-  std::int32_t start = 0;   ///< `start` of the evict; counts only if a gap is offloaded
+  std::int32_t start = 0;   ///< `start` of the evict; without meaning if no gap is offloaded
   std::int32_t finish = 0;  ///< `finish` of the evict
   std::int32_t first_gap = 0, gap_count = 0;
   std::int64_t bytes = 0;
   std::int64_t time = 0;  ///< core::copy_cost() of the value
 };
 
-/// The state of one occurrence, by which a change can be undone.
+/// Stores the transfers of one occurrence, so that a change can be undone.
 struct Saved {
   std::int32_t occurrence = -1;
   std::int32_t start = 0, finish = 0;
-  std::vector<std::int32_t> starts;  ///< of its gaps
+  std::vector<std::int32_t> starts;  ///< Gap::start of each gap of the occurrence
 };
 
 struct Limits {
   core::Link link;
-  std::int64_t budget = 0;  ///< bytes of the device
+  std::int64_t budget = 0;  ///< largest number of bytes on the device
   std::int64_t host_budget = std::numeric_limits<std::int64_t>::max();
 };
 
-/// Which transfer a step waits for, and how long.
+/// Tells for which transfer a step waits, and how long.
 struct Wait {
-  std::int32_t step = 0;  ///< the number of steps: the end of the schedule waits
+  std::int32_t step = 0;  ///< the step that waits; the number of steps: the end of the schedule waits
   std::int64_t time = 0;
   std::int32_t gap = -1;         ///< gap whose fetch the step waits for, or -1
   std::int32_t occurrence = -1;  ///< occurrence whose evict the step waits for, or -1
 };
 
-/// Steps, transfers, memory and times. Moments are those of core::Lifetime. Not thread-safe.
+/// Holds a schedule's steps and transfers, and keeps track of its memory and times. Moments are numbered as in
+/// core::Lifetime: moment 2i is step i, and moment 2i + 1 lies between steps i and i + 1. Not thread-safe.
 class State {
  public:
   /// Builds the state of a valid schedule without transfers. O(steps + inputs of all steps).
@@ -71,11 +73,12 @@ class State {
   std::int64_t step_cost(std::int32_t i) const { return costs_[i]; }
 
   std::int64_t bytes_at(std::int64_t moment) const { return profile_[moment]; }
-  std::int64_t host_at(std::int32_t step) const { return host_[step]; }  ///< bytes on the host behind a step
-  /// Sum over all moments of the bytes above the device's budget, plus the same for the host.
+  std::int64_t host_at(std::int32_t step) const { return host_[step]; }  ///< bytes on the host after a step
+  /// Returns the sum over all moments of the bytes above the device's budget, plus the sum over all steps of the bytes
+  /// above the host's budget.
   std::int64_t excess() const { return excess_; }
   bool fits() const { return excess_ == 0; }
-  /// First moment at or after `from` with more bytes than the budget, or -1. O(moments).
+  /// Returns the first moment at or after `from` with more bytes on the device than the budget, or -1. O(moments).
   std::int64_t first_violation(std::int64_t from) const;
 
   /// Returns the first offloaded gap of an occurrence, or -1.
@@ -83,21 +86,24 @@ class State {
 
   Saved save(std::int32_t occurrence) const;
   void restore(const Saved& saved);
-  /// Offloads a gap with the given `start` of the fetch, or stops doing so with -1. Times of the evict are adapted to
-  /// the rules: `finish` is at least the step behind the last read on the device, and at most `start`.
+  /// Offloads a gap, with `start` as the start of its fetch. If `start` is -1, the gap is no longer offloaded. Adapts
+  /// the times of the evict so that they stay valid: its `finish` is at least the step after the last read on the
+  /// device, and at most `start`.
   void set_fetch(std::int32_t gap, std::int32_t start);
-  /// Sets the times of the evict, adapted to the rules.
+  /// Sets the times of an occurrence's evict to the nearest valid times.
   void set_evict(std::int32_t occurrence, std::int32_t start, std::int32_t finish);
 
-  /// Returns the makespan. O(steps + transfers). With `waits`, also lists the waits.
+  /// Returns the makespan. If `waits` is given, appends to it each step that waits for a transfer. O(steps +
+  /// transfers).
   std::int64_t makespan(std::vector<Wait>* waits = nullptr);
-  /// Sum of the times of all copies.
+  /// Returns the sum of the times of all copies.
   std::int64_t copy_time() const { return copy_time_; }
   std::int64_t compute() const { return compute_; }
 
   /// Returns the steps with their transfers.
   core::Schedule schedule() const;
-  /// Takes over the transfers of `from` where the gaps are the same. The steps must be those of the state.
+  /// Replaces all transfers by those of `from`, which must be transfers between steps of this state. Leaves out fetches
+  /// that match no gap.
   void assign(const core::Transfers& from);
 
  private:
@@ -116,7 +122,8 @@ class State {
   std::vector<std::int64_t> host_;
   std::int64_t excess_ = 0, copy_time_ = 0, compute_ = 0;
 
-  // Work arrays of makespan(). A copy is an occurrence o (its evict), or occurrences + g (the fetch of gap g).
+  // Work arrays of makespan(). Copies are numbered: o is the evict of occurrence o, and the number of occurrences plus
+  // g is the fetch of gap g.
   struct Copy {
     std::int32_t start, finish, number;
     auto operator<=>(const Copy&) const = default;

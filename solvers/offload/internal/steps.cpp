@@ -10,7 +10,7 @@ namespace {
 using core::NodeId;
 using core::Schedule;
 
-/// Returns `from` without the steps that are not in `kept`.
+/// Returns `from` without the steps whose entry in `kept` is 0.
 Schedule without_steps(const Schedule& from, const std::vector<std::uint8_t>& kept) {
   Schedule result;
   std::vector<std::int64_t> number;  // for each step, how many steps before it are kept
@@ -19,7 +19,7 @@ Schedule without_steps(const Schedule& from, const std::vector<std::uint8_t>& ke
     if (kept[i] != 0) result.steps.push_back(from.steps[i]);
   }
   number.push_back(result.length());
-  // A copy that starts behind a dropped step starts behind the step before it.
+  // A copy that started after a dropped step now starts after the last kept step before it.
   const auto before = [&](std::int64_t step) { return kept[step] != 0 ? number[step] : number[step] - 1; };
   for (const core::Evict& evict : from.transfers.evicts) {
     result.transfers.evicts.push_back(
@@ -43,8 +43,8 @@ Schedule with_step(const Schedule& from, std::int64_t place, NodeId node) {
   return result;
 }
 
-/// Marks the steps that something reads, or that must run, from the last step to the first. Steps in `kept` that are
-/// not read any more are dropped, too.
+/// Visits the steps from the last to the first. Clears the entry in `kept` of each step that no kept step reads any
+/// more and that need not run.
 void drop_unread(const core::Graph& graph, const Schedule& schedule, std::vector<std::uint8_t>& kept) {
   std::vector<std::uint8_t> needed(graph.node_count());
   for (NodeId v = 0; v < graph.node_count(); ++v) needed[v] = graph.required(v) ? 1 : 0;
@@ -67,7 +67,7 @@ std::optional<Schedule> drop_recomputation(const core::Graph& graph, const Sched
   }
   if (again.empty()) return std::nullopt;
   std::vector<std::uint8_t> kept(from.steps.size(), 1);
-  // A run of neighbouring recomputations often belongs together.
+  // Neighbouring recomputations often belong together, so several of them can be dropped at once.
   const std::size_t first = random.next() % again.size();
   const std::size_t count = 1 + random.next() % (random.next() % 3 == 0 ? 8 : 1);
   for (std::size_t k = first; k < std::min(again.size(), first + count); ++k) kept[again[k]] = 0;
@@ -84,8 +84,8 @@ std::optional<Schedule> recompute_fetched(const core::Graph& graph, const Schedu
   const auto runs = std::ranges::count(from.steps, v);
   if (graph.pinned(v) || fetch.finish >= from.length() || (most > 0 && runs >= most)) return std::nullopt;
   Schedule result = with_step(from, fetch.finish, v);
-  // The recomputed value takes the place of the fetched one. State::assign() drops the fetch, because its gap ends at
-  // the new step no more.
+  // The recomputed value takes the place of the fetched value. State::assign() drops the fetch, because the gap for
+  // which it was made no longer exists.
   return result;
 }
 
@@ -98,7 +98,7 @@ bool depend(const core::Graph& graph, NodeId first, NodeId second) {
   return first == second || reads(second, first) || reads(first, second);
 }
 
-/// Moves a step to another place at which it reads the same results.
+/// Moves a random step to another place at which all steps still read the same results.
 std::optional<Schedule> move_step(const core::Graph& graph, const Schedule& from, core::Random& random) {
   if (from.length() < 2) return std::nullopt;
   const auto length = static_cast<std::uint64_t>(from.length());

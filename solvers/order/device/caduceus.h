@@ -7,8 +7,8 @@
 #include "cairn/core/host_device.h"
 #include "cairn/solvers/order/device/dominant_schedule.h"
 
-/// Algorithms 5 and 6 of Jin et al. on caduceus graphs (Definition 7.4). Such a graph consists of a path, called the
-/// staff, and of bends, which are paths that leave the staff and rejoin it. A bend is given by the segments of its
+/// Runs Algorithms 5 and 6 of Jin et al. on caduceus graphs (Definition 7.4). Such a graph consists of a path, called
+/// the staff, and of bends, which are paths that leave the staff and rejoin it. A bend is given by the segments of its
 /// memory profile, because an optimal order runs each segment without interruption (Theorem 6.5). One thread solves one
 /// graph, in memory that the caller provides.
 ///
@@ -57,7 +57,7 @@ CAIRN_HD inline void append(core::Segment* chain, std::int32_t& count, const cor
   append(chain, count, next, [](core::Segment& a, const core::Segment& b) { a = core::joined(a, b); });
 }
 
-/// Upper bounds on the sizes of all graphs that a solver solves.
+/// Holds upper bounds on the sizes of all graphs that a solver solves.
 struct CaduceusSize {
   /// - staff: number of staff segments.
   /// - bends: number of bends.
@@ -65,13 +65,15 @@ struct CaduceusSize {
   std::int32_t staff = 0, bends = 0, segments = 0;
 };
 
-/// A segment of a mirrored graph. It stands for a range of segments of the original graph, given by their ids.
+/// Stores a segment of a mirrored graph, i.e. of a part of a graph that is read backwards. It stands for a range of
+/// segments of the original graph, given by their ids.
 struct MirroredSegment : core::Segment {
   std::int32_t begin, end;
 };
 
-/// A caduceus graph, given by segments. Ids number the segments along the staff, and afterwards bend by bend. Gap g is
-/// the gap before staff segment g. The last gap is behind the last staff segment.
+/// Stores a caduceus graph, given by segments. Ids number the segments, first the segments of the staff, then the
+/// segments of one bend after another. Gap g is the gap before staff segment g. The last gap is behind the last staff
+/// segment.
 template <class T>
 struct CaduceusOf {
   struct Bend {
@@ -100,7 +102,7 @@ struct CaduceusOf {
   /// Returns the address to which the caller writes the next bend's segments before it calls end_bend().
   CAIRN_HD T* begin_bend() { return segments + count; }
   /// Adds the bend of `length` segments that were written to begin_bend(). `first` is the first gap in which its
-  /// segments can run, and `last` is the last one.
+  /// segments can run, and `last` is the last such gap.
   CAIRN_HD void end_bend(std::int32_t first, std::int32_t last, std::int32_t length) {
     for (std::int32_t i = 0; i < length; ++i) bend_of[count + i] = bend_count;
     bends[bend_count++] = {first, last, count, count + length};
@@ -148,14 +150,14 @@ class CaduceusSolver {
         cut_(allocator.take<std::int32_t>(size.bends)) {}
 
   /// Finds an order of least peak by Algorithm 6 and returns this peak. Makes O(s p) moves if the bends have s segments
-  /// and the staff has p segments. A move takes a bend segment from its gap to a neighbouring gap. It takes O(p + q)
-  /// time if q bend segments are in these two gaps.
+  /// and the staff has p segments. A move takes a bend segment from its gap to a neighbouring gap. A move takes O(p +
+  /// q) time if q bend segments are in these two gaps.
   CAIRN_HD std::int64_t least_peak(const SegmentCaduceus& graph) {
     start(graph);
     return optimal(graph);
   }
-  /// Computes an order that dominates all others (Corollary 7.9); dominant_order() returns it. Runs Algorithm 6 at most
-  /// O(s) times. Minimum cuts of a caduceus need no flow; see least_cut().
+  /// Computes an order that dominates all other orders (Corollary 7.9); dominant_order() returns it. Runs Algorithm 6
+  /// at most O(s) times. Minimum cuts of a caduceus need no flow; see least_cut().
   CAIRN_HD void dominant(const SegmentCaduceus& graph) {
     start(graph);
     result_count_ = 0;
@@ -168,9 +170,9 @@ class CaduceusSolver {
   CAIRN_HD const std::int32_t* dominant_order() const { return result_; }
 
  private:
-  /// The bend segments that run in one gap, in the order of `ranked`, followed by the staff segment behind the gap.
-  /// `begin` and `end` are their range in sequence_. `change` and `peak` are in bytes, counted from the memory before
-  /// the block.
+  /// Describes the bend segments that run in one gap, in the order of `ranked`, followed by the staff segment behind
+  /// the gap. `begin` and `end` are the range of these segments in sequence_. `change` and `peak` are in bytes, counted
+  /// from the memory before the block.
   struct Block {
     std::int64_t change, peak;
     std::int32_t begin;
@@ -193,8 +195,8 @@ class CaduceusSolver {
   }
 
   /// Makes the first order: puts each bend segment beyond the cut into one of the gaps in which it can run. A segment
-  /// that lowers memory goes to the earliest of these gaps, any other segment to the latest, because there it adds
-  /// least to the memory of other segments.
+  /// that lowers memory goes to the earliest of these gaps, any other segment to the latest. At these gaps, a segment
+  /// adds least to the memory during other segments.
   template <class Graph>
   CAIRN_HD void lay_out(const Graph& graph) {
     const std::int32_t segments = graph.count - graph.staff;
@@ -282,8 +284,8 @@ class CaduceusSolver {
   }
 
   /// Moves a bend segment whose peak is too high: to the next later gap if the segment lowers memory, otherwise to the
-  /// next earlier gap. Segments of the same bend must keep their order, so segments of the same gap that would be
-  /// passed move, too. Returns false if the move is impossible.
+  /// next earlier gap. Segments of the same bend must keep their order. So if the segment would pass segments of its
+  /// bend in the same gap, these move, too. Returns false if the move is impossible.
   template <class Graph>
   CAIRN_HD bool give_way(const Graph& graph, std::int32_t id) {
     const std::int32_t bend = graph.bend_of[id];
@@ -294,7 +296,7 @@ class CaduceusSolver {
     const std::int32_t begin = at_[bend], end = graph.bends[bend].end;
     std::int32_t last = id;
     for (; last >= begin && last < end && gap_[last] == gap; last += step) {
-      // A segment in the way that changes memory in the other direction blocks the move.
+      // The move is blocked by a segment in the way if only one of the two segments lowers memory.
       if (graph.segments[last].negative() != negative) return false;
     }
     for (std::int32_t other = id; other != last; other += step) move(other, negative);
@@ -322,10 +324,10 @@ class CaduceusSolver {
     }
   }
 
-  /// Extends the cut to a cut of least memory; among equal cuts, to the one farthest along the staff. Tries every
-  /// position on the staff. At each position, the cut contains the segments of every bend up to the bend's lowest
-  /// valley, with two exceptions. A bend that must not start yet stays where it is in the current cut. A bend that must
-  /// be complete is contained as a whole.
+  /// Extends the cut to a cut of least memory; among cuts of equal memory, to the one farthest along the staff. Tries
+  /// every position on the staff. At each position, the cut contains the segments of every bend up to the bend's lowest
+  /// valley, with two exceptions. A bend that must not start yet stays where it is in the current cut. A bend whose
+  /// last gap is already passed must be complete, so it is contained as a whole.
   template <class Graph>
   CAIRN_HD void least_cut(const Graph& graph) {
     for (std::int32_t g = staff_at_; g <= graph.staff; ++g) change_[g] = 0;
@@ -355,8 +357,8 @@ class CaduceusSolver {
       }
     }
   }
-  /// Returns the end of the segments that lower memory and directly follow the cut in a bend. Adds their change of
-  /// memory to `bytes`.
+  /// Visits the segments of a bend that directly follow the cut and lower memory, up to the first that does not.
+  /// Returns the id after the last segment visited. Adds the change of memory of the segments visited to `bytes`.
   template <class Graph>
   CAIRN_HD std::int32_t lowest_valley(const Graph& graph, std::int32_t bend, std::int64_t& bytes) const {
     std::int32_t id = at_[bend];
@@ -370,7 +372,7 @@ class CaduceusSolver {
     const Graph& graph;
     std::int64_t peak = 0;
 
-    // Always false, because find_schedule() ends when no segment has a peak above the memory at the cut.
+    // The answer is always false, because find_schedule() ends when no segment has a peak above the memory at the cut.
     CAIRN_HD bool done() const { return false; }
     CAIRN_HD bool find_optimal() {
       peak = solver.optimal(graph);
@@ -394,8 +396,8 @@ class CaduceusSolver {
     CAIRN_HD void append_reversed(const Cuts<MirroredCaduceus>&) { solver.end_mirror(graph); }
   };
 
-  /// Extends the cut up to and including the first segment of order_ that reaches the peak. If `peak` is 0, no segment
-  /// exceeds the memory at the cut; returns false and leaves the cut unchanged.
+  /// Extends the cut up to and including the first segment of order_ that reaches `peak` bytes above the memory at the
+  /// cut. If `peak` is 0, no segment exceeds the memory at the cut; returns false and leaves the cut unchanged.
   template <class Graph>
   CAIRN_HD bool pass(const Graph& graph, std::int64_t peak) {
     if (peak == 0) return false;
@@ -439,7 +441,7 @@ class CaduceusSolver {
     for (std::int32_t b = 0; b < graph.bend_count; ++b) {
       const auto& bend = graph.bends[b];
       // A segment that leaves memory unchanged is on one side of the lowest valley forwards and on the other side
-      // backwards. Backwards, it can form one segment with the next one, so append() merges the two.
+      // backwards. Backwards, the segment can form one segment with the segment after it, so append() merges these two.
       MirroredSegment* chain = mirror_.begin_bend();
       std::int32_t length = 0;
       for (std::int32_t id = at_[b]; id-- > bend.begin;) {
@@ -458,9 +460,10 @@ class CaduceusSolver {
 
   MirroredCaduceus mirror_;
   Block* blocks_;
-  std::int64_t* change_;  ///< for each staff position, the change of memory from the position before to this one
-  std::int32_t* rank_;    ///< for each id of a bend segment, its position in `ranked`
-  std::int32_t* gap_;     ///< for each id of a bend segment, the gap in which the segment runs
+  /// for each staff position, the change of memory from the position before it to this position
+  std::int64_t* change_;
+  std::int32_t* rank_;  ///< for each id of a bend segment, its position in `ranked`
+  std::int32_t* gap_;   ///< for each id of a bend segment, the gap in which the segment runs
   std::int32_t *sequence_, *order_, *result_;
   std::int32_t* at_;   ///< for each bend, the id of the first segment beyond the cut
   std::int32_t* cut_;  ///< copy of at_ for the cut at which the mirror begins

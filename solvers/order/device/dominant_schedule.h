@@ -2,7 +2,7 @@
 
 #include "cairn/core/host_device.h"
 
-/// Algorithms 1 and 2 of Jin et al. for any class of graphs in which orders of least peak and minimum cuts can be
+/// Runs Algorithms 1 and 2 of Jin et al. for any class of graphs in which orders of least peak and minimum cuts can be
 /// found. `Cuts` stands for a graph with a cut, and for an order that grows. The cut is the set of steps that have run;
 /// at first it is empty. All other steps are beyond the cut. `Cuts` has these members:
 ///
@@ -18,8 +18,8 @@
 namespace cairn::solvers {
 
 /// Runs Algorithm 1 (FINDSCHEDULE), which appends an order of all steps beyond the cut that dominates all other orders
-/// of these steps. No cut that contains the current one may have less memory. For each segment of the result, calls
-/// find_optimal() once and finds one minimum cut. Returns false if find_optimal() gave up.
+/// of these steps. No cut that contains the current cut may have less memory than the current cut. For each segment of
+/// the result, calls find_optimal() once and finds one minimum cut. Returns false if find_optimal() gave up.
 template <class Cuts>
 CAIRN_HD bool find_schedule(Cuts& cuts) {
   while (!cuts.done()) {

@@ -1,6 +1,6 @@
 // Searches over orders of keys (key_orders.h). A key is a node at which paths of a tree join, or which reads the source
-// of the tree. Orders are built from prefixes. The bound of a prefix is a lower bound on the peak of all orders that
-// begin with it.
+// of the tree. Orders are built key by key. A prefix is the beginning of an order. The bound of a prefix is a lower
+// bound on the peak of all orders that begin with it.
 
 #include "cairn/solvers/order/device/key_orders.h"
 
@@ -27,7 +27,7 @@ void write_chain(Signature& signature, const std::vector<core::Segment>& chain) 
   }
 }
 
-/// Numbers the subtrees of all keys so that equal subtrees have equal numbers.
+/// Numbers the subtrees of all keys so that subtrees with equal keys and paths have equal numbers.
 std::vector<std::int64_t> subtree_classes(const KeyTree& tree) {
   const std::size_t keys = tree.keys.size();
   std::vector<std::vector<Signature>> free(keys);
@@ -72,7 +72,8 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
   check(tree);
   const auto count = static_cast<std::int32_t>(tree.keys.size());
   const std::vector<std::int64_t> classes = subtree_classes(tree);
-  // Indexed by parent and number of a subtree: the last child of the parent so far that has this subtree.
+  // Maps a parent and the number of a subtree (subtree_classes()) to the last child of the parent so far that has such
+  // a subtree.
   std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> last_of_class;
   for (std::int32_t k = 0; k < count; ++k) {
     const KeyTree::Key& key = tree.keys[k];
@@ -81,7 +82,7 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
     earlier->second = k;
     readers += key.reads_source ? 1 : 0;
   }
-  // Until the loop after this one, `end` is the size of the key's subtree.
+  // For now, `end` is the size of the key's subtree; the next loop turns this size into a position.
   for (std::int32_t k = count; k-- > 0;) {
     if (keys[k].parent < 0) continue;
     keys[keys[k].parent].end += keys[k].end;
@@ -130,7 +131,7 @@ PackedKeyTree::PackedKeyTree(const KeyTree& tree) : released(tree.released) {
 
 namespace {
 
-/// Prefixes of one length that wait to be extended, those of the lowest bound first.
+/// Holds the prefixes of one length that wait to be extended, in ascending order of their bounds.
 struct PrefixLayer {
   std::int32_t length = 0;
   std::vector<std::int32_t> keys;
@@ -187,8 +188,8 @@ class KeyOrderSearch {
     return *wide_;
   }
 
-  /// Takes the next `count` prefixes out of the layer. Extends those that the best known order does not dominate by one
-  /// key each, and stores the results in a new layer.
+  /// Takes the next `count` prefixes out of the layer, and drops the prefixes that the best known order dominates.
+  /// Extends each remaining prefix by every key that may follow, and stores the longer prefixes in a new layer.
   void take(PrefixLayer& layer, std::size_t count) {
     const auto length = static_cast<std::size_t>(layer.length);
     const auto begin = layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next * length);
@@ -219,7 +220,8 @@ class KeyOrderSearch {
     return left;
   }
 
-  /// Makes a whole order the best known order if it has a lower peak than that one, or the same peak and dominates it.
+  /// Makes a whole order the best known order if its peak is lower, or if its peak is equal and it dominates the best
+  /// known order so far.
   void offer(const core::CanonicalView& profile, std::vector<std::int32_t>::const_iterator order) {
     core::CanonicalProfile candidate{0, {profile.segments.begin(), profile.segments.end()}};
     const auto peak = static_cast<std::uint64_t>(candidate.peak());
@@ -244,8 +246,8 @@ class KeyOrderSearch {
     layers_.push_back(std::move(layer));
   }
 
-  /// Completes the current prefix, each time with the first key that may follow. Used if the limit ended the search
-  /// before any whole order was found.
+  /// Completes the current prefix, each time with the first key that may follow. This is needed if the limit ended the
+  /// search before any whole order was found.
   void take_any() {
     const PrefixLayer& layer = layers_.back();
     found_.keys.assign(layer.keys.begin() + static_cast<std::ptrdiff_t>(layer.next) * layer.length,

@@ -15,11 +15,12 @@
 #include "cairn/solvers/order/device/caduceus.h"
 #include "cairn/solvers/order/device/key_orders.h"
 
-/// The work that search_key_orders() gives to a Machine (core/machine/support/machine.h): the children of many prefixes
-/// with their least peaks, and the dominant profiles of many prefixes. A child is a prefix extended by one key.
+/// Does the work that search_key_orders() gives to a Machine (core/machine/support/machine.h). A prefix is the
+/// beginning of an order of keys, and its children are the prefixes that have one more key. The work is to find the
+/// children of many prefixes with their least peaks, and the dominant profiles of many prefixes.
 namespace cairn::solvers {
 
-/// A KeyTree in plain arrays. The tree's segments are stored as chains, in this order:
+/// Stores a KeyTree in plain arrays. The tree's segments are stored as chains, in this order:
 /// - the path behind each key (`rest`);
 /// - the free paths;
 /// - each key with its rest;
@@ -29,13 +30,14 @@ struct KeyTreeView {
     core::Segment key;
     std::int32_t parent;
     std::int32_t children;
-    std::int32_t twin;  ///< key of an equal subtree of the same parent that must start before this one; -1: none
+    /// Root of an equal subtree of the same parent that must start before this key's subtree; -1: none.
+    std::int32_t twin;
     /// - place: position of the key in a preorder walk of the tree.
     /// - end: position after the key's subtree in this walk.
     std::int32_t place, end;
     std::int32_t reads_source;
   };
-  /// A chain's number, and the index of a segment in this chain.
+  /// Names a segment: the number of a chain, and the index of the segment in this chain.
   struct Ranked {
     std::int32_t chain, index;
   };
@@ -72,7 +74,8 @@ struct KeyTreeView {
   }
 };
 
-/// The caduceus graph of a prefix, in which the other keys are relaxed (search_key_orders()).
+/// Builds the caduceus graph of a prefix. In this graph, the keys outside the prefix are relaxed: they run in parallel
+/// chains that do not join (search_key_orders()).
 class Relaxation {
  public:
   CAIRN_HD Relaxation(BumpAllocator& allocator, const KeyTreeView& tree, const CaduceusSize& size)
@@ -81,8 +84,8 @@ class Relaxation {
         first_id_(allocator.take<std::int32_t>(tree.free_count + 3 * tree.key_count)),
         chain_of_bend_(allocator.take<std::int32_t>(size.bends)) {}
 
-  /// Builds the graph of the prefix followed by the key `next` or, if `next` is -1, of the prefix alone. O(all
-  /// segments).
+  /// Builds the graph of the prefix followed by the key `next` or, if `next` is -1, of the prefix alone. Takes time
+  /// linear in the number of all segments.
   CAIRN_HD void build(const KeyTreeView& tree, const std::int32_t* prefix, std::int32_t length, std::int32_t next) {
     const std::int32_t keys = tree.key_count, frees = tree.free_count;
     const std::int32_t staff = next < 0 ? length : length + 1;
@@ -148,7 +151,7 @@ class Relaxation {
   std::int32_t* chain_of_bend_;
 };
 
-/// The working memory of a thread, reused for one prefix after another.
+/// Holds the working memory of a thread, reused for one prefix after another.
 struct RelaxationSolver {
   BumpAllocator allocator;
   Relaxation relaxation;
@@ -159,8 +162,8 @@ struct RelaxationSolver {
 };
 
 struct PackedKeyTree {
-  /// Converts a key tree. Throws InputError if the number of a parent is not lower than that of its child, or if there
-  /// are too many segments.
+  /// Converts a key tree. Throws InputError if the number of a parent is not lower than the number of its child, or if
+  /// there are too many segments.
   explicit PackedKeyTree(const KeyTree& tree);
 
   std::vector<KeyTreeView::Key> keys;
@@ -225,7 +228,7 @@ struct IsChild {
   }
 };
 
-/// A batch of relaxations, divided among teams of threads. Each team has its own working memory.
+/// Divides a batch of relaxations among teams of threads. Each team has its own working memory.
 struct RelaxationBatch {
   static constexpr int kThreads = 1;
   KeyTreeView tree;
@@ -278,8 +281,9 @@ struct FindProfiles : RelaxationBatch {
   }
 };
 
-/// Returns the number of teams among which to divide `count` pieces of work, if each team needs memory of its own. If
-/// few teams can run at once, takes more teams than that, so that the other work does not wait for a slow team.
+/// Returns the number of teams of threads among which to divide `count` pieces of work. Each team needs `bytes_of_team`
+/// bytes of its own. If only few teams can run at once, returns up to 8 times as many, so that the remaining work need
+/// not wait for a slow team.
 template <class F, class Machine>
 std::int64_t teams_for(const Machine& machine, std::int64_t count, std::int64_t bytes_of_team) {
   constexpr std::int64_t kFew = 512, kSpareBytes = 16 << 20;
@@ -338,7 +342,7 @@ class KeyOrdersOn final : public KeyOrderBatches {
     const std::int64_t entries = prefixes.count * size_.segments;
     reserve(profiles_, entries);
     reserve(counts_, prefixes.count);
-    // The download includes unused room behind the profiles, so the room is filled with zeros first.
+    // The download includes unused room behind the profiles, so this room is filled with zeros first.
     machine_.fill(profiles_.data(), 0, entries * static_cast<std::int64_t>(sizeof(*profiles_.data())));
     const RelaxationBatch batch = make_batch<FindProfiles>(orders, prefixes.length, prefixes.count);
     machine_.launch(FindProfiles{batch, profiles_.data(), counts_.data()}, batch.teams);
@@ -388,8 +392,8 @@ class KeyOrdersOn final : public KeyOrderBatches {
   std::vector<std::int32_t> index_of_;
 };
 
-/// Searches for a dominant order. Runs batches that are too small for a launch on `narrow`, larger ones on the object
-/// that `make_wide` creates on first use.
+/// Searches for a dominant order. Runs batches of fewer than KeyOrderOptions::least_batch candidates on `narrow`, and
+/// larger batches on the object that `make_wide` creates on first use.
 KeyOrdersFound search_key_orders(const PackedKeyTree& tree, const KeyOrderOptions& options, KeyOrderBatches& narrow,
                                  const std::function<std::unique_ptr<KeyOrderBatches>()>& make_wide);
 

@@ -101,8 +101,8 @@ std::int64_t most_bytes(const PumpkinProblem& problem) {
     all += count;
     widest = std::max(widest, states[size]);
   }
-  // Besides the segments, memory holds: a byte for every state; where the segments of the states of two layers begin;
-  // and the problem with its counts.
+  // Besides the segments, memory holds: a byte for every state; for two layers, the index at which each state's
+  // segments begin; and the problem with its counts.
   const auto kinds = static_cast<double>(problem.kinds.size());
   const bool narrow = scale.fits_narrow();
   const std::int64_t offsets = narrow ? PumpkinSolver<const core::HostMachine, NarrowTable>::bytes_of_offsets(widest)

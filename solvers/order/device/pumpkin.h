@@ -8,21 +8,21 @@
 #include "cairn/core/dominance.h"
 #include "cairn/core/machine/support/machine.h"
 
-/// The dynamic program of Theorem 8.2 of Jin et al. on parallel chains, here called branches, between a source and a
-/// sink. The dominant schedule of a set of branches begins with the first step of one branch. The other steps of this
-/// branch follow, merged with the dominant schedule of the other branches (Theorem 6.8). The program tries each branch
-/// as the first one.
+/// Solves the dynamic program of Theorem 8.2 of Jin et al. for parallel chains, here called branches, between a source
+/// and a sink. The dominant schedule of a set of branches begins with the first step of one branch. The other steps of
+/// this branch follow, merged with the dominant schedule of the other branches (Theorem 6.8). The program tries each
+/// branch as the first one.
 namespace cairn::solvers {
 
-/// Branches with equal profiles. Sizes are in bytes.
+/// Describes all branches that have a certain memory profile. Sizes are in bytes.
 struct PumpkinKind {
   core::Segment key;                ///< the first step of the branch, which reads the source
   std::vector<core::Segment> rest;  ///< the segments after the first step
-  std::int32_t copies = 1;          ///< number of these branches, >= 1
+  std::int32_t copies = 1;          ///< number of branches with this profile, >= 1
 };
 
-/// A problem of parallel branches between a source and a sink. A state of the dynamic program is a multiset of
-/// branches, given by the number of branches of each kind. If all d branches differ, there are 2^d states.
+/// Describes a problem of parallel branches between a source and a sink. A state of the dynamic program is a multiset
+/// of branches, given by the number of branches of each kind. If all d branches differ, there are 2^d states.
 struct PumpkinProblem {
   std::vector<PumpkinKind> kinds;  ///< at most 255, because one byte stores a kind's number
   std::int64_t released = 0;       ///< bytes of the source, freed when the first steps of all branches have run
@@ -36,9 +36,9 @@ struct PumpkinOptions {
   /// Number of states solved between two calls of `go_on`. On a device this should be millions of states, because the
   /// device is idle during each call.
   std::int64_t chunk = std::int64_t{1} << 22;
-  /// Called with the number of candidates tried since the last call. A candidate for a state is the best schedule in
-  /// which a given kind starts first. The number is the same on every machine. If the function returns false, the
-  /// search ends.
+  /// Called after each chunk with the number of candidates tried since the last call. A candidate for a state is the
+  /// best schedule in which a given kind starts first. The number is the same on every machine. If the function returns
+  /// false, the search ends.
   std::function<bool(std::int64_t)> go_on;
 };
 
@@ -56,7 +56,7 @@ struct PumpkinAnswer {
   std::vector<core::Segment> segments;
   /// Largest number of bytes in use on the machine. If too_large: a lower bound on the bytes that the table needs.
   std::int64_t bytes = 0;
-  /// For each number of branches, from 0 on, the number of segments of all states with so many branches.
+  /// For each number of branches, from 0 on, the number of segments of all states with this number of branches.
   std::vector<std::int64_t> segments_of_layer;
   bool operator==(const PumpkinAnswer&) const = default;
 };
@@ -71,8 +71,8 @@ std::int64_t most_bytes(const PumpkinProblem& problem);
 
 /// Solves the dynamic program layer by layer; a layer consists of all states of one size. Memory holds the segments of
 /// two layers and, for every state, one byte with the kind that starts first. If several kinds are equally good, the
-/// last of them in `kinds` starts. The answer is the same on every machine. Sums of rises and drops must be below 2^62.
-/// O(states * kinds * segments of a state). Throws InputError if count_states() gives up.
+/// last of them in `kinds` starts first. The answer is the same on every machine. Sums of rises and drops must be below
+/// 2^62. O(states * kinds * segments of a state). Throws InputError if count_states() gives up.
 PumpkinAnswer solve_pumpkin(const core::HostMachine& machine, const PumpkinProblem& problem,
                             const PumpkinOptions& options);
 

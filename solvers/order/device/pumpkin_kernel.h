@@ -15,7 +15,7 @@
 /// Implements solve_pumpkin() (pumpkin.h) for any Machine (core/machine/support/machine.h).
 namespace cairn::solvers {
 
-/// The problem in the machine's memory.
+/// Holds the problem in the machine's memory.
 template <class Table>
 struct PumpkinSpace {
   PumpkinRanks ranks;
@@ -26,8 +26,9 @@ struct PumpkinSpace {
   std::int64_t released;
 };
 
-/// The schedule in which a given kind starts first. It begins with the key (the first step) of that kind. The segments
-/// of the other branches and of the kind's rest follow, merged by sort value (Theorem 6.8).
+/// Describes the schedule of a state in which a branch of a given kind starts first. The schedule begins with the key
+/// (the first step) of this branch. Two lists of segments follow, merged by sort value (Theorem 6.8): `others`, from
+/// the dominant schedule of all other branches, and `rest`, from this branch's other steps.
 template <class Table>
 struct PumpkinCandidate {
   using Segment = typename Table::Segment;
@@ -37,8 +38,9 @@ struct PumpkinCandidate {
   const Segment* rest;
   const Segment* rest_end;
 
-  /// Calls meet(peak, valley) for each segment in turn, until meet() returns false. Memory is counted relative to the
-  /// beginning. Returns the last valley.
+  /// Calls meet(peak, valley) for each segment in turn, until meet() returns false. `peak` is the highest memory during
+  /// the segment, and `valley` the memory after it, both relative to the memory before the schedule. Returns the last
+  /// valley.
   template <class Meet>
   CAIRN_HD std::int64_t forwards(const Meet& meet) const {
     std::int64_t bytes = key.change();
@@ -55,7 +57,8 @@ struct PumpkinCandidate {
     return bytes;
   }
 
-  /// Calls meet(peak, valley) for each segment, from the last to the first. `end` is the memory after the last segment.
+  /// Calls meet(peak, valley) for each segment, from the last to the first. Here, `valley` is the memory before the
+  /// segment. `end` is the memory after the last segment.
   template <class Meet>
   CAIRN_HD void backwards(std::int64_t end, const Meet& meet) const {
     std::int64_t bytes = end;
@@ -72,28 +75,31 @@ struct PumpkinCandidate {
   }
 };
 
-/// Measure by which candidates are compared. For a profile and a height h, let left(h) be the lowest value reached from
-/// the beginning without going above h, and right(h) the lowest value reached from the end without going above h. If A
-/// dominates B, then the peak, left(h) and right(h) of A are at most those of B for every h: when B reaches a value
-/// without going above h, A has reached a value at most as low without going above h. If all three are equal, A and B
-/// dominate each other, because left and right determine the segments before and after the lowest valley. If a segment
-/// without change lies between these, only one thing about it matters: whether its peak is the highest of the profile.
+/// Measures a candidate, i.e. one of the schedules for a state, so that the best one can be chosen. For a profile and a
+/// height h, let left(h) be the lowest value reached from the beginning without going above h, and right(h) the lowest
+/// value reached from the end without going above h. If A dominates B, then the peak, left(h) and right(h) of A are at
+/// most those of B for every h: when B reaches a value without going above h, A has reached a value at most as low
+/// without going above h. If all three are equal, A and B dominate each other, because left and right determine the
+/// segments before and after the lowest valley. If a segment that leaves memory unchanged lies between these, only one
+/// thing about it matters: whether its peak is the highest of the profile.
 ///
-/// One of the candidates for a state dominates all others (Theorem 3.1). So it has the lowest peak and, among the
-/// candidates with that peak, the smallest sum of left(h) over all heights h below the peak. One pass over a candidate
-/// computes this sum, so candidates need not be stored.
+/// One of the candidates for a state dominates all others (Theorem 3.1). So this candidate has the lowest peak and,
+/// among the candidates with that peak, the smallest sum of left(h) over all heights h below the peak. One pass over a
+/// candidate computes this sum, so candidates need not be stored.
 ///
-/// Candidates with the same peak and the same left also have the same right. To prove it, let D be a dominant schedule,
-/// and let C be a candidate with the peak and the left of D. C dominates all schedules that begin with the key of some
-/// branch B. Memory is a submodular function of the set of steps that have run: it is a sum over the branches, less
-/// what is freed once all keys have run. There are two cases:
+/// Candidates with equal peaks and with equal left(h) for all h also have equal right(h) for all h. To prove this, let
+/// D be a dominant schedule, and let C be a candidate with the same peak and the same left(h) as D. C dominates all
+/// schedules that begin with the key of some branch B. Memory is a submodular function of the set of steps that have
+/// run: it is a sum over the branches, less what is freed once all keys have run. There are two cases:
 /// - C is at its lowest when a non-empty set Z has run. Consider the schedule that follows C until then, and continues
-/// with D without Z. It is nowhere above D and begins with B. So C's right is nowhere above D's.
+/// with the steps outside Z in the order of D. This schedule is nowhere above D, and it begins with B. C dominates it,
+/// so right(h) of C is at most right(h) of D for every h.
 /// - Otherwise C is lowest only at the beginning. Let Z be the set that has run when D is at its lowest after its peak,
-/// for the last time. No set that contains Z has less memory, because D would go there. So C restricted to Z is nowhere
-/// above C, and D can follow it. If B is in Z, the combined schedule begins with B. If B is not in Z, the combined
-/// schedule must reach the peak, where C is no higher. In that case C and Z together have as little memory as Z. So D
-/// can as well go to their union, which contains B.
+/// for the last time. No set that contains Z has less memory, because D would go there. So the steps of Z in the order
+/// of C are nowhere above C, and the rest of D can follow them. If B is in Z, this combined schedule begins with B. If
+/// B is not in Z, the combined schedule must reach the peak at some moment. C is no higher than the peak at this
+/// moment; let X be the set that C has run. Because memory is submodular, the union of X and Z has no more memory than
+/// Z. So D can as well go to this union, which contains B.
 template <class Table>
 struct PumpkinSum {
   using Sum = typename Table::Sum;
@@ -111,8 +117,8 @@ struct PumpkinSum {
   }
 };
 
-/// The segments from one end of a profile to its lowest valley, in order from that end. A segment begins when an ascent
-/// goes higher than everything before, and ends at the next valley that is lower than everything before.
+/// Finds the segments from one end of a profile to its lowest valley, in order from that end. A segment begins when an
+/// ascent goes higher than everything before, and ends at the next valley that is lower than everything before.
 struct PumpkinWing {
   std::int64_t highest, lowest;
   std::int64_t peak;  ///< peak of the last segment
@@ -120,8 +126,8 @@ struct PumpkinWing {
   std::int64_t from = 0;  ///< value at which the last segment begins
 
   CAIRN_HD explicit PumpkinWing(std::int64_t start) : highest(start), lowest(start), peak(start) {}
-  /// Adds the ascent to `top` and the descent to `valley`. If this creates a segment or makes the last one longer,
-  /// calls put(number, ascent, descent) for that segment.
+  /// Adds the ascent to `top` and the descent to `valley`. If these two create a segment or make the last segment
+  /// longer, calls put(number, ascent, descent) for that segment.
   template <class Put>
   CAIRN_HD void meet(std::int64_t top, std::int64_t valley, const Put& put) {
     if (top > highest) highest = top;
@@ -154,15 +160,16 @@ CAIRN_HD std::int64_t write_segments(const PumpkinCandidate<Table>& candidate, t
       if (out != nullptr) out[n - 1 - i] = Table::packed(descent, ascent);
     });
   });
-  // Between the two wings (the segments from either end), there is a segment without change if neither wing reaches the
-  // height of the profile.
+  // Between the two wings (the segments from either end), there is a segment that leaves memory unchanged if neither
+  // wing reaches the height of the profile.
   const bool flat = left.highest > left.peak && left.highest > right.peak;
   const std::int64_t height = left.highest - left.lowest;
   if (flat && out != nullptr) out[left.count] = Table::packed(height, height);
   return left.count + right.count + (flat ? 1 : 0);
 }
 
-/// The data of ChooseFirst and WriteSegments, the two passes over a layer.
+/// Holds the data of ChooseFirst and WriteSegments, the two passes over a layer (all states with one number of
+/// branches).
 template <class Table>
 struct PumpkinPass {
   PumpkinSpace<Table> space;
@@ -235,7 +242,7 @@ struct WriteSegments {
 };
 
 /// Reads the order from the table. The first entry is the kind that starts first in the set of all branches, the next
-/// entry the kind that starts first in the set without this branch, and so on.
+/// entry is the kind that starts first in the set without this first branch, and so on.
 struct WalkBack {
   static constexpr int kThreads = 1;
   PumpkinRanks ranks;
@@ -260,11 +267,12 @@ struct WalkBack {
 
 std::vector<std::int64_t> count_of_kinds_before(const PumpkinProblem& problem);
 
-/// The numbers of a problem by which its table is chosen.
+/// Holds the numbers of a problem that decide whether its table is a NarrowTable or a WideTable.
 struct PumpkinScale {
-  std::int64_t unit = 1;      ///< common divisor of all sizes, in bytes
-  std::int64_t sum = 0;       ///< sum of the sizes of all branches' segments, in units: no height is above this
-  std::int64_t segments = 0;  ///< number of segments of all branches: no state has more
+  std::int64_t unit = 1;  ///< common divisor of all sizes, in bytes
+  /// Sum of all rises, all drops and `released`, in units; no value of a profile is above this sum.
+  std::int64_t sum = 0;
+  std::int64_t segments = 0;  ///< number of segments of all branches; no state has more segments
 
   bool fits_narrow() const { return sum <= NarrowTable::kMostSum && segments <= NarrowTable::kMostSegments; }
 };
@@ -291,7 +299,7 @@ class PumpkinSolver {
       arrays->offset = array<typename Table::Offset>(widest + 1);
       arrays->group_begin = array<std::int64_t>(Layer::groups(widest) + 1);
     }
-    // Without branches there are no segments.
+    // The first layer has a single state, without branches and without segments.
     machine_.fill(layer_.offset.data(), 0, 2 * std::int64_t{sizeof(typename Table::Offset)});
     machine_.fill(layer_.group_begin.data(), 0, std::int64_t{sizeof(std::int64_t)});
     answer_.segments_of_layer.push_back(0);
@@ -315,7 +323,7 @@ class PumpkinSolver {
     return std::move(answer_);
   }
 
-  /// Bytes of the arrays besides the segments that a layer of `states` states and the layer below it need.
+  /// Returns the bytes that a layer of `states` states and the layer below it need besides their segments.
   static std::int64_t bytes_of_offsets(std::int64_t states) {
     return 2 * (states + 1) * std::int64_t{sizeof(typename Table::Offset)} +
            2 * (Layer::groups(states) + 1) * std::int64_t{sizeof(std::int64_t)} +
@@ -328,7 +336,7 @@ class PumpkinSolver {
   using Layer = PumpkinLayer<Table>;
   using Segment = typename Table::Segment;
 
-  /// The arrays of a PumpkinLayer.
+  /// Owns the arrays of a PumpkinLayer.
   struct Arrays {
     ArrayOf<Segment> segments;
     ArrayOf<std::int64_t> group_begin;
@@ -337,7 +345,8 @@ class PumpkinSolver {
     Layer view() const { return {segments.data(), group_begin.data(), offset.data()}; }
   };
 
-  /// Solves the `count` states of `size` branches. Returns false if the search ends.
+  /// Solves the `count` states of `size` branches. Returns false if the table does not fit into memory or `go_on` ended
+  /// the search.
   bool solve_layer(std::int64_t size, std::int64_t count, std::uint8_t* first) {
     std::swap(layer_, below_);
     PumpkinPass<Table> pass{space_, below_.view(), first, size, 0};
@@ -410,14 +419,15 @@ class PumpkinSolver {
               problem_.released / unit_};
   }
 
-  /// Calls launch(begin, count) for one chunk of the states after another. Returns false if `go_on` returned false.
+  /// Divides the states into chunks, and calls launch(begin, count) for one chunk after another. Returns false if
+  /// `go_on` returned false.
   template <class Launch>
   bool in_chunks(std::int64_t states, std::int64_t work_of_state, const Launch& launch) {
     for (std::int64_t begin = 0; begin < states; begin += options_.chunk) {
       const std::int64_t count = std::min(options_.chunk, states - begin);
       launch(begin, count);
       if (!options_.go_on) continue;
-      std::int64_t done;  // this copy returns after all launches, which a device would otherwise queue without limit
+      std::int64_t done;  // this copy waits for all launches; without it, a device would queue launches without limit
       machine_.download(kinds_before_.data(), 1, &done);
       if (options_.go_on(count * work_of_state)) continue;
       answer_.end = PumpkinAnswer::End::stopped;

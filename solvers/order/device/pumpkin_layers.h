@@ -5,22 +5,23 @@
 #include "cairn/core/dominance.h"
 #include "cairn/core/host_device.h"
 
-/// How the table of solve_pumpkin() (pumpkin.h) is stored.
+/// Stores the table of solve_pumpkin() (pumpkin.h).
 namespace cairn::solvers {
 
 __extension__ typedef __int128 Int128;
 
-/// A segment in 8 bytes. Sizes are in units of several bytes (PumpkinScale).
+/// Stores a segment in 8 bytes. Its sizes are multiples of a unit, which can be several bytes (PumpkinScale::unit).
 struct NarrowSegment {
   std::uint32_t rise, drop;
 };
 CAIRN_HD inline core::Segment unpacked(const NarrowSegment& segment) { return {segment.rise, segment.drop}; }
 CAIRN_HD inline const core::Segment& unpacked(const core::Segment& segment) { return segment; }
 
-/// The types in which a table is stored. Narrow ones take half of the memory, and are used if all numbers fit.
+/// Names the types in which a table is stored. A NarrowTable takes half of the memory of a WideTable, and is used if
+/// all numbers fit.
 struct NarrowTable {
   using Segment = NarrowSegment;
-  using Offset = std::uint16_t;  ///< index of a state's first segment among those of its group (PumpkinLayer)
+  using Offset = std::uint16_t;  ///< index of a state's first segment among the segments of its group (PumpkinLayer)
   using Sum = std::int64_t;      ///< type of PumpkinSum::left
   static constexpr std::int64_t kMostSum = INT32_MAX, kMostSegments = 1023;
 
@@ -36,13 +37,13 @@ struct WideTable {
   static CAIRN_HD Segment packed(std::int64_t rise, std::int64_t drop) { return {rise, drop}; }
 };
 
-/// The problem's table of states, which is not stored. A layer contains the multisets of one size, sorted by the number
-/// of branches of the last kind, ties by that of the last kind but one, and so on. The rank of a multiset is its
-/// position in the layer. Multisets are computed from their ranks. A rank is computed by counting the multisets that
-/// come before.
+/// Numbers the states of the problem, which are multisets of branches, without storing them. A layer contains the
+/// multisets of one size, sorted by the number of branches of the last kind, ties by the number of branches of the last
+/// kind but one, and so on. The rank of a multiset is its position in the layer. A multiset is computed from its rank.
+/// A rank is computed by counting the multisets that come before.
 struct PumpkinRanks {
-  const std::int64_t*
-      kinds_before;  ///< number of multisets of kinds before k, of size 0..s, at index k * (branches + 1) + s
+  /// Entry k * (branches + 1) + s is the number of multisets of at most s branches that have only kinds before k.
+  const std::int64_t* kinds_before;
   std::int32_t kinds;
   std::int64_t branches;
 
@@ -54,8 +55,8 @@ struct PumpkinRanks {
   /// the rank, in the layer below, of the multiset without one branch of that kind. O(kinds + branches).
   template <class Visit>
   CAIRN_HD void for_each_kind(std::int64_t rank, std::int64_t size, const Visit& visit) const {
-    // The kinds are visited from the last to the first. `before` counts the multisets of the layer below that rank
-    // before the result because they have fewer branches of a kind visited already.
+    // The kinds are visited from the last to the first. `before` counts multisets of the layer below that rank before
+    // the multiset sought, because they have fewer branches of a kind that was already visited.
     std::int64_t before = 0;
     for (std::int32_t kind = kinds; kind-- > 0 && size > 0;) {
       // `up_to(size) - up_to(size - x)` multisets have fewer than x branches of this kind.
@@ -71,8 +72,8 @@ struct PumpkinRanks {
   }
 };
 
-/// The segments of all states of one size, state after state. Successive states are in groups of kGroup. The table has
-/// the index of each group's first segment, and for each state a short offset from there.
+/// Stores the segments of all states of one size, state after state. Each kGroup successive states form a group. The
+/// layer stores the index of each group's first segment, and for each state a short offset from there.
 template <class Table>
 struct PumpkinLayer {
   static constexpr std::int64_t kGroup = 64;
@@ -81,10 +82,10 @@ struct PumpkinLayer {
 
   const Segment* segments;
   const std::int64_t* group_begin;
-  const Offset* offset;  ///< one more than there are states
+  const Offset* offset;  ///< one entry for each state, and one for the end of the last state
 
   CAIRN_HD std::int64_t begin(std::int64_t state) const { return group_begin[state / kGroup] + offset[state]; }
-  /// Number of groups of `states` states, with the entry after the last state.
+  /// Returns the number of groups that `states` states and one entry after the last state form.
   static std::int64_t groups(std::int64_t states) { return states / kGroup + 1; }
 };
 

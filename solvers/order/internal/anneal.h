@@ -14,11 +14,11 @@ namespace cairn::solvers {
 /// Makes an editable schedule of the graph's steps. Step s of the graph is occurrence s of the schedule. O(n + m).
 core::EditableSchedule editable_order(const StepGraph& graph);
 
-/// Simulated annealing over topological orders. A move shifts one step to another position. The target is a number of
-/// bytes slightly below the lowest peak so far. The energy of an order is the sum over its positions of the bytes above
-/// the target while the step there runs, plus all bytes in memory with a small weight, so that memory is kept low below
-/// the target, too. Because the energy is a sum and not a maximum, a move changes it only at the positions between the
-/// step's old and new position.
+/// Improves topological orders by simulated annealing. A move shifts one step to another position. The target is a
+/// number of bytes slightly below the lowest peak so far. The energy of an order is the sum over its positions of the
+/// bytes above the target while the step at this position runs, plus all bytes in memory with a small weight, so that
+/// memory falls at positions that are below the target, too. Because the energy is a sum and not a maximum, a move
+/// changes it only at the positions between the step's old and new position.
 class Annealing {
  public:
   Annealing(const StepGraph& graph, std::span<const StepId> start, std::uint64_t seed);

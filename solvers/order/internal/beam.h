@@ -9,9 +9,9 @@
 
 namespace cairn::solvers {
 
-/// Beam search for an order whose peak is at most a given limit. A state is a topological cut: a set of steps that
-/// contains all predecessors of its steps. The beam of round k consists of cuts of k steps. Of the cuts that can be
-/// reached from the previous beam within the limit, the `width` cuts with the least memory are kept.
+/// Searches for an order whose peak is at most a given limit (in bytes) by beam search. A state is a topological cut: a
+/// set of steps that contains all predecessors of its steps. The beam of round k consists of cuts of k steps. Of the
+/// cuts that can be reached from the previous beam within the limit, the `width` cuts with the least memory are kept.
 ///
 /// If a step can run next within the limit and leaves memory no higher, no other step is tried from that cut. Any order
 /// within the limit that goes through the cut can be changed so that this step comes next, because memory is a
@@ -20,7 +20,7 @@ namespace cairn::solvers {
 ///
 /// A backward search goes from the cut of all steps to the empty cut. Backwards, a step first adds `drop` bytes and
 /// afterwards removes `rise` bytes, and an output is added with the first of its readers instead of removed after the
-/// last. Either direction can be far easier than the other.
+/// last. On some graphs, one direction is far easier than the other.
 class Beam {
  public:
   enum class Outcome : std::uint8_t {
@@ -44,7 +44,7 @@ class Beam {
     std::uint64_t low = 0, high = 0;
     bool operator==(const Hash&) const = default;
   };
-  /// A cut. Its lists are stored in Level::entries, one after another:
+  /// Describes a cut. Its lists are stored in Level::entries, one after another:
   /// - the steps that can run next (`ready` entries);
   /// - pairs (step, number of readers that have not run), for outputs that some, but not all, of their readers have
   /// read (`read` pairs);

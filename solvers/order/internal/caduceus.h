@@ -20,9 +20,10 @@ struct CaduceusWorkspace {
   CaduceusSolver solver;
 };
 
-/// A caduceus graph (Definition 7.4 of Jin et al.). It consists of a path, called the staff, and of further paths,
-/// called bends, that leave the staff and rejoin it. In the node-sum model, every node has a weight, and memory is the
-/// sum of the weights of the nodes that have run. Nodes are numbered along the staff, and afterwards bend by bend.
+/// Describes a caduceus graph (Definition 7.4 of Jin et al.). Such a graph consists of a path, called the staff, and of
+/// further paths, called bends, that leave the staff and rejoin it. In the node-sum model, every node has a weight, and
+/// memory is the sum of the weights of the nodes that have run. Nodes are numbered along the staff, and afterwards bend
+/// by bend.
 struct Caduceus {
   struct Bend {
     /// Positions on the staff, counted from 0, at which the bend leaves and rejoins the staff; `from` < `to`.
@@ -42,13 +43,13 @@ core::NodeSumGraph node_sum_graph(const Caduceus& caduceus);
 /// each number of the result. Throws InputError, which names offending nodes, if the graph is not a caduceus. O(n + m).
 Caduceus find_caduceus(const core::NodeSumGraph& graph, std::vector<core::NodeId>* numbering = nullptr);
 
-/// Finds an order of least peak by Algorithm 6 (OPTIMALCADUCEUS). Takes O(n + s p (p + s / p)) time for a staff of p
-/// nodes and bends with s segments in all, if the bends are spread evenly along the staff. Throws InputError on a
-/// malformed bend.
+/// Finds an order of least peak by Algorithm 6 of Jin et al. (OPTIMALCADUCEUS). Takes O(n + s p (p + s / p)) time for n
+/// nodes, a staff of p nodes, and bends with s segments in all, if the bends are spread evenly along the staff. Throws
+/// InputError on a malformed bend.
 std::vector<core::NodeId> optimal_caduceus(const Caduceus& caduceus);
 
-/// Finds a dominant order (Corollary 7.9) by Algorithms 1 and 2, which call Algorithm 6 for orders of least peak.
-/// Throws InputError on a malformed bend.
+/// Finds a dominant order (Corollary 7.9 of Jin et al.) by Algorithms 1 and 2, which call Algorithm 6 for orders of
+/// least peak. Throws InputError on a malformed bend.
 std::vector<core::NodeId> dominant_caduceus(const Caduceus& caduceus);
 
 }  // namespace cairn::solvers

@@ -9,8 +9,8 @@
 
 namespace cairn::solvers {
 
-/// Sequences of nodes (ropes). A sequence is a binary tree, and its subtrees can be shared with other sequences, so
-/// that concatenation takes O(1).
+/// Stores sequences of nodes (ropes). A sequence is a binary tree, and its subtrees can be shared with other sequences,
+/// so that concatenation takes O(1).
 class Ropes {
  public:
   using Id = std::int32_t;
@@ -35,7 +35,7 @@ class Ropes {
 struct ChainSegment : core::Segment {
   Ropes::Id nodes = Ropes::kEmpty;
 };
-/// A path, given by the segments of its memory profile: a path of the graph, or a part of the graph that was turned
+/// Stores a path by the segments of its memory profile: a path of the graph, or a part of the graph that was turned
 /// into a path (Lemma 5.4 of Jin et al.).
 using Chain = std::vector<ChainSegment>;
 

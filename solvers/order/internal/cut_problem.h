@@ -34,8 +34,9 @@ struct BitRows {
   const Word* operator[](std::int32_t row) const { return bits.data() + static_cast<std::size_t>(row) * words; }
 };
 
-/// Groups of steps, each with a number of bytes. The bytes of a group in CutProblem::first are allocated when the first
-/// of its steps begins to run. The bytes of a group in CutProblem::last are freed when the last of its steps has run.
+/// Stores groups of steps, each with a number of bytes. The bytes of a group in CutProblem::first are allocated when
+/// the first of its steps begins to run. The bytes of a group in CutProblem::last are freed when the last of its steps
+/// has run.
 struct Groups {
   std::vector<std::int64_t> bytes;
   BitRows members;
@@ -45,16 +46,16 @@ struct Groups {
   BitRows item_members;
 };
 
-/// A problem of ordering steps. When a step begins, memory rises by its `rise` and by the bytes of the `first` groups
-/// that it allocates. When it ends, memory falls by its `drop` and by the bytes of the `last` groups that it frees. So
-/// the memory after a set of steps has run is the sum of these terms:
+/// Describes a problem of ordering steps. When a step begins, memory rises by its `rise` and by the bytes of the
+/// `first` groups that it allocates. When the step ends, memory falls by its `drop` and by the bytes of the `last`
+/// groups that it frees. So the memory after a set of steps has run is the sum of these terms:
 /// - `start`, and rise - drop of each step in the set;
 /// - the bytes of each `first` group that has a step in the set;
 /// - minus the bytes of each `last` group whose steps are all in the set.
 ///
-/// This is a submodular function of the set.
+/// This sum is a submodular function of the set.
 ///
-/// Orders read backwards are the orders of another problem of this form, in which rise and drop, predecessors and
+/// An order read backwards is an order of another problem of this form, in which rise and drop, predecessors and
 /// successors, and `first` and `last` groups are exchanged.
 struct CutProblem {
   std::int32_t count = 0, words = 0;  ///< count: number of steps; words: number of words per row of a BitRows

@@ -16,7 +16,8 @@
 
 namespace cairn::solvers {
 
-/// A topological cut. `ran` and `ready` are rows of bits: the steps that have run, and those that can run next.
+/// Holds a topological cut (see CutSearch). `ran` and `ready` are rows of bits: the steps that have run, and those that
+/// can run next.
 struct CutState {
   Word* ran;
   Word* ready;
@@ -24,11 +25,11 @@ struct CutState {
   std::uint64_t hash;
 };
 
-/// Exact search for an order of least peak. A state is a topological cut: a set of steps that contains all predecessors
-/// of its steps. A move runs one more step; the peak of a move is the memory while this step runs. The search has a
-/// threshold, in bytes. It explores all states that can be reached by moves whose peak is at most the threshold, those
-/// with the most steps first. Moves with a higher peak wait. When only waiting moves are left, the threshold rises to
-/// the lowest of their peaks. So the threshold is always a lower bound on the peak of every order.
+/// Searches exactly for an order of least peak. A state is a topological cut: a set of steps that contains all
+/// predecessors of its steps. A move runs one more step; the peak of a move is the memory while this step runs. The
+/// search has a threshold, in bytes. It explores all states that can be reached by moves whose peak is at most the
+/// threshold, those with the most steps first. Moves with a higher peak wait. When only waiting moves are left, the
+/// threshold rises to the lowest of their peaks. So the threshold is always a lower bound on the peak of every order.
 ///
 /// A state Z supersedes a state A if Z can be reached from A within the threshold, and no cut between A and Z has less
 /// memory than Z. Any order through A can be changed so that the steps that lead from A to Z come directly after A (see
@@ -43,7 +44,7 @@ struct CutState {
 /// that are not live are dropped; they are visited again if a live state leads to them later. This loses no order:
 /// suppose that the goal can be reached from the root within some threshold, and walk from the root along states from
 /// which the goal can be reached. This walk ends at a live state that is not expanded yet or whose next move waits. So
-/// the search will continue from there.
+/// the search will continue from this state.
 template <std::int32_t kWords>
 class CutSearch {
  public:
@@ -159,15 +160,15 @@ class CutSearch {
     std::int32_t step = kClosure;
     std::int32_t links = -1;  ///< first element in links_ of the list of other nodes from which a move leads here
     std::int32_t above = -1;  ///< a live node from which a move leads here
-    std::int32_t superseded_by = -1;  ///< node that supersedes this one; -1: there is none
+    std::int32_t superseded_by = -1;  ///< node that supersedes this node; -1: there is none
     std::uint32_t checked = 0;        ///< value of commits_ when the node was last found live, or kDead
   };
   struct Link {
     std::int32_t from, next;
   };
-  static constexpr std::int32_t kClosure = -1;  ///< only the closure was run
-  /// The cut has only some of the steps of the parent's cut. An order that leads to the parent, without the other
-  /// steps, leads to the cut.
+  static constexpr std::int32_t kClosure = -1;  ///< no single step ran at the parent, only the closure
+  /// The node's cut has only some of the steps of the parent's cut. If all other steps are left out of an order that
+  /// leads to the parent's cut, the rest of this order leads to the node's cut.
   static constexpr std::int32_t kPart = -2;
   static constexpr std::uint32_t kDead = std::numeric_limits<std::uint32_t>::max();
   using Open = std::pair<std::int32_t, std::int32_t>;  ///< negated number of steps of a node, and the node
@@ -329,7 +330,8 @@ class CutSearch {
     node_[node].checked = found ? commits_ : kDead;
     return found;
   }
-  /// Returns whether the move from `from` to `node` counts: `from` must be live and not superseded by another node.
+  /// Returns whether the move from `from` to `node` makes `node` live: `from` must be live and not superseded by
+  /// another node.
   bool leads_to(std::int32_t from, std::int32_t node) {
     const std::int32_t by = node_[from].superseded_by;
     if ((by >= 0 && by != node) || !live(from)) return false;
@@ -363,9 +365,9 @@ class CutSearch {
     }
   }
 
-  /// Transfers the waiting moves with the lowest peaks from far_ to the heap near_, and raises the horizon above these
-  /// peaks. Returns false if no move waits. A single heap would be so large that each access is a cache miss, and most
-  /// waiting moves are superseded before they can be made.
+  /// Transfers the waiting moves with the lowest peaks from far_ to the heap near_, and raises the horizon, i.e. the
+  /// peak that separates both, above these peaks. Returns false if no move waits. A single heap would be so large that
+  /// each access is a cache miss, and most waiting moves are superseded before they can be made.
   bool refill() {
     std::erase_if(far_, [&](const Blocked& move) { return !live(move.node); });
     if (far_.empty()) return false;
@@ -389,8 +391,8 @@ class CutSearch {
         const std::int32_t i = 64 * w + std::countr_zero(rest);
         const Move move = evaluate(state, i);
         if (move.peak <= threshold_ && move.after <= state.memory) {
-          // The threshold has risen since this state was found, so its closure may be larger, and only the larger one
-          // matters.
+          // The threshold has risen since this state was found, so more steps can run without leaving memory higher.
+          // The state after all of them supersedes this state, so no other moves are needed.
           close(state);
           return arrive(state, node, kClosure);
         }
@@ -411,8 +413,8 @@ class CutSearch {
     }
   }
 
-  /// Returns whether, after step i has run, some step can run within the threshold and leave memory no higher. The
-  /// state before had no such step, so only steps related to i (CutProblem::related) are examined.
+  /// Returns whether, after step i has run, some step can run within the threshold and leave memory no higher. Before
+  /// step i ran, there was no such step, so only steps related to i (CutProblem::related) are examined.
   bool opens_descent(CutState& state, std::int32_t i) const {
     const Word* related = p_.related[i];
     for (std::int32_t w = 0; w < words_; ++w) {
@@ -458,7 +460,7 @@ class CutSearch {
     ++commits_;
     CutState lowest = scratch(1);
     if (!least_between(ancestor, node, lowest)) {
-      push(open_, Open(-size_of(node), node));  // other moves that lead to the node can keep it live
+      push(open_, Open(-size_of(node), node));  // the node can stay live, because other moves may lead to it
       node = insert(lowest, node, kPart);
     }
     if (node_[ancestor].parent < 0) {

@@ -17,9 +17,9 @@ namespace cairn::solvers {
 inline constexpr StepId kMostExactSteps = 4096;
 
 struct ExactOptions {
-  /// Largest number of bytes for the states of the search, which ends when they are used up.
+  /// The search ends when its states have used up this number of bytes.
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  /// Orders with a peak above this number of bytes are of no use to the caller, and the search ignores them.
+  /// The search ignores orders with a peak above this number of bytes, because they are of no use to the caller.
   std::int64_t upper_bound = std::numeric_limits<std::int64_t>::max();
 };
 
@@ -39,15 +39,16 @@ struct ExactResult {
 /// parts by rules that keep the least peak (exchange_rules.h). Finally searches the topological cuts of each part
 /// (cut_search.h), in turn from its beginning and from its end.
 ///
-/// Ends at a proof, when `watch` expires, or at the memory limit. Without a proof, the order is completed greedily, and
-/// lower_bound is the bound proved so far. Deterministic for a work limit. Takes time exponential in the width of the
-/// graph.
+/// Ends when the least peak is proved, when `watch` expires, or when options.memory_bytes are used up. Without a proof,
+/// the order is completed greedily, and lower_bound is the bound proved so far. Deterministic for a work limit. Takes
+/// time exponential in the width of the graph, i.e. the largest number of steps of which none must run before another.
 ExactResult exact_order(const StepGraph& graph, const Cut& from, const Cut& to, const ExactOptions& options,
                         core::Stopwatch& watch);
 /// Orders all steps of the graph.
 ExactResult exact_order(const StepGraph& graph, const ExactOptions& options, core::Stopwatch& watch);
 
-/// Returns an oracle for find_schedule() that calls exact_order(). It gives up if the search ends without a proof.
+/// Returns an oracle for find_schedule() that calls exact_order(). The oracle gives up if the search ends without a
+/// proof.
 PeakOracle exact_oracle(const ExactOptions& options, core::Stopwatch& watch);
 
 /// Searches by exact_order() for an order of all steps with a peak below incumbent.least_peak(). Calls found() if it

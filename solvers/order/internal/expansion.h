@@ -9,8 +9,8 @@
 
 namespace cairn::solvers {
 
-/// A step graph to be searched, made of vertices and in-forests (linearizer.h) of a reduced graph. `nodes` has the
-/// nodes that each step runs.
+/// Holds a step graph to be searched, made of vertices and in-forests (linearizer.h) of a reduced graph. `nodes` has
+/// the nodes that each step runs.
 struct Expansion {
   StepGraph graph;
   std::vector<Ropes::Id> nodes;

@@ -23,8 +23,8 @@ struct IsolatedSubgraph {
 ///
 /// `source` and `sink` are not nodes of a computation, but stand for what surrounds the graph. So a subgraph that
 /// begins at `source` need not contain all edges of `source`. The result leaves out the whole graph and subgraphs with
-/// more than `most` inner nodes. Smaller subgraphs come first. Takes O((n + m) log n + s) time, where s is the sum of
-/// the candidates' sizes.
+/// more than `most` inner nodes. Smaller subgraphs come first. Takes O((n + m) log n + s) time for n nodes and m edges,
+/// where s is the sum of the candidates' sizes in nodes.
 std::vector<IsolatedSubgraph> isolated_subgraphs(std::int32_t node_count,
                                                  std::span<const std::pair<core::NodeId, core::NodeId>> edges,
                                                  core::NodeId source, core::NodeId sink, std::size_t most);

@@ -14,10 +14,10 @@ namespace cairn::solvers {
 
 using BranchId = std::int32_t;
 
-/// A branch of an in-forest (see InForest): a path that begins at the source or at a node where other branches meet,
-/// and ends at the sink or at the next node where branches meet. One step of the branch can be its key (a key node of
-/// Theorem 7.6 of Jin et al.). The key is either the step at which other branches, the branch's children, end, or the
-/// step that reads the source.
+/// Describes a branch of an in-forest (see InForest): a path that begins at the source or at a node where other
+/// branches meet, and ends at the sink or at the next node where branches meet. One step of the branch can be its key
+/// (a key node of Theorem 7.6 of Jin et al.). The key is either the step at which other branches, the branch's
+/// children, end, or the step that reads the source.
 struct TreeBranch {
   Chain before;  ///< steps before the key, which do not decide when the source's output is freed
   ChainSegment key;
@@ -31,9 +31,9 @@ struct TreeBranch {
 
 /// The part of the graph that an edge of the reduced graph (reduction.h) stands for: everything between the edge's
 /// source and sink (Definition 7.3 of Jin et al.). The paths of this forest can meet, but do not branch again. The
-/// forest is stored as the branches that end at the sink. It is turned into a path only when the edge is the last
-/// outgoing edge of the source. Before that, other edges can stand for readers of the source's output, and the dominant
-/// schedule depends on when that output is freed.
+/// forest is stored as the branches that end at the sink. The forest is turned into a path only when its edge is the
+/// only outgoing edge of the source that is left. Until then, other edges can stand for readers of the source's output,
+/// and the dominant schedule depends on when that output is freed.
 struct InForest {
   std::vector<BranchId> branches;
   bool direct = false;    ///< whether the sink reads the source itself
@@ -79,8 +79,8 @@ class Linearizer {
   /// freed. Moves data out of the branches, so they cannot be used afterwards.
   Chain merge_branches(const std::vector<BranchId>& branches);
 
-  /// Returns whether the limit ended the search of the last linearize(). If so, the returned chain is a valid schedule,
-  /// but need not be dominant.
+  /// Returns whether the limit ended the search of the last linearize(). If so, the chain that linearize() returned is
+  /// a valid schedule, but need not be dominant.
   bool cut_short() const { return cut_short_; }
 
  private:

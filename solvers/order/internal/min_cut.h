@@ -22,11 +22,11 @@ Cut min_memory_cut(const StepGraph& graph, const Cut& from, const Cut& to);
 /// steps, or the memory at the end if that is larger. Computes at most one maximum flow per step, beginning with the
 /// steps that promise the highest bounds. When `watch` expires, returns the highest bound so far.
 std::int64_t cut_lower_bound(const StepGraph& graph, core::Stopwatch& watch);
-/// Computes the same kind of bound for the orders of the steps that are in `to` and not in `from`, if they run after
+/// Computes such a lower bound for the orders of the steps that are in `to` and not in `from`, if these steps run after
 /// the cut `from`. The peak includes the bytes that are in memory when the steps of `from` have run.
 std::int64_t cut_lower_bound(const StepGraph& graph, const Cut& from, const Cut& to, core::Stopwatch& watch);
 
-/// A constraint on a set: if it contains the element `first`, it must also contain the element `second`.
+/// Describes a constraint on a set: if the set contains the element `first`, it must also contain the element `second`.
 using Need = std::pair<std::int32_t, std::int32_t>;
 
 /// Finds the set of least total weight among the sets that satisfy all needs. If there are several, finds the largest

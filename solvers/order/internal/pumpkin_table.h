@@ -12,13 +12,14 @@
 
 namespace cairn::solvers {
 
-/// A chain between a source and a sink. Its first step, the key, reads the source; its other steps (`rest`) do not.
+/// Describes a chain between a source and a sink. Its first step, the key, reads the source; its other steps (`rest`)
+/// do not.
 struct PumpkinBranch {
   ChainSegment key;
   Chain rest;
 };
 
-/// The dynamic program of Theorem 8.2 of Jin et al. (device/pumpkin.h) for parallel chains, here called branches.
+/// Runs the dynamic program of Theorem 8.2 of Jin et al. (device/pumpkin.h) for parallel chains, here called branches.
 /// Branches with equal memory profiles are of one kind. A state is a multiset of branches, given by the number of
 /// branches of each kind. If all d branches differ, there are 2^d states.
 class PumpkinTable {

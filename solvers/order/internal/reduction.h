@@ -56,10 +56,10 @@ class Reduction {
   const std::optional<TooLarge>& too_large() const { return too_large_; }
 
   using Region = IsolatedSubgraph;
-  /// Returns isolated subgraphs (isolated_subgraph.h) of the remaining graph, the smallest first. They do not overlap,
-  /// have at most `most` inner vertices, and are not the whole graph. replace() can be called for each of them until
-  /// run() is called again. After that, the regions must not be used, because run() can remove their edges and
-  /// vertices.
+  /// Returns isolated subgraphs (isolated_subgraph.h) of the remaining graph, the smallest first. These subgraphs do
+  /// not overlap, have at most `most` inner vertices, and are not the whole graph. replace() can be called for each of
+  /// them until run() is called again. After that, the regions must not be used, because run() can remove their edges
+  /// and vertices.
   std::vector<Region> isolated_regions(std::size_t most);
 
   Expansion expand(const Region& region) const;
@@ -78,8 +78,8 @@ class Reduction {
 
   using Reducer = SeriesParallelReducer<InForest>;
   using EdgeId = Reducer::EdgeId;
-  /// A vertex of the reduced graph. Rise, drop and output are as in StepGraph::Step. `nodes` are the nodes of the
-  /// original graph that run when the vertex runs.
+  /// Describes a vertex of the reduced graph. Rise, drop and output are as in StepGraph::Step. `nodes` are the nodes of
+  /// the original graph that run when the vertex runs.
   struct Vertex : ChainSegment {
     std::int64_t output = 0;
   };

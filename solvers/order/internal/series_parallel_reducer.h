@@ -8,10 +8,10 @@
 
 namespace cairn::solvers {
 
-/// The reductions of Valdes, Tarjan and Lawler on a directed graph whose edges carry values. The parallel reduction
-/// merges two edges between the same vertices. The series reduction replaces a vertex with one incoming and one
-/// outgoing edge by one edge. All reductions together take expected linear time, because edges are found by hashing.
-/// Callers can also remove and add edges.
+/// Applies the reductions of Valdes, Tarjan and Lawler to a directed graph whose edges carry values. The parallel
+/// reduction merges two edges between the same vertices. The series reduction replaces a vertex with one incoming and
+/// one outgoing edge by one edge. All reductions together take expected linear time, because edges are found by
+/// hashing. Callers can also remove and add edges.
 template <class Value>
 class SeriesParallelReducer {
  public:
@@ -83,7 +83,7 @@ class SeriesParallelReducer {
 
   /// Applies the series reduction until no vertex can be removed. For each vertex v with one incoming edge `before` and
   /// one outgoing edge `behind`, calls `series(v, before, behind, value)`. If `series` returns true, v is removed, and
-  /// `value` must be the value of the new edge. If it returns false, it is not called for v again.
+  /// `value` must be the value of the new edge. If it returns false, v stays, and `series` is not called for v again.
   template <class Series, class Unite>
   void run(const Series& series, const Unite& unite) {
     // Vertices are processed in the order in which they were added, each followed by its successors. So paths grow at

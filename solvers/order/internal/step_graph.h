@@ -72,8 +72,8 @@ inline std::vector<core::NodeId> nodes_among(std::vector<StepId> order, const co
   return order;
 }
 
-/// A topological cut: a set of steps that contains all predecessors of its steps (Definition 3.2 of Jin et al.). Stored
-/// as one bit per step.
+/// Stores a topological cut: a set of steps that contains all predecessors of its steps (Definition 3.2 of Jin et al.).
+/// The set has one bit per step.
 class Cut {
  public:
   explicit Cut(StepId step_count = 0, bool full = false);

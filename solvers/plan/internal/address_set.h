@@ -14,15 +14,15 @@ inline auto first_above(std::span<const core::AddressRange> ranges, std::int64_t
   return std::ranges::upper_bound(ranges, address, {}, &core::AddressRange::upper);
 }
 
-/// Returns whether a range overlaps [lower, upper); an empty range does if it lies strictly inside. The n ranges must
-/// be disjoint and ascending. O(log n).
+/// Returns whether one of the ranges overlaps [lower, upper). An empty range overlaps if it lies strictly inside. The n
+/// ranges must be disjoint and ascending. O(log n).
 inline bool overlap(std::span<const core::AddressRange> ranges, std::int64_t lower, std::int64_t upper) {
   const auto at = first_above(ranges, lower);
   return at != ranges.end() && at->lower < upper;
 }
 
-/// A set of addresses, stored as disjoint ranges in a sorted vector. For n ranges, add() takes O(n), because
-/// it shifts the ranges after the added one.
+/// Stores a set of addresses as disjoint ranges in a sorted vector. For n ranges, add() takes O(n) time, because it
+/// shifts the ranges after the added range.
 class AddressSet {
  public:
   const std::vector<core::AddressRange>& ranges() const { return ranges_; }

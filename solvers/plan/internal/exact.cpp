@@ -265,8 +265,8 @@ bool Search::exclude(std::int32_t b, Side side, std::size_t begin, std::size_t e
       continue;
     }
     if (least_[twin] != least || most_[twin] < most) continue;
-    // Lowest address at which another open block or an obstacle can end. The block `twin` must lie on one of these, so
-    // it cannot lie lower.
+    // `support` is the lowest address at which another open block or an obstacle can end. The block `twin` must lie on
+    // a block or an obstacle, so its offset cannot be lower than `support`.
     std::int64_t support = kNone;
     for (std::size_t j = begin; j < end; ++j) {
       const std::int32_t other = open_[j];
@@ -295,7 +295,8 @@ bool Search::cut() {
   return is_cut_;
 }
 
-/// Divides the open blocks open_[begin, end), sorted by first section, into parts that share no section. Searches each.
+/// Divides the open blocks open_[begin, end), sorted by first section, into parts that share no section. Searches each
+/// part on its own.
 Search::Result Search::search_parts(std::size_t begin, std::size_t end) {
   struct Part {
     std::size_t begin, end;
@@ -358,7 +359,7 @@ Search::Result Search::search_part(std::size_t begin, std::size_t end) {
   }
 }
 
-/// Picks the byte about which the search decides next, the one that the fewest blocks can use. Side::bottom stands for
+/// Picks the byte about which the search decides next: the byte that the fewest blocks can use. Side::bottom stands for
 /// the byte at the section's `low`, Side::top for the byte just below its `high`.
 Search::Cell Search::pick_cell(std::size_t begin, std::size_t end) {
   std::int32_t l = first_[open_[begin]], r = l;
@@ -488,7 +489,7 @@ Verdict Search::run(std::int64_t work, const std::atomic<std::int64_t>& most, co
   return Verdict::unknown;
 }
 
-/// Makes every block open. Returns false if this already proves that there is no plan.
+/// Makes every block open, i.e. not placed. Returns false if this already proves that there is no plan.
 bool Search::open_all() {
   for (std::int32_t t = 0; t < sections_.count; ++t) {
     if (slack_[t] < 0) return false;

@@ -11,8 +11,8 @@
 
 namespace cairn::solvers::plan {
 
-/// A depth-first search for a plan that fits into a capacity. Given enough time, it finds a plan or proves that there
-/// is none.
+/// Searches depth-first for a plan that fits into a capacity. Given enough time, the search finds a plan or proves that
+/// there is none.
 ///
 /// The time axis is divided into sections (sections.h). In every section, blocks are stacked upwards from the bottom to
 /// an address called `low`. If no byte of a section may stay unused, blocks are also stacked downwards from the top to
@@ -59,7 +59,8 @@ class Search {
  private:
   enum class Side : std::uint8_t { bottom, top };
   enum class Result : std::uint8_t { solved, failed, cut };  ///< cut: a limit ended the search
-  /// A byte about which the search decides: the one at the section's `low` (bottom) or just below its `high` (top).
+  /// Names a byte about which the search decides: the byte at the section's `low` (bottom) or just below its `high`
+  /// (top).
   struct Cell {
     std::int32_t section = -1;
     Side side = Side::bottom;

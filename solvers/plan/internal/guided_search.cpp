@@ -10,11 +10,12 @@
 namespace cairn::solvers::plan {
 namespace {
 
-constexpr std::int64_t kMostPairs = 8'000'000;  // counted in both directions; 100 MB, and 32 MB for each search
+// Largest number of pairs, each counted twice; they take 100 MB, and 32 MB more for each search.
+constexpr std::int64_t kMostPairs = 8'000'000;
 constexpr std::int32_t kNoPlace = -1;
 
-/// Visits the blocks in the order of their first steps. Calls visit(a, b) for each pair that is live at the same time.
-/// Ends early if it returns false.
+/// Visits the blocks in the order of their first steps. Calls visit(a, b, steps) for each pair of blocks that are live
+/// at the same time, for `steps` steps. Ends early if visit() returns false.
 template <class Visit>
 void for_each_pair(const Instance& instance, const Visit& visit) {
   std::vector<Rectangle> bounds;
@@ -106,14 +107,14 @@ GuidedSearch::GuidedSearch(const Problem& problem, std::int64_t capacity, int se
   }
 }
 
-/// Returns how many bytes a block at an offset shares with another block.
+/// Returns how many bytes block b, if it is placed at `offset`, shares with the block `other`.
 std::int64_t GuidedSearch::shared(std::int32_t b, std::int64_t offset, std::int32_t other) const {
   const std::int64_t low = std::max(offset, offsets_[other]);
   const std::int64_t high = std::min(offset + problem_.sizes[b], offsets_[other] + problem_.sizes[other]);
   return std::max<std::int64_t>(0, high - low);
 }
 
-/// Returns the weighted sum of the bytes that a block at an offset shares with others.
+/// Returns the weighted sum of the bytes that block b, if it is placed at `offset`, shares with other blocks.
 double GuidedSearch::sum(std::int32_t b, std::int64_t offset) const {
   double sum = 0;
   for (std::int32_t p = problem_.begins[b]; p < problem_.begins[b + 1]; ++p)
@@ -121,7 +122,7 @@ double GuidedSearch::sum(std::int32_t b, std::int64_t offset) const {
   return sum;
 }
 
-/// Returns an offset at which sum() is least, of several a random one.
+/// Returns an offset of block b at which sum() is least. If there are several, returns a random one of them.
 std::int64_t GuidedSearch::best_offset(std::int32_t b) {
   const std::int64_t size = problem_.sizes[b], top = capacity_ - size;
   bends_.clear();
@@ -133,8 +134,8 @@ std::int64_t GuidedSearch::best_offset(std::int32_t b) {
       bends_.push_back({offset, change});
     }
   };
-  // From `first` on, more and more bytes are shared with the other block, then all of the smaller one, and from `last`
-  // on none.
+  // As its offset rises above `first`, block b shares more and more bytes with the other block, then all bytes of the
+  // smaller of the two, then fewer and fewer, and none from `last` on.
   for (std::int32_t p = problem_.begins[b]; p < problem_.begins[b + 1]; ++p) {
     const std::int32_t other = problem_.pairs[p].other;
     const std::int64_t first = offsets_[other] - size, last = offsets_[other] + problem_.sizes[other];
@@ -165,7 +166,7 @@ std::int64_t GuidedSearch::best_offset(std::int32_t b) {
     }
     slope += next.change;
   }
-  constexpr std::int64_t kOfPair = 2, kOfBend = 5;  // measured beside the exact search
+  constexpr std::int64_t kOfPair = 2, kOfBend = 5;  // times measured in comparison with the exact search
   work_ += 4 + kOfPair * std::ssize(pairs(b)) + kOfBend * std::ssize(bends_);
   return best;
 }
@@ -199,7 +200,7 @@ void GuidedSearch::move(std::int32_t b, std::int64_t offset) {
   offsets_[b] = offset;
 }
 
-/// Moves a block to its best offset. Others that it meets there are to be moved next.
+/// Moves a block to its best offset. Other blocks with which it overlaps there are moved next.
 void GuidedSearch::improve(std::int32_t b) {
   if (overlaps_[b] == 0 || problem_.fixed[b] != 0) return;
   const std::int64_t offset = best_offset(b);
@@ -214,9 +215,9 @@ void GuidedSearch::improve(std::int32_t b) {
   if (after > 0) visit(b);
 }
 
-/// Raises the weights of the pairs that share the most bytes for their weights.
+/// Raises the weights of the pairs that share the most bytes in proportion to their weights.
 void GuidedSearch::raise_weights() {
-  constexpr double kNear = 0.5;  // part of the largest ratio from which on weights rise
+  constexpr double kNear = 0.5;  // weights of pairs rise whose ratio is at least this fraction of the largest ratio
   double largest = 0;
   for (const double near : {0.0, kNear}) {
     for (const std::int32_t b : overlapping_) {
@@ -237,7 +238,8 @@ void GuidedSearch::raise_weights() {
   }
 }
 
-/// Moves every block down until it lies on another one, the lowest first. Repeats this as long as it helps.
+/// Moves every block down until it lies on another block or at offset 0, the lowest block first. Repeats this until no
+/// block moves.
 void GuidedSearch::push_down() {
   std::vector<std::int32_t> order(offsets_.size());
   std::iota(order.begin(), order.end(), 0);
@@ -274,7 +276,7 @@ Verdict GuidedSearch::run(std::int64_t work, const std::atomic<std::int64_t>& mo
     }
     if (work_ > end || work_ > most) return Verdict::unknown;
     if (open_.empty()) raise_weights();
-    if (open_.empty()) return Verdict::unknown;  // only blocks with one offset share bytes
+    if (open_.empty()) return Verdict::unknown;  // only blocks with fixed offsets share bytes, so no move helps
     const std::size_t at = random_.next() % open_.size();
     const std::int32_t b = std::exchange(open_[at], open_.back());
     open_.pop_back();

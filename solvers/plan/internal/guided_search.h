@@ -13,33 +13,35 @@
 
 namespace cairn::solvers::plan {
 
-/// Guided local search for a plan that fits into a capacity (Voudouris and Tsang 1999; Faroe, Pisinger and Zachariasen
-/// 2003 for packing; Egeblad, Nielsen and Odgaard 2007 for moves along one axis). All blocks are within the capacity
-/// from the beginning, but they may overlap. The search minimises the sum, over all pairs of blocks, of the bytes that
-/// they share times the weight of the pair. At first, the weight of a pair is the number of steps at which both are
-/// live. A move gives one block its best offset: along the offset, the sum changes linearly between the ends of other
-/// blocks, so that a sweep over these finds the minimum. If no move lowers the sum, the weights of the pairs that share
-/// most bytes for their weight rise. Without overlaps, the offsets are a plan, whose blocks are then moved down.
+/// Searches for a plan that fits into a capacity by guided local search (Voudouris and Tsang 1999; Faroe, Pisinger and
+/// Zachariasen 2003 for packing; Egeblad, Nielsen and Odgaard 2007 for moves along one axis). All blocks are within the
+/// capacity from the beginning, but they may overlap. The search minimises the sum, over all pairs of blocks, of the
+/// bytes that they share times the weight of the pair. At first, the weight of a pair is the number of steps at which
+/// both are live. A move gives one block its best offset: along the offset, the sum changes linearly between the ends
+/// of other blocks, so that a sweep over these ends finds the minimum. If no move lowers the sum, the weights rise of
+/// those pairs that share the most bytes in proportion to their weight. Once no two blocks overlap, the offsets are a
+/// plan, and its blocks are moved down as far as possible.
 ///
-/// The search improves a given plan. It cannot prove that there is none. A block is treated as one rectangle, its
-/// bounds(). A search needs 4 bytes for each pair of blocks that are live at the same time, and the problem 12.
+/// The search improves a given plan. It cannot prove that there is no plan. A block is treated as one rectangle, its
+/// bounds(). A search needs 4 bytes for each pair of blocks that are live at the same time, and the Problem that
+/// searches share needs 12.
 class GuidedSearch {
  public:
-  /// The data that all searches of one instance share.
+  /// Holds the data that all searches of one instance share.
   struct Problem {
     explicit Problem(const Instance& instance);
 
     struct Pair {
       std::int32_t other;  ///< the block that is live at the same time
-      std::int32_t twin;   ///< index of the pair in which the two have changed places
+      std::int32_t twin;   ///< index of the same pair in the list of the block `other`
       float steps;         ///< number of steps at which both are live
     };
     std::int64_t unit = 1;             ///< greatest common divisor of all sizes and fixed offsets
-    std::vector<std::int64_t> sizes;   ///< for each block, its bytes
-    std::vector<std::uint8_t> fixed;   ///< for each block, whether it has only one offset
+    std::vector<std::int64_t> sizes;   ///< for each block, its size in bytes
+    std::vector<std::uint8_t> fixed;   ///< for each block, whether its offset is fixed
     std::vector<std::int64_t> start;   ///< for each block, the offset with which searches begin; set by the caller
     std::vector<std::int32_t> begins;  ///< for each block, the index of its first pair; ends with the number of pairs
-    std::vector<Pair> pairs;           ///< of all blocks, one block after the other
+    std::vector<Pair> pairs;           ///< pairs of all blocks, one block after the other
   };
 
   /// Returns whether the search can be used on the instance. It cannot be used in these cases:
@@ -66,7 +68,7 @@ class GuidedSearch {
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
 
  private:
-  /// A change of the slope of the sum, at an offset.
+  /// Tells by how much the slope of the weighted sum changes at an offset.
   struct Bend {
     std::int64_t offset;
     double change;
@@ -90,9 +92,9 @@ class GuidedSearch {
   const std::int64_t capacity_;
   core::Random random_;
   std::vector<std::int64_t> offsets_;
-  std::vector<float> weights_;          ///< for each pair
+  std::vector<float> weights_;          ///< weight of each pair of Problem::pairs
   std::vector<std::int32_t> overlaps_;  ///< for each block, the number of blocks with which it shares bytes
-  /// Blocks that share bytes, in any order, and for each block its place among them, or -1.
+  /// Blocks that share bytes, in any order, and for each block its index in overlapping_, or -1.
   std::vector<std::int32_t> overlapping_, places_;
   std::vector<std::int32_t> open_;     ///< blocks to move
   std::vector<std::uint8_t> is_open_;  ///< for each block, whether it is in open_

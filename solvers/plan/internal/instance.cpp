@@ -35,7 +35,8 @@ bool has_copies(const PlanProblem& problem) {
   return std::ranges::any_of(problem.buffers, [](const core::Buffer& b) { return b.evict >= 0 || b.fetch >= 0; });
 }
 
-/// Checks a problem with transfers, whose buffers have no gaps and do not overlap in time with later steps.
+/// Checks a problem with transfers. Throws InputError if a buffer has gaps or if overlap_steps is not 0, because
+/// transfers cannot be combined with these.
 void check_copies(const PlanProblem& problem, const PlanOptions& options) {
   const auto has_gaps = [](const PlacementRules& rules) { return !rules.gaps.empty(); };
   if (std::ranges::any_of(problem.rules, has_gaps)) throw core::InputError("buffers of transfers cannot have gaps");

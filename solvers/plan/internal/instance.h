@@ -8,7 +8,7 @@
 
 #include "cairn/solvers/plan/planner.h"
 
-/// A PlanProblem in the form that the planning algorithms use. A block is a group of buffers that must share one
+/// Holds a PlanProblem in the form that the planning algorithms use. A block is a group of buffers that must share one
 /// offset. It consists of rectangles, each a range of steps and a range of addresses.
 namespace cairn::solvers::plan {
 
@@ -36,19 +36,19 @@ void for_each_change(std::span<const Rectangle> rectangles, const Change& change
   }
 }
 
-/// Buffers that share one offset. Usually a block is a single buffer, with one rectangle, or more if the buffer has
-/// gaps. A buffer that takes over the storage of another buffer is in that buffer's block. The rectangles of a block
-/// are consecutive in Instance::rectangles and ordered by time. Consecutive rectangles share at most one step, the one
-/// at which the later buffer takes over.
+/// Describes a group of buffers that share one offset. Usually a block is a single buffer, with one rectangle, or
+/// several rectangles if the buffer has gaps. A buffer that takes over the storage of another buffer belongs to the
+/// same block. The rectangles of a block are consecutive in Instance::rectangles and ordered by time. Consecutive
+/// rectangles share at most one step, the one at which the later buffer takes over.
 struct Block {
   std::int32_t first_rectangle = 0;
   std::int32_t count = 0;
-  std::int64_t alignment = 1;         ///< a divisor of the offset; bytes
+  std::int64_t alignment = 1;         ///< the offset is a multiple of this number of bytes
   std::optional<std::int64_t> fixed;  ///< the only offset allowed; a multiple of the alignment
   std::optional<std::int64_t> hint;
 };
 
-/// Returns the problem's buffers with the times that plans are made of. These are steps or, if the buffers of the
+/// Returns the problem's buffers with the times that the planner uses. These times are steps or, if the buffers of the
 /// problem have transfers, moments (core::Buffer::first_moment).
 std::vector<core::Buffer> timed_buffers(const PlanProblem& problem);
 
@@ -61,7 +61,8 @@ struct Instance {
   std::int64_t steps = 0;
   std::int64_t overlap_steps = 0;  ///< PlanOptions::overlap_steps, by which the rectangles are longer than the buffers
 
-  /// Builds the instance. Throws InputError on a problem that is malformed according to planner.h. O(b log b).
+  /// Builds the instance. Throws InputError on a problem that is malformed according to planner.h. Takes O(b log b)
+  /// time for b buffers.
   Instance(const PlanProblem& problem, const PlanOptions& options);
 
   std::span<const Rectangle> of(const Block& b) const {

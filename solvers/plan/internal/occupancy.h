@@ -10,9 +10,10 @@
 
 namespace cairn::solvers::plan {
 
-/// The rectangles (ranges of steps and addresses) placed so far, in a segment tree over time. The time axis is divided
-/// into sections. Each node of the tree stands for a range of sections and stores which addresses are used during them.
-/// So lowest_free() need not visit the thousands of rectangles that can be live at once. Times are integers below 2^62.
+/// Stores the rectangles (ranges of steps and addresses) placed so far in a segment tree over time. The time axis is
+/// divided into sections. Each node of the tree stands for a range of sections and stores which addresses are used
+/// during them. So lowest_free() need not visit the thousands of rectangles that can be live at once. Times are
+/// integers below 2^62.
 class Occupancy {
  public:
   /// Makes an empty set. `times` are the first and last steps of the rectangles to be inserted, ascending. About
@@ -39,7 +40,7 @@ class Occupancy {
     std::int64_t first, last, lower, upper;
   };
   struct Node {
-    /// Addresses of the rectangles that live during all sections of this node, but not during all sections of its
+    /// Addresses of the rectangles that are live during all sections of this node, but not during all sections of its
     /// parent.
     AddressSet all_along;
     AddressSet used;  ///< addresses of all rectangles stored at this node or below it
@@ -47,7 +48,7 @@ class Occupancy {
 
   std::size_t section_of(std::int64_t time) const;
   /// Calls visit() for the rectangles that are live at a step of `rectangle` and start or end in its first or last
-  /// section, for some of them twice.
+  /// section. Visits some of them twice.
   template <class Visit>
   void for_each_partial(const Rectangle& rectangle, const Visit& visit) const;
   bool meets(const Rectangle& rectangle, std::int64_t offset) const;

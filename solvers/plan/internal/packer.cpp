@@ -84,12 +84,13 @@ class Packer {
 
  private:
   using Key = std::function<double(const BlockMeasures&)>;
-  /// Number of conflicts beyond which scanning all conflicts of a block takes longer than a search in an Occupancy.
+  /// Number of conflicts (pairs of rectangles that are live at the same time) beyond which scanning all conflicts of a
+  /// block takes longer than a search in an Occupancy.
   static constexpr double kMostConflicts = 1e8;
-  /// Number of conflicts beyond which kFirstRounds rounds of improve() come before passes over all conflicts, because
-  /// such a pass takes as long as many of these rounds.
+  /// If there are more conflicts than this number, kFirstRounds rounds of improve() come before place_orders(), because
+  /// a pass of place_orders() visits all conflicts and takes as long as many rounds.
   static constexpr double kManyConflicts = 1e7;
-  static constexpr int kMostRounds = 4000, kFirstRounds = 100;  ///< of improve()
+  static constexpr int kMostRounds = 4000, kFirstRounds = 100;  ///< numbers of rounds of improve()
 
   void search() {
     const auto length = [](const BlockMeasures& m) { return static_cast<double>(m.length); };
@@ -110,7 +111,7 @@ class Packer {
     const bool any = !best_.offsets.empty();
     return any && (best_.height <= target_ || is_late());
   }
-  /// Returns whether the limit is over, or would be over before the end of another build_up().
+  /// Returns whether the limit is reached, or would be reached before the end of another build_up().
   bool is_late() { return watch_.expired() || watch_.rest().seconds < slowest_; }
 
   void keep(std::int64_t height) {
@@ -254,7 +255,8 @@ class Packer {
   std::optional<Placer> placer_;
   std::vector<std::int32_t> loose_;  ///< blocks without a fixed offset
   std::vector<std::int64_t> offsets_;
-  double slowest_ = 0;  ///< duration in seconds of the slowest build_up() so far, which does not look at the clock
+  /// Duration in seconds of the slowest build_up() so far; build_up() itself does not check the limit.
+  double slowest_ = 0;
   Packing best_;
 };
 

@@ -11,15 +11,15 @@
 
 namespace cairn::solvers::plan {
 
-/// The rule that chooses a gap (a free range of addresses) for a block. Of the gaps that are large enough, `best` takes
-/// the smallest, and `lowest` takes the one at the lowest address.
+/// Names the rule that chooses a gap (a free range of addresses) for a block. Of the gaps that are large enough, `best`
+/// takes the smallest, and `lowest` takes the gap at the lowest address.
 enum class Fit : std::uint8_t { best, lowest };
 
 /// Returns whether the block has a hint that is a valid offset. Other hints are ignored.
 bool usable_hint(const Block& block);
 
-/// An index of the placed rectangles by time. The rectangles that are live during a range of steps are found in two
-/// groups: those that are live at its first step, and those that start later in the range.
+/// Finds placed rectangles by time. Finds the rectangles that are live during a range of steps in two groups: those
+/// that are live at its first step, and those that start later in the range.
 class TimeIndex {
  public:
   explicit TimeIndex(std::int64_t steps);
@@ -49,15 +49,15 @@ class TimeIndex {
 /// are placed first.
 class Placer {
  public:
-  /// Prepares the placer. `conflicts` is the number of pairs of rectangles that are live at the same time. If it is
-  /// small, a TimeIndex finds the rectangles that are live at the same time as a block. Otherwise all placed rectangles
-  /// are kept sorted by offset, and the whole list is scanned for each block.
+  /// Prepares the placer. `conflicts` is the number of pairs of rectangles that are live at the same time. If this
+  /// number is small, a TimeIndex finds the rectangles that are live at the same time as a block. Otherwise all placed
+  /// rectangles are kept sorted by offset, and the whole list is scanned for each block.
   Placer(const Instance& instance, double conflicts, core::Stopwatch& watch);
 
   /// Places the fixed blocks and the blocks of `order`, none of which is fixed. Sets `offsets[b]` for every block b. If
   /// `hints` is true, places a block at its hint if those addresses are free. Returns the height of the arena in bytes.
   /// If `may_stop` is true, returns kStopped when the limit is reached before all blocks are placed. Takes O(b (c + log
-  /// b)) time for b blocks that conflict with c others each.
+  /// b)) time for b blocks, if each is live at the same time as c other blocks.
   std::int64_t place(const std::vector<std::int32_t>& order, std::vector<std::int64_t>& offsets, Fit fit,
                      bool hints = false, bool may_stop = false);
   static constexpr std::int64_t kStopped = std::numeric_limits<std::int64_t>::max();

@@ -13,13 +13,14 @@
 
 namespace cairn::solvers::plan {
 
-/// Number of comparisons of buffers, the unit of PlanOptions::limit, that take as long as one unit of a Searcher's
-/// work.
+/// One unit of a Searcher's work takes as long as this number of comparisons of buffers, which are the unit of
+/// PlanOptions::limit.
 constexpr std::int64_t kComparisonsOfUnit = 3;
 
-/// Runs several searches for the same plan in parallel, and returns the verdict that was reached with the least work;
-/// of equals, that of the search with the lower number. So the answer does not depend on the number or speed of
-/// threads, unless the time limit ends the run. Searcher is Search (exact.h) or TimeBeam (time_beam.h).
+/// Runs several searches for the same plan in parallel, and returns the verdict that was reached with the least work.
+/// If several searches needed equal work, takes the verdict of the search with the lowest number. So the answer does
+/// not depend on the number or speed of threads, unless the time limit ends the run. Searcher is Search (exact.h),
+/// TimeBeam (time_beam.h) or GuidedSearch (guided_search.h).
 template <class Searcher>
 class Portfolio {
  public:

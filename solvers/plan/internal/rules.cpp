@@ -55,7 +55,7 @@ void check_fixed(const PlanProblem& problem, const Instance& instance) {
             [](const Fixed& a, const Fixed& b) { return a.rectangle->first < b.rectangle->first; });
   std::sort(by_end.begin(), by_end.end(),
             [](const Fixed& a, const Fixed& b) { return a.rectangle->last < b.rectangle->last; });
-  // The rectangles that are live at the current step, by offset. They do not overlap, except for two rectangles of one
+  // Live rectangles at the current step, by offset. Live rectangles do not overlap, except for two rectangles of one
   // block at the step that they share.
   std::multimap<std::int64_t, const Fixed*> live;
   auto ended = by_end.begin();

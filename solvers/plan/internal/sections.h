@@ -8,9 +8,9 @@
 
 namespace cairn::solvers::plan {
 
-/// An Instance whose time axis is divided into sections, ranges of steps during which the set of live blocks does not
-/// change. Blocks that are live in the same section must not overlap. A section is left out if a neighbouring section
-/// contains all its blocks. Blocks without bytes are left out. Blocks with fixed offsets become obstacles.
+/// Holds an Instance whose time axis is divided into sections, i.e. ranges of steps during which the set of live blocks
+/// does not change. Blocks that are live in the same section must not overlap. A section is left out if a neighbouring
+/// section contains all its blocks. Blocks without bytes are left out. Blocks with fixed offsets become obstacles.
 struct Sections {
   struct Part {
     std::int32_t section = 0;
@@ -48,8 +48,8 @@ struct Sections {
   }
   bool has_obstacles() const { return !obstacles_.empty(); }
 
-  /// Returns whether the block movable[b] is live in consecutive sections with the same size in all of them. This is
-  /// false for blocks with gaps, and for in-place blocks with buffers of different sizes.
+  /// Returns whether the block movable[b] is live in consecutive sections with the same size in all of them. The result
+  /// is false for blocks with gaps, and for in-place blocks with buffers of different sizes.
   bool plain(std::int32_t b) const { return plain_[b]; }
 
  private:

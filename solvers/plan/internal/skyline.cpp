@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kVisit = 8;  // work of visiting a node of the tree, in comparisons of buffers
 constexpr std::int64_t kInfinite = std::numeric_limits<std::int64_t>::max();
 
-/// The blocks that are not placed yet, as leaves of a segment tree, sorted by first step.
+/// Holds the blocks that are not placed yet, as leaves of a segment tree, sorted by first step.
 class Unplaced {
  public:
   Unplaced(const Instance& instance, const std::vector<double>& key) : instance_(instance) {
@@ -104,7 +104,7 @@ class Unplaced {
   int visits_ = 0;
 };
 
-/// The skyline, as a list of parts. A part is a range of steps with the same level (height in bytes).
+/// Stores the skyline as a list of parts. A part is a range of steps with the same level (height in bytes).
 class Skyline {
  public:
   explicit Skyline(std::int64_t steps) : level_(steps + 1), last_(steps + 1, -1), first_(steps + 1) {
@@ -156,7 +156,8 @@ class Skyline {
   // at which no part begins. first_ is the first step of a part, indexed by the part's last step.
   std::vector<std::int64_t> level_, last_, first_;
   using Entry = std::pair<std::int64_t, std::int64_t>;
-  /// Level and first step of each part, the lowest level first. It can also have entries of parts that no longer exist.
+  /// Level and first step of each part, the lowest level first. The heap can also have entries of parts that no longer
+  /// exist.
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
 };
 

@@ -158,7 +158,8 @@ void TimeBeam::branch(const State& state, std::int32_t parent, const Problem::It
   }
 }
 
-/// Keeps the children whose holes have the least weight as the next beam. Of children with equal hashes, keeps one.
+/// Keeps the children whose holes have the least weight as the next beam. Of children with equal hashes, keeps only
+/// one. `number` is the index of the item that the children have placed.
 void TimeBeam::select(const Problem::Item& item, std::int32_t number) {
   const auto width = static_cast<std::size_t>(std::min(kWide, kNarrow << std::min(attempts_ / kPatience, 8)));
   const auto better = [](const Child& a, const Child& b) {

@@ -13,19 +13,20 @@
 
 namespace cairn::solvers::plan {
 
-/// A beam search over time for a plan that fits into a capacity. Blocks are placed in the order of their first steps.
-/// Each block is placed at the lower or the upper end of a hole, a range of free addresses between blocks that are live
-/// at that time. A state is a placement of all blocks so far. The search keeps several states, the beam: those with the
-/// least weight of holes. A hole weighs more if it lasts longer, or if many bytes are live at its steps. Future holes
-/// count, too: two neighbouring blocks that end together leave one hole later, otherwise they leave two. If a block
-/// fits into no hole of any state, the search removes the last blocks and places them again with other weights and
-/// random noise. The longer the search makes no progress, the more blocks it removes and the wider the beam becomes.
+/// Searches for a plan that fits into a capacity by a beam search over time. Blocks are placed in the order of their
+/// first steps. Each block is placed at the lower or the upper end of a hole, a range of free addresses between blocks
+/// that are live at that time. A state is a placement of all blocks so far. The search keeps several states, the beam:
+/// those with the least weight of holes. A hole weighs more if it lasts longer, or if many bytes are live at its steps.
+/// Future holes count, too: two neighbouring blocks that end together leave one hole later, otherwise they leave two.
+/// If a block fits into no hole of any state, the search removes the last blocks and places them again with other
+/// weights and random noise. The longer the search makes no progress, the more blocks it removes and the wider the beam
+/// becomes.
 ///
 /// A block is treated as one rectangle, called an item: it uses its largest number of bytes from its first to its last
 /// step.
 class TimeBeam {
  public:
-  /// The data that all searches of one instance share.
+  /// Holds the data that all searches of one instance share.
   struct Problem {
     static constexpr std::size_t kTables = 4;
     struct Item {
@@ -39,7 +40,7 @@ class TimeBeam {
     std::int64_t load = 0;  ///< largest number of bytes that items use at one step
     double mean_size = 0;   ///< mean size of the items, in bytes
     double mean_live = 0;   ///< mean number of items that are live at once
-    /// Each table has, for each step, the sum of the weights of all earlier steps. The weight of a step rises with the
+    /// In each table, entry t is the sum of the weights of all steps before step t. The weight of a step rises with the
     /// number of live bytes, in each table at a different rate.
     std::array<std::vector<double>, kTables> weights_before;
 
@@ -73,7 +74,7 @@ class TimeBeam {
   bool stuck() const { return attempts_ > most_attempts_; }
 
  private:
-  /// A live item of a state, at the addresses [offset, top). `item` is -1 for a forbidden range.
+  /// Describes a live item of a state, at the addresses [offset, top). `item` is -1 for a forbidden range.
   struct Live {
     std::int64_t offset = 0, top = 0, end = 0;
     double until = 0;  ///< sum of the weights of all steps before `end`
@@ -85,8 +86,8 @@ class TimeBeam {
     std::uint64_t hash = 0;
     std::int32_t last = -1;  ///< index in placed_ of the latest placement; -1: no item is placed
   };
-  /// A state that follows from the state `parent` by placing the next item at `offset`. `position` is the item's index
-  /// among the parent's live items.
+  /// Describes a state that follows from the state `parent` by placing the next item at `offset`. `position` is the
+  /// item's index among the parent's live items.
   struct Child {
     double holes = 0;
     std::uint64_t hash = 0;
@@ -99,7 +100,7 @@ class TimeBeam {
     std::int32_t before = -1, item = 0;
     std::int64_t offset = 0;
   };
-  /// The beam before the item `next` was placed, to which the search can go back.
+  /// Stores the beam before the item `next` was placed, so that the search can go back to it.
   struct Snapshot {
     std::size_t next = 0, placed = 0;
     std::vector<State> states;

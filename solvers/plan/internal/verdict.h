@@ -4,7 +4,8 @@
 
 namespace cairn::solvers::plan {
 
-/// The answer to the question whether all blocks fit into a capacity. `impossible`: it is proved that they do not.
+/// Tells whether all blocks fit into a capacity. `impossible`: it is proved that they do not fit. `unknown`: no plan
+/// was found, but there may be one.
 enum class Verdict : std::uint8_t { fits, impossible, unknown };
 
 }  // namespace cairn::solvers::plan
