@@ -6,7 +6,7 @@ run again; a plan says at which address every tensor lives.
     answer = cairn.solve(graph, "60%")
     print(answer.planned, answer.cost_increase, answer.schedule.steps)
 
-Numbers of bytes are ints. Arguments have the names and defaults of the options of the command `cairn`.
+Numbers of bytes are ints. Arguments of functions have the names and defaults of the options of the command `cairn`.
 """
 
 from ._api import (datasets, info, largest_batch, least_budget, pareto, plan, read_graph, read_plan, read_schedule, run,

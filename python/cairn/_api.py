@@ -1,4 +1,4 @@
-"""The functions of the package. Their arguments have the names and defaults of the command's options."""
+"""The functions of the package. Their arguments have the names and defaults of the options of the command `cairn`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._errors import InputError
 from ._types import DatasetInfo
 
 Steps = Union[Schedule, Sequence[int], numpy.ndarray]
-# What is accepted as a schedule. From an Answer, LeastBudget or CurvePoint, its schedule and its plan are taken.
+# Types that are accepted as a schedule. An Answer, a LeastBudget or a CurvePoint contributes its schedule and its plan.
 Planned = Union[Steps, Answer, LeastBudget, CurvePoint]
 Bytes = Union[int, str]
 Seconds = Union[float, str]
@@ -46,7 +46,8 @@ def _whole(value, name: str) -> int:
 
 
 def _number(value: float, name: str) -> float:
-    """Returns a number of at least 0 as a float. InputError says which argument is no such number."""
+    """Returns a number of at least 0 as a float. Raises InputError for anything else; the message contains the
+    argument's name."""
     try:
         found = float(value)
     except (TypeError, ValueError):
@@ -87,7 +88,7 @@ def seconds_of(text: str) -> float:
 
 @contextlib.contextmanager
 def _threads(threads: Optional[int]):
-    """Sets the number of threads of the whole process during a `with` block."""
+    """Sets the number of threads of the whole process during a `with` block. None: changes nothing."""
     if threads is None:
         yield
         return
@@ -126,7 +127,7 @@ def _request(budget, max_cost, peak_only, alignment, solver, device_memory, cont
 
 
 def _host(link, host_budget):
-    """Returns link and host budget as the texts that Request takes; empty for None."""
+    """Returns (link, host budget) as the texts that Request takes; an empty text stands for None."""
     return ("" if link is None else _link_text(link),
             "" if host_budget is None else str(_size(host_budget, "host_budget")))
 
@@ -139,7 +140,7 @@ def _count(value, name: str) -> int:
 
 
 def _linked(graph: Graph, link, host_budget) -> Graph:
-    """Returns the graph with the link to the host's memory, if one is given."""
+    """Returns the graph with the link to the host's memory and the host budget added, if one of them is given."""
     if link is None and host_budget is None:
         return graph
     return graph.with_host_memory(*_host(link, host_budget))
@@ -182,34 +183,37 @@ def solve(graph: Graph, budget: Optional[Bytes] = None, *, solver: str = "auto",
     """Searches for a schedule of the graph under a memory budget, with its plan.
 
     budget          bytes into which the plan must fit: an int, "1.5GiB", "60%" of the baseline's peak, or "min", the
-                    least that the search can reach. None: the answer is the knee of the curve of cost over memory, a
-                    good compromise (with a solver other than auto: the schedule of least peak).
+                    least budget that the search can reach. None: with the solver "auto", the answer is the knee of the
+                    curve of cost over memory, a good compromise; with another solver, it is the schedule of least peak.
     time_limit      seconds, or a text such as "500ms". The default is 10, or no limit if work_limit is given.
-    work_limit      limit on the work of the search. Unlike a time limit, it gives the same answer on every machine.
+    work_limit      limit on the work of the search. With a work limit, unlike a time limit, the answer is the same on
+                    every machine.
     max_cost        instead of a budget: finds the least peak for at most this cost, such as "10%" above the baseline's
                     cost, or "1.1x".
     peak_only       whether the budget limits the peak of the schedule instead of the height of its plan.
-    alignment       sizes and offsets of the plan are multiples of this many bytes. The default is 256 if nodes have
-                    ops, else 1.
+    alignment       sizes and offsets of the plan are multiples of this many bytes. The default is 256 if nodes have ops
+                    (executable operations), else 1.
     order           "free", or "fixed": nodes run for the first time in the graph's input order.
     max_occurrences largest number of times that a node may run; 1: no recomputation.
     start           a schedule from which the search starts. If it fits into the budget, the answer is at least as good.
-                    If an Answer, a LeastBudget or a CurvePoint is given, its plan is used, too.
-    options         options that only this solver has, such as {"k": 12}; `cairn solvers` lists them.
+                    If an Answer, a LeastBudget or a CurvePoint is given, its plan is used as well.
+    options         options of the chosen solver that other solvers do not have, such as {"k": 12}; `cairn solvers`
+                    lists them.
     memory          limit on the memory for tables and states of exact solvers; "2GiB" by default.
-    device_memory   instead of a budget: all memory of a device, such as "24GiB". The budget is this size minus what
-                    resident tensors, libraries and the CUDA context take.
-    context_memory  the part of device_memory for the CUDA context and its code; "512MiB" by default.
+    device_memory   instead of a budget: all memory of a device, such as "24GiB". The budget is this size minus the
+                    bytes of resident tensors, libraries and the CUDA context.
+    context_memory  the bytes of device_memory that the CUDA context and its code take; "512MiB" by default.
     link            the connection to the host's memory: "pcie3", "pcie4", "pcie5", "c2c", or a bandwidth, such as
                     "25GB/s" or "25GB/s,10us,half". Values may then leave the device and come back
                     (answer.schedule.transfers), and the cost of a schedule is its makespan. None: no transfers.
-    host_budget     the bytes that these values may take on the host; any number by default.
+    host_budget     the bytes that values moved to the host may take there; unlimited by default.
     threads         number of CPU threads during the call, for the whole process.
-    progress        a function that is called as progress(peak, cost, seconds) with the best schedule so far. The search
-                    ends if it returns False or raises an exception, which solve then raises, too.
+    progress        a function that is called as progress(peak, cost, seconds) with the best schedule so far. If the
+                    function returns False, the search ends. If it raises an exception, the search ends and solve raises
+                    the exception.
 
     If there is no answer, raises InfeasibleError or NotFoundError, both with lower_bound and least_budget. On Ctrl-C,
-    raises Interrupted with the best schedule so far.
+    raises Interrupted with the best schedule found so far.
     """
     request = _request(budget, max_cost, peak_only, alignment, solver, device_memory, context_memory,
                        link=link, host_budget=host_budget)
@@ -244,10 +248,12 @@ def pareto(graph: Graph, *, points: int = 12, budgets: Optional[Sequence[Bytes]]
            options: Optional[Mapping[str, int]] = None, memory: Optional[Bytes] = None,
            link: Union[int, str, None] = None, host_budget: Optional[Bytes] = None,
            threads: Optional[int] = None, progress: Optional[Progress] = None) -> Curve:
-    """Finds the curve of cost over memory: what each budget costs, and where the knee (a good compromise) is.
+    """Finds the curve of cost over memory: the cost of the best schedule found for each budget, and the knee of the
+    curve (a good compromise).
 
-    points    number of budgets, evenly spaced from the least budget reached to the least that costs nothing extra
-    budgets   budgets to use instead: bytes, "1.5GiB", or "80%" of the baseline's peak
+    points    number of budgets, evenly spaced from the least budget that the search reaches to the least budget without
+              extra cost
+    budgets   budgets to use instead of evenly spaced ones: bytes, "1.5GiB", or "80%" of the baseline's peak
     link, host_budget  as in solve: the cost of each point is then the makespan of a schedule with transfers
     progress  a function that is called as progress(known points, points, seconds)
 
@@ -268,9 +274,10 @@ def least_budget(graph: Graph, *, solver: str = "auto", time_limit: Optional[Sec
                  memory: Optional[Bytes] = None, link: Union[int, str, None] = None,
                  host_budget: Optional[Bytes] = None, threads: Optional[int] = None,
                  progress: Optional[Progress] = None) -> LeastBudget:
-    """Searches for the least budget that some schedule is known to meet; returns it with that schedule and its plan.
+    """Searches for the least budget that a schedule can meet. Returns the least budget found, with its schedule and the
+    schedule's plan.
 
-    Arguments are those of solve. cairn.solve(graph, "min") also finds the cheapest schedule within that budget.
+    Arguments are those of solve. cairn.solve(graph, "min") also searches for the cheapest schedule within that budget.
     """
     search = _search(solver, time_limit, work_limit, seed, memory, order, max_occurrences, options)
     with _threads(threads):
@@ -332,16 +339,17 @@ def simulate(graph: Graph, schedules: Optional[Iterable[Steps]] = None, *, rando
              undominated: bool = False, time_limit: Optional[Seconds] = None,
              link: Union[int, str, None] = None, host_budget: Optional[Bytes] = None, transfers: int = 20,
              threads: Optional[int] = None, progress: Optional[Progress] = None) -> Sweep:
-    """Evaluates many schedules at once: `schedules`, which is a list of schedules or an array with one schedule per
-    row, or else random ones.
+    """Evaluates many schedules at once. They are `schedules`, a list of schedules or an array with one schedule per
+    row, or else `random` random schedules.
 
-    random       number of random schedules. For one seed, the i-th one is the same on every machine.
+    random       number of random schedules. With the same seed, the i-th random schedule is the same on every machine.
     recompute    largest number of recomputed steps of a random schedule
     top          number of best schedules to keep
     budget       the result counts the schedules whose peak is within this budget
-    undominated  whether to find the schedules whose memory profile no other one dominates (Sweep.undominated)
+    undominated  whether to find the schedules whose memory profile is not dominated by that of another schedule
+                 (Sweep.undominated)
     link         as in solve. Costs are then makespans, and random schedules move values to the host
-    host_budget  the result counts only schedules that take at most these bytes on the host
+    host_budget  the result counts only schedules that take at most this many bytes on the host
     transfers    with a link: the largest number of values that a random schedule moves
     progress     a function that is called as progress(done, total, seconds)
     """
@@ -361,19 +369,20 @@ def run(graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Plan
         check: bool = False, streams: int = 1, overlap_steps: int = 0, link: Union[int, str, None] = None,
         host_budget: Optional[Bytes] = None, threads: Optional[int] = None,
         progress: Optional[Progress] = None) -> RunResult:
-    """Executes a schedule of a graph within a memory budget, in one block of memory. Also executes the baseline, and
-    compares the results bit by bit.
+    """Executes a schedule of a graph within a memory budget, in one block of memory. Also executes the baseline (the
+    graph's own order), and compares the results of both bit by bit.
 
     schedule   the schedule to execute; None: searches for one
     backend    "host", "cuda" or "auto"; "cuda:1" is the second of several devices
     precision  "fp32", "tf32" or "bf16"; None: the precision in which the graph is stored
-    repeats    number of timed executions; None: 3 to 15, as many as fit into a second
-    poison     whether to overwrite every buffer when its lifetime ends, so that a read of freed memory shows
+    repeats    number of timed executions; None: as many as fit into a second, but at least 3 and at most 15
+    poison     whether to overwrite every buffer when its lifetime ends, so that a read of freed memory is noticed
     sentinels  whether to check after each step that no op has written into the guard bytes behind a buffer
-    check      whether to compare every kept output with that of the host in fp32
+    check      whether to compare every kept output with the output that the host computes in fp32
     streams    number of streams of a step on a GPU, on which independent ops can run at the same time
-    overlap_steps  with several streams: the number of steps for which the addresses of a buffer stay free after its
-               last use, so that fewer ops wait for each other. The plan needs more bytes, which count in the budget
+    overlap_steps  with several streams: the number of steps for which the addresses of a buffer stay unused after its
+               last use, so that fewer ops wait for each other. The plan then needs more bytes, which count in the
+               budget
 
     Other arguments are those of solve. Nodes without an op run a synthetic kernel, which uses the node's memory but
     computes no real result.
@@ -413,9 +422,10 @@ def train(graph: Graph, data: str, budget: Optional[Bytes] = None, *, steps: int
     learning_rate     None: the rate with which the graph was built
     lr_schedule       "constant", or "cosine": the rate falls to 0 at the last step
     warmup            number of first steps, in which the rate rises to learning_rate
-    shift             pixels by which images are moved at random
+    shift             largest number of pixels by which images are moved at random
     test_every        steps between tests; None: tests only after the last step
-    checkpoint        a file for everything that continues the training; it is also written after an interruption
+    checkpoint        a file that stores everything that is needed to continue the training; it is also written after an
+                      interruption
     checkpoint_every  steps between two writes of the checkpoint
     resume            whether to continue from the checkpoint, if the file exists
     schedule          the schedule to execute, such as an Answer or an Executor; None: searches for one if there is a
@@ -424,7 +434,7 @@ def train(graph: Graph, data: str, budget: Optional[Bytes] = None, *, steps: int
                       step. If it returns False, the training ends after the current step.
 
     Other arguments are those of run. With the same seed, data and backend, losses and weights have the same bits within
-    every budget, also if a training was interrupted and continued. After Ctrl-C, raises Interrupted with the result so
+    every budget, even if a training was interrupted and continued. After Ctrl-C, raises Interrupted with the result so
     far in .best.
     """
     if lr_schedule not in ("constant", "cosine"):
@@ -454,7 +464,7 @@ def train(graph: Graph, data: str, budget: Optional[Bytes] = None, *, steps: int
 
 
 def read_graph(path: Union[str, os.PathLike]) -> Graph:
-    """Reads a graph file in any format that the command reads. The content tells the format."""
+    """Reads a graph file in any format that the command reads. The format is recognised by the content."""
     return _cairn.read_graph(os.fspath(path))
 
 
@@ -470,8 +480,8 @@ def read_plan(path: Union[str, os.PathLike], graph: Graph) -> Plan:
 
 
 def write_schedule(path: Union[str, os.PathLike], graph: Graph, schedule: Planned, solver: str = "") -> None:
-    """Writes a schedule file for `--start`, `cairn plan` and `cairn run --schedule`. The file also has the plan of an
-    Answer, a LeastBudget or a CurvePoint."""
+    """Writes a schedule file for the option `--start`, `cairn plan` and `cairn run --schedule`. If `schedule` is an
+    Answer, a LeastBudget or a CurvePoint, the file also contains its plan."""
     _cairn.write_file(os.fspath(path), _cairn.schedule_to_json(graph, schedule, solver))
 
 

@@ -1,4 +1,5 @@
-"""Arrays of other libraries as arguments: in memory of the host as numpy arrays, in memory of a GPU as DeviceArrays."""
+"""Converts arrays of other libraries that are passed as arguments. Arrays in memory of the host become numpy arrays;
+arrays in memory of a GPU become DeviceArrays."""
 
 from __future__ import annotations
 
@@ -11,16 +12,17 @@ from ._errors import InputError
 
 Array = Union[numpy.ndarray, DeviceArray]
 
-_HOST = (1, 3)  # kinds of devices in DLPack whose memory the host reads: its own, and page-locked memory
-_CUDA = (2, 13)  # memory of a GPU, and memory that CUDA moves between host and GPU
-_DEFAULT_STREAM = 1  # CUDA's legacy default stream, in DLPack and in CUDA's runtime
+_HOST = (1, 3)  # DLPack's kinds of devices whose memory the host can read: the host itself, and page-locked memory
+_CUDA = (2, 13)  # DLPack's kinds for memory of a GPU, and for managed memory, which CUDA moves between host and GPU
+_DEFAULT_STREAM = 1  # number of CUDA's legacy default stream, both in DLPack and in CUDA's runtime
 
 
 def _from_dlpack(array: Any) -> DeviceArray:
-    # The default stream waits for the work of the array's library, and Cairn's copies wait for the default stream.
+    # The default stream is made to wait for the work of the array's library. Cairn's copies wait for the default
+    # stream.
     try:
         capsule = array.__dlpack__(stream=_DEFAULT_STREAM, max_version=(1, 0))
-    except TypeError:  # a library from before version 1.0 of DLPack
+    except TypeError:  # the library is older than version 1.0 of DLPack
         capsule = array.__dlpack__(stream=_DEFAULT_STREAM)
     return DeviceArray.from_dlpack(capsule, _DEFAULT_STREAM)
 
@@ -34,10 +36,11 @@ def _from_interface(interface: dict) -> DeviceArray:
 
 
 def as_array(array: Any, what: str, of_host: bool = False) -> Array:
-    """Returns an array that shares its memory with `array`, if this is an array or a tensor of another library.
+    """Returns an array that shares its memory with `array`, which is an array or a tensor of another library.
 
-    Raises InputError, which calls the array `what`, for anything else, and for memory of a GPU if `of_host`."""
-    if hasattr(array, "detach"):  # a tensor of PyTorch, which refuses to share memory if it has gradients
+    Raises InputError for anything else, and for memory of a GPU if `of_host` is True. The message calls the array
+    `what`."""
+    if hasattr(array, "detach"):  # a tensor of PyTorch, which refuses to share its memory if it requires gradients
         array = array.detach()
     device = getattr(array, "__dlpack_device__", None)
     kind = None if device is None else device()[0]
@@ -49,7 +52,8 @@ def as_array(array: Any, what: str, of_host: bool = False) -> Array:
         raise InputError(f"{what}: the array is neither in memory of the host nor in that of a CUDA device")
     try:
         if not on_device:
-            # Most libraries give numpy their memory through __array__ or the buffer protocol, all others by DLPack.
+            # Most libraries give numpy access to their memory through __array__ or the buffer protocol. All other
+            # libraries do so by DLPack.
             return numpy.asarray(array) if kind is None or hasattr(array, "__array__") else numpy.from_dlpack(array)
         return _from_interface(interface) if interface is not None and kind not in _CUDA else _from_dlpack(array)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
@@ -57,7 +61,7 @@ def as_array(array: Any, what: str, of_host: bool = False) -> Array:
 
 
 def require_room(array: Array, what: str) -> None:
-    """Raises InputError unless values can be written to `array` in one piece."""
+    """Raises InputError unless `array` is contiguous and writeable. `what`: its name in the message."""
     if isinstance(array, DeviceArray):
         has_room = array.contiguous and array.writeable
     else:
@@ -67,7 +71,8 @@ def require_room(array: Array, what: str) -> None:
 
 
 def as_arena(arena: Any) -> Array:
-    """Returns memory of the caller for Executor's arena, as an array of bytes."""
+    """Returns the caller's memory for the arena of an Executor (the memory for all buffers of a step), as an array of
+    bytes."""
     array = as_array(arena, "arena=")
     if str(array.dtype) != "uint8":
         raise InputError(f"arena= must be an array of uint8, not of {array.dtype}")

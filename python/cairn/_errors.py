@@ -1,9 +1,9 @@
-"""Exceptions of the package: one class for each exit code with which the command fails."""
+"""Exceptions of the package. There is one class for each exit code with which the command `cairn` fails."""
 
 
 class Error(Exception):
-    """The base class. The first line of the message says what is wrong, where, and how to correct it. If there is no
-    schedule, more lines say why and what helps."""
+    """The base class of the package's exceptions. The first line of the message says what is wrong, where, and how to
+    correct it. If no schedule was found, more lines say why, and what can be done."""
 
     exit_code = 1
 
@@ -26,7 +26,7 @@ class NoScheduleError(Error):
     ``lower_bound``   bytes that every schedule needs
     ``least_budget``  the least budget known to work, in bytes
     ``least``         the LeastBudget with the schedule and the plan that meet that budget
-    ``scope``         the set of schedules that the proof is about, in words
+    ``scope``         a description of the set of schedules for which it is proved that none meets the request
     ``answer``        the best schedule that was found, although it does not meet the request
     """
 

@@ -41,22 +41,24 @@ class Executor(_cairn.Loaded):
         loss = executor.output("loss")
 
     Resident tensors (inputs, labels, weights, optimizer state) keep their values from one step to the next. They begin
-    with values that `seed` determines. `residents` says which there are.
+    with values that `seed` determines. `residents` lists them.
 
     budget     bytes for the plan, as in solve; None: the graph's own order is executed, without recomputation
     schedule   the schedule to execute, such as an Answer; None: searches for one if there is a budget
     backend    "host", "cuda" or "auto"; "cuda:1" is the second of several devices
     precision  "fp32", "tf32" or "bf16"; None: the precision in which the graph is stored
-    poison     whether to overwrite every buffer when its lifetime ends, so that a read of freed memory shows
+    poison     whether to overwrite every buffer when its lifetime ends, so that a read of freed memory is noticed
     arena      memory for the plan, which the executor fills and then uses in every step: a writeable array of uint8, or
-               another buffer such as a bytearray; on a GPU, an array in its memory. None: the executor allocates it.
-               Executors whose steps do not overlap in time may share it. planned_bytes + 255 bytes are enough.
+               another buffer such as a bytearray; on a GPU, an array in the GPU's memory. None: the executor allocates
+               the memory. Executors whose steps do not overlap in time may share an arena. planned_bytes + 255 bytes
+               are enough.
     stream     a CUDA stream on which steps and copies run: its handle, or an object with an attribute cuda_stream, such
                as a torch.cuda.Stream, which must outlive the executor. None: the executor creates one
-    streams    number of streams of a step, as in run, with overlap_steps
+    streams    number of streams of a step, as in run; `overlap_steps` is also as in run
 
-    Other arguments are those of solve. For arguments of solve that are not here, call solve and give its answer as
-    `schedule`. Several threads may use an executor; they take turns. Other Python threads run during a step.
+    Other arguments are those of solve. To use arguments of solve that Executor does not have, call solve and pass its
+    answer as `schedule`. Several threads may use an executor; they take turns. During a step, other Python threads can
+    run.
     """
 
     def __init__(self, graph: Graph, budget: Optional[Bytes] = None, *, schedule: Optional[Planned] = None,
@@ -73,7 +75,7 @@ class Executor(_cairn.Loaded):
         with _threads(threads):
             super().__init__(graph, request, search, schedule, backend, precision, poison, memory, _handle(stream),
                              _streams(streams), progress)
-        self._stream = stream  # an object stays alive as long as its stream is used
+        self._stream = stream  # keeps the object alive as long as its stream is used
         self._tensors = {name: Tensor(shape, numpy.dtype(dtype), kind)
                          for name, shape, dtype, kind in self._residents()}
 
@@ -91,15 +93,16 @@ class Executor(_cairn.Loaded):
         enough. InputError names the tensor if the shape or the type is wrong, or if an element is NaN or out of range.
 
         On a GPU, values may be an array in its memory that has a method __dlpack__ or a __cuda_array_interface__, such
-        as a tensor of PyTorch. It is copied within that memory, after the work that its library has enqueued. It must
-        be contiguous and have the tensor's dtype; its elements are not checked. bfloat16 is accepted where the step
-        stores bf16.
+        as a tensor of PyTorch. The array is copied within the GPU's memory, after the work that its library has
+        enqueued. It must be contiguous and have the tensor's dtype; its elements are not checked. An array of bfloat16
+        is accepted if the step stores the tensor as bf16.
         """
         self._give_all(name, values, False)
 
     def stage(self, name: Union[str, Mapping[str, Any]], values: Any = None) -> None:
-        """Sets values for the next step: they are copied into the resident tensor when this step begins. A GPU copies
-        them to its memory while earlier steps run. The arrays may be reused once the call returns."""
+        """Sets values for the next step: they are copied into the resident tensor when that step begins. On a GPU, they
+        are copied to the GPU's memory while earlier steps run. The caller may change the arrays as soon as the call
+        returns."""
         self._give_all(name, values, True)
 
     def get(self, name: str, *, out: Any = None) -> Any:
@@ -124,7 +127,8 @@ class Executor(_cairn.Loaded):
         if not isinstance(name, str):
             raise InputError(f"the name of a tensor is text, not {name!r}")
         if name not in self._tensors:
-            self._give(name, numpy.empty(0, numpy.float32), False)  # raises InputError, which suggests a name
+            # raises InputError, whose message suggests a similar name
+            self._give(name, numpy.empty(0, numpy.float32), False)
         return self._tensors[name]
 
     def _give_all(self, name: Any, values: Any, staged: bool) -> None:
@@ -166,7 +170,8 @@ class Executor(_cairn.Loaded):
             return numpy.ascontiguousarray(array, wanted)
 
     def _room(self, what: str, shape: Tuple[int, ...], dtype: numpy.dtype, out: Any) -> Tuple[Array, Any]:
-        """Returns the array into which elements are copied, and what the caller is given: `out`, or a new array."""
+        """Returns the array into which elements are copied, and the object that the caller gets: `out`, or a new array.
+        `what`: the tensor's name in messages."""
         if out is None:
             new = numpy.empty(shape, dtype)
             return new, new

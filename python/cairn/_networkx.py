@@ -1,4 +1,4 @@
-"""Conversion of graphs from and to networkx, which is imported only when needed."""
+"""Converts graphs from and to networkx, which is imported only when it is needed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def from_networkx(graph: Any, *, size: str = "size", cost: str = "cost", scratch
     """Makes a Graph from a networkx.DiGraph. An edge u -> v means that v reads the result of u.
 
     The arguments `size` to `pinned` are the names of node attributes; a missing attribute counts as 0 or False. Nodes
-    are numbered in networkx's order. The order of the baseline is the argument `order`, else the graph attribute
-    `order`, else networkx's order if that is topological, else the topological order that always takes the ready node
-    of the lowest number. The node attributes `name`, `forward`, `inplace` and `outputs`, and the edge attribute
-    `reads`, have the form in which to_networkx writes them.
+    are numbered in networkx's order. The order of the baseline is the first of these that exists: the argument `order`;
+    the graph attribute `order`; networkx's order, if it is topological; the topological order that always takes the
+    ready node with the lowest number. The node attributes `name`, `forward`, `inplace` and `outputs`, and the edge
+    attribute `reads`, have the form in which to_networkx writes them.
     """
     if not graph.is_directed():
         raise InputError("the networkx graph has no directions; give a DiGraph in which u -> v says that v reads u")
@@ -51,7 +51,7 @@ def from_networkx(graph: Any, *, size: str = "size", cost: str = "cost", scratch
 
 def to_networkx(graph: Graph) -> Any:
     """Makes a networkx.DiGraph with the nodes 0, 1, .... An edge u -> v means that v reads the result of u. Nodes have
-    all attributes of the graph's nodes except for the op.
+    all attributes of the graph's nodes except the op.
 
     The edge attribute `reads` is a list of pairs (index among v's inputs, index of u's output). Nodes with several
     outputs, or with an output that has a name or stays, have the attribute `outputs`.

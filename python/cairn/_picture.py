@@ -15,8 +15,8 @@ _GREY, _BLUE, _RED = "#858e9a", "#3b82d0", "#c2410c"
 
 
 def _columns(profile: np.ndarray) -> np.ndarray:
-    """Shortens a memory profile (bytes during each step) to _MOST_COLUMNS numbers, each the maximum of about equally
-    many steps. Does not change a shorter profile."""
+    """Shortens a memory profile (bytes during each step) to _MOST_COLUMNS numbers, each of which is the maximum over a
+    range of steps. The ranges are about equally long. Returns a profile with at most _MOST_COLUMNS steps unchanged."""
     if len(profile) <= _MOST_COLUMNS:
         return profile
     return np.maximum.reduceat(profile, np.arange(_MOST_COLUMNS) * len(profile) // _MOST_COLUMNS)
@@ -41,8 +41,8 @@ def _filled(path: str) -> str:
 
 def memory_svg(title: str, baseline: np.ndarray, schedule: Optional[np.ndarray] = None,
                budget: Optional[int] = None) -> str:
-    """Draws the bytes in memory during the baseline and a schedule, and the budget. Each curve is stretched to the
-    width of the picture."""
+    """Draws the bytes in memory during the baseline and a schedule, and the budget. Returns SVG. Each curve is
+    stretched to the width of the picture, because the schedule can have more steps than the baseline."""
     right = _WIDTH - _RIGHT
     shown = [profile for profile in (baseline, schedule) if profile is not None and len(profile)]
     top = max([int(profile.max()) for profile in shown] + [budget or 0])
@@ -83,7 +83,7 @@ def graph_html(graph: _cairn.Graph) -> str:
 
 
 def answer_html(answer: _cairn.Answer) -> str:
-    """Draws the memory of the baseline and of the answer's schedule, and adds the answer's table."""
+    """Returns HTML: a picture of the memory of the baseline and of the answer's schedule, and the answer's table."""
     graph = answer.graph
     title = (f"{graph.name or 'graph'}: {_cairn.format_bytes(answer.baseline.peak)} become "
              f"{_cairn.format_bytes(answer.peak)}, {answer.recomputed} recomputed steps, cost "

@@ -1,4 +1,4 @@
-"""Types that describe nodes."""
+"""Types that describe nodes, transfers, resident tensors and data sets."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Evict(NamedTuple):
     """Number of the value. It is the number of its node if all nodes have one output; see Graph.producers and
     Graph.value_begin."""
     made: int
-    """The step that computes what is copied."""
+    """The step that computes the copied value."""
     start: int
     finish: int
 
@@ -86,9 +86,10 @@ class Tensor(NamedTuple):
     """Extents, outermost first. Images are N,H,W,C; weights of convolutions are [out, height, width, in], and weights
     of linear layers are [in, out]."""
     dtype: numpy.dtype
-    """The type of numpy arrays that hold the elements: float32, also where the step stores bf16, or int32."""
+    """The type of numpy arrays that hold the elements: int32, or float32, which also stands for tensors that the step
+    stores as bf16."""
     kind: str
-    """What it holds: "weight", "weight_grad", "optimizer", "data" or "constant"."""
+    """What the tensor holds: "weight", "weight_grad", "optimizer", "data" or "constant"."""
 
 
 class DatasetInfo(NamedTuple):
@@ -96,4 +97,4 @@ class DatasetInfo(NamedTuple):
 
     name: str
     summary: str
-    """What it holds, where it comes from, and its licence."""
+    """What the data set holds, where it comes from, and its licence."""

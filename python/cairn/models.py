@@ -1,4 +1,5 @@
-"""Builds training graphs: ResNets, U-Net, transformers, GPT-2, ... (`cairn models`)."""
+"""Builds training graphs of models such as ResNets, U-Net, transformers and GPT-2, as the command `cairn models` lists
+them."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def build(name: str, *, forward: bool = False, unit_cost: bool = False, weight_g
 
     learning_rate  initial value of the resident tensor "learning_rate"; 0.001 by default
     beta1          momentum of sgd, or beta1 of adamw; 0.9 by default
-    beta2, eps     of adamw; 0.999 and 1e-8 by default
+    beta2, eps     parameters of adamw; 0.999 and 1e-8 by default
     weight_decay   0 by default
     clip           largest norm of all gradients together; None: gradients are not clipped
     """
@@ -73,7 +74,7 @@ class Builder(_cairn.ModelBuilder):
         graph = model.training_step(model.cross_entropy("loss", y, labels))
 
     Every method adds a tensor or a node with the given name and returns a handle of the result, whose `shape` is known.
-    Images are N,H,W,C. The arguments are those of build.
+    Images are N,H,W,C. The arguments of the constructor are those of build.
     """
 
     def __init__(self, name: str, *, optimizer: str = "none", learning_rate: Optional[float] = None,

@@ -19,14 +19,14 @@
 #include "cairn/core/profile.h"
 #include "cairn/core/schedule.h"
 
-/// The extension module cairn._cairn: the library's types as Python classes. Long calls release the GIL. Convenience
-/// functions are in python/cairn/.
+/// The extension module cairn._cairn, which makes the library's types available as Python classes. Long calls release
+/// the GIL (Python's global interpreter lock). Convenience functions, written in Python, are in python/cairn/.
 namespace cairn::python {
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
-// Each function adds one part of the library to the module. The file with the name of that part defines it.
+// Each function adds one part of the library to the module. The file that is named after the part defines the function.
 void bind_errors(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_schedule(nb::module_& module);
@@ -45,7 +45,8 @@ void bind_train(nb::module_& module);
 template <class T>
 using View = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig>;
 
-/// Returns a numpy array of memory that is not copied. The array keeps `owner` alive.
+/// Returns a numpy array over `count` elements at `data`, without copying them. `owner` must own the elements; the
+/// array keeps it alive.
 template <class T>
 View<T> view(const T* data, std::size_t count, nb::handle owner) {
   static const T nothing{};
@@ -69,18 +70,19 @@ nb::object records(const void* rows, std::size_t bytes, const nb::object& dtype)
 /// Reads whole numbers from a sequence or an array of any type. Throws InputError for anything else; the message calls
 /// the argument `what`.
 std::vector<std::int64_t> integers(nb::handle values, std::string_view what);
-/// Reads node ids in the same way as integers().
+/// Reads node ids from a sequence or an array of any type. Throws InputError for anything else, as integers() does.
 std::vector<core::NodeId> node_ids(nb::handle values, std::string_view what);
 /// Reads a whole number. Throws InputError for anything else; the message calls the argument `what`.
 std::int64_t integer(nb::handle value, std::string_view what);
-/// Reads a node id, which stands for the node's first output, or a pair (node id, output index), or None.
+/// Reads which output of a node is meant: a node id stands for the node's first output, a pair (node id, output index)
+/// for any output, and None for no output.
 core::OutputRef output_ref(nb::handle value, std::string_view what);
 /// Converts a Schedule, or a sequence of node ids, to a schedule.
 core::Schedule schedule_of(nb::handle value);
-/// A schedule that the caller passed.
+/// A schedule that the caller passed, with the offsets of its plan if it has one.
 struct GivenSchedule {
   core::Schedule schedule;
-  std::vector<std::int64_t> offsets;  ///< offsets_of() the plan of the schedule; empty if it has none
+  std::vector<std::int64_t> offsets;  ///< offsets_of() the plan that came with the schedule; empty if there was none
 };
 /// Converts a Schedule, a sequence of node ids, or an object with attributes `schedule` and `plan`, such as an Answer.
 GivenSchedule given_schedule(nb::handle value);
@@ -90,17 +92,18 @@ inline auto in_module(const char* module, const char* function) {
 }
 /// Reads a path: text or os.PathLike.
 std::string path_of(nb::handle path);
-/// Throws InputError, whose message contains `v`, if `v` is not a node of the graph.
+/// Throws InputError if `v` is not the id of a node of the graph; the message contains `v`.
 void require_node(const core::Graph& graph, std::int64_t v);
 
-/// Returns the id of the node with this name. Throws InputError, with a similar name, if there is none. O(nodes).
+/// Returns the id of the node with this name. Throws InputError if there is no such node; the message suggests a
+/// similar name. Takes time linear in the number of nodes.
 core::NodeId node_id(const core::Graph& graph, const std::string& name);
-/// Returns the name of a role, as the kind of a Resident in Python: "weight", "data", ...
+/// Returns the name of a role, such as "weight" or "data". In Python, it is the `kind` of a Resident.
 std::string_view kind_of(core::Resident::Role role);
 /// Returns a shape as a tuple of its extents.
 nb::tuple tuple_of(const core::Shape& shape);
 
-/// The Python class Evaluation.
+/// The Python class Evaluation: peak, cost and validity of a schedule.
 struct Evaluation {
   core::Evaluation of;
   std::string defect;  ///< what is wrong with the schedule; empty if it is valid
@@ -112,8 +115,8 @@ Evaluation evaluation_of(const core::Graph& graph, const core::Evaluation& evalu
 /// Raises Interrupted. `best` is the best result so far.
 [[noreturn]] void raise_interrupted(const std::string& message, const nb::object& best);
 
-/// Returns a Python method that writes a text to a file: the result of page(self). kReport and kTrace are signatures of
-/// such methods.
+/// Returns a Python method that writes the text page(self) to a file. kReport and kTrace are type signatures of such
+/// methods.
 template <class T, class Page>
 auto file_of(const Page& page) {
   return [page](const T& self, nb::handle path) { core::write_file(path_of(path), page(self)); };

@@ -24,10 +24,11 @@ using models::ModelBuilder;
 /// The Python class Symbol: a tensor of a model that is being built.
 struct Symbol {
   models::Tensor tensor;
-  std::uint64_t builder = 0;  ///< Builder::number_
+  std::uint64_t builder = 0;  ///< Builder::number_ of the Builder that made the tensor
 };
 
-/// The Python class Builder. Rejects the tensors of other builders, which would stand for other tensors here.
+/// The Python class Builder. A Symbol is only valid in the Builder that made it, so tensors of other Builders are
+/// rejected.
 class Builder {
  public:
   Builder(std::string name, std::string optimizer, const models::UpdateOptions& update)
@@ -63,7 +64,7 @@ class Builder {
 
   static inline std::atomic<std::uint64_t> count_ = 0;
   ModelBuilder model_;
-  std::uint64_t number_;  ///< differs from builder to builder; 0 after the graph has been built
+  std::uint64_t number_;  ///< identifies this Builder among all; 0 after the graph has been built
 };
 
 Symbol add_weight(Builder& b, const std::string& name, Shape shape, const std::string& init, double scale) {
@@ -78,7 +79,7 @@ Symbol add_weight(Builder& b, const std::string& name, Shape shape, const std::s
 
 using BuilderClass = nb::class_<Builder>;
 
-/// Binds an op of one tensor and some numbers.
+/// Adds a method to the Python class Builder for an op that takes one tensor and some numbers.
 template <class... Numbers, class... Arguments>
 void bind_unary(BuilderClass& builder, const char* name,
                 models::Tensor (ModelBuilder::*op)(const std::string&, const models::Tensor&, Numbers...),
@@ -91,7 +92,7 @@ void bind_unary(BuilderClass& builder, const char* name,
       "name"_a, "x"_a, arguments...);
 }
 
-/// Binds an op of two tensors.
+/// Adds a method to the Python class Builder for an op that takes two tensors.
 void bind_binary(BuilderClass& builder, const char* name,
                  models::Tensor (ModelBuilder::*op)(const std::string&, const models::Tensor&, const models::Tensor&),
                  const char* first, const char* second, const char* help) {

@@ -18,9 +18,10 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-/// Runs a long call on a separate thread, while the calling thread waits without the GIL. Several times a second the
-/// calling thread handles signals and calls the progress callback. So the work never waits for Python, and callbacks
-/// and signal handlers run on the thread of the caller. Runs one piece of work at a time.
+/// Runs a long call on a separate thread, while the calling thread waits without the GIL (Python's global interpreter
+/// lock). Several times a second the calling thread handles signals and calls the progress callback. So the work never
+/// waits for Python, unless it calls ask_python(), and callbacks and signal handlers run on the thread of the caller. A
+/// Call runs one piece of work at a time.
 class Call {
  public:
   /// Takes a Python callback progress(first, second, seconds), or None. The arguments are those of the latest tell();
@@ -35,25 +36,25 @@ class Call {
   /// Returns a SolveOptions::progress that calls tell(); empty if there is no callback.
   std::function<void(const solvers::Progress&)> progress();
 
-  /// Runs `question` with the GIL on the thread that called run(), and throws what it throws. The work calls this
-  /// function when it needs Python.
+  /// Runs `question` with the GIL on the thread that called run(), and throws any exception that `question` throws. The
+  /// work calls this function when it needs Python.
   void ask_python(const std::function<void()>& question);
 
-  /// Runs the work and throws what it throws. raise_pending() raises what a callback or a signal handler has raised
-  /// meanwhile.
+  /// Runs the work, and throws any exception that the work throws. Exceptions that callbacks or signal handlers raise
+  /// meanwhile are stored; raise_pending() raises them.
   void run(const std::function<void()>& work);
 
   bool stopped() const { return stop_.load(); }
   bool interrupted() const { return interrupted_; }
-  /// Raises the exception that a callback or a signal handler raised, unless it is KeyboardInterrupt.
+  /// Raises the exception that a callback or a signal handler has raised, unless that was KeyboardInterrupt.
   void raise_pending();
 
  private:
-  /// Reports progress and handles signals. Needs the GIL.
+  /// Passes stored progress to the callback, and lets Python handle signals. The caller must hold the GIL.
   void look_around();
-  /// Runs the function that ask_python() has received; there must be one. Needs the GIL.
+  /// Runs the function that was passed to ask_python(); there must be one. The caller must hold the GIL.
   void answer();
-  /// Keeps the exception of a callback or signal handler, and stops the work.
+  /// Stores the exception that a callback or a signal handler has raised, and stops the work.
   void keep(nb::python_error&& error);
 
   nb::object callback_;
@@ -69,7 +70,7 @@ class Call {
   };
   std::optional<Told> latest_;                       ///< latest progress that the callback has not received yet
   const std::function<void()>* question_ = nullptr;  ///< function of ask_python() that has not run yet
-  std::exception_ptr refusal_;                       ///< exception that the latest such function threw
+  std::exception_ptr refusal_;                       ///< exception that the latest function of ask_python() threw
   bool done_ = false;
 };
 

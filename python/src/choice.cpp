@@ -11,7 +11,7 @@
 namespace cairn::python {
 namespace {
 
-/// Plans a given schedule. Raises NotFoundError if the plan is above the budget.
+/// Finds a plan for a schedule that the caller gave. Raises NotFoundError if the plan needs more bytes than the budget.
 fit::Decision decide_on_given(const fit::Problem& problem, nb::handle schedule, const solvers::PlanOptions& plan) {
   GivenSchedule given = given_schedule(schedule);
   fit::Decision decision = fit::decide_on_given(problem, "given", std::move(given.schedule), given.offsets, plan);

@@ -20,7 +20,7 @@
 namespace cairn::python {
 namespace {
 
-/// The Python class Curve.
+/// The Python class Curve: cost over memory.
 struct Curve {
   fit::Problem problem;
   std::string solver;
@@ -29,7 +29,7 @@ struct Curve {
   bool interrupted = false;
 };
 
-/// The Python class CurvePoint.
+/// The Python class CurvePoint: one budget of a Curve, with its schedule.
 struct CurvePoint {
   fit::CurvePoint of;
   std::int64_t baseline_cost = 0;

@@ -33,7 +33,8 @@ std::string name_of(const nb::dlpack::dtype& type) {
   }
 }
 
-/// Returns whether `strides`, in units of `unit`, are those of an array without gaps. Without elements, any are.
+/// Returns whether `strides` are those of an array without gaps. `unit` is the stride between neighbouring elements: 1,
+/// or the bytes of an element. Every array without elements counts as one without gaps.
 bool is_contiguous(const core::Shape& shape, const Strides& strides, std::int64_t unit) {
   if (core::element_count(shape) == 0) return true;
   for (std::size_t i = shape.size(); i > 0; --i) {
@@ -43,7 +44,8 @@ bool is_contiguous(const core::Shape& shape, const Strides& strides, std::int64_
   return true;
 }
 
-/// Takes over the array in a capsule of DLPack.
+/// Converts a capsule of DLPack, and takes over the array in it. `stream`: the CUDA stream of the work that uses the
+/// array.
 DeviceArray from_dlpack(nb::handle capsule, std::uintptr_t stream) {
   DeviceArray result;
   nb::ndarray<> changeable;
@@ -61,7 +63,7 @@ DeviceArray from_dlpack(nb::handle capsule, std::uintptr_t stream) {
   return result;
 }
 
-/// Describes the array of the CUDA array interface. `strides` are in bytes, as there; None: it has no gaps.
+/// Converts the values of a CUDA array interface. `strides` are in bytes; without a value, the array has no gaps.
 DeviceArray from_interface(std::uintptr_t address, std::string dtype, std::int64_t element_bytes, core::Shape shape,
                            const std::optional<Strides>& strides, bool writeable, std::uintptr_t stream) {
   DeviceArray result;

@@ -26,8 +26,9 @@ using WritableArray = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
 constexpr std::int64_t kArenaAlignment = 256;  // in bytes (runtime::ArenaView)
 
-/// Returns the part of an array from the first address on at which an arena may begin. Throws InputError if the array
-/// is not in the backend's memory or if `bytes` bytes do not fit.
+/// Returns the part of an array that serves as the arena, i.e. the memory for all buffers of a step. The part begins at
+/// the first address that is a multiple of kArenaAlignment. Throws InputError if the array is not in the backend's
+/// memory, or if `bytes` bytes do not fit into the part.
 runtime::ArenaView arena_in(nb::handle array, const pipeline::Backend& backend, std::int64_t bytes) {
   const bool on_device = nb::isinstance<DeviceArray>(array);
   if (on_device != (backend.name() != "host"))
@@ -57,7 +58,8 @@ runtime::ArenaView arena_in(nb::handle array, const pipeline::Backend& backend, 
   return {static_cast<std::byte*>(data) + skipped, given - skipped};
 }
 
-/// The base of the Python class Executor: a graph that a backend has loaded. Threads take turns with its members.
+/// The base of the Python class Executor: a graph that a backend has loaded. Several threads may call its members; they
+/// take turns.
 class Loaded {
  public:
   Loaded(const core::Graph& given, const pipeline::Request& request, const SearchArguments& search, nb::handle schedule,
@@ -88,7 +90,7 @@ class Loaded {
   const fit::Decision& decision() const { return decision_; }
   const pipeline::Backend& backend() const { return *backend_; }
 
-  /// Calls work(executor) without the GIL, and returns its result.
+  /// Calls work(executor) without the GIL, while no other thread does, and returns its result.
   template <class Work>
   auto alone(const Work& work) {
     const nb::gil_scoped_release release;
@@ -98,7 +100,8 @@ class Loaded {
 
  private:
   std::unique_ptr<pipeline::Backend> backend_;
-  nb::object given_arena_;  ///< keeps the memory of the arena alive; None: the executor has its own
+  /// keeps the memory of the caller's arena alive; None: the executor has allocated the arena
+  nb::object given_arena_;
   pipeline::PreparedGraph graph_;
   fit::Decision decision_;
   std::unique_ptr<runtime::Executor> executor_;
@@ -117,7 +120,7 @@ core::ElementType type_of(const DeviceArray& array) {
   throw core::InputError("an array in memory of a GPU must have the type float32, int32 or bfloat16");
 }
 
-/// Returns the name of the numpy type with which elements are given and read.
+/// Returns the name of the numpy type in which Python sets and gets elements of the given type.
 const char* numpy_type(core::ElementType type) { return type == core::ElementType::i32 ? "int32" : "float32"; }
 
 /// Returns (name, shape, numpy type, kind) of each resident tensor that the step uses.
@@ -173,7 +176,7 @@ void get_output(Loaded& loaded, const std::string& node, const Array& array, std
   loaded.alone([&](runtime::Executor& executor) { executor.get_output(node, view_of(array), output); });
 }
 
-/// Returns (shape, numpy type) of a kept output. Throws InputError if the node does not keep it.
+/// Returns (shape, numpy type) of a kept output. Throws InputError if the node does not keep this output.
 nb::tuple kept_output(Loaded& loaded, const std::string& name, std::int32_t output) {
   const core::Graph& graph = loaded.graph();
   const core::NodeId v = node_id(graph, name);

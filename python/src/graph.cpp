@@ -21,7 +21,8 @@ using GraphHandle = nb::pointer_and_handle<core::Graph>;
 
 nb::object python_type(const char* name) { return nb::module_::import_("cairn._types").attr(name); }
 
-/// Returns how Python shows a value: as a node id, or as (node id, output) if the node has several outputs.
+/// Returns how Python refers to an output of a node: by the node id, or by (node id, output index) if the node has
+/// several outputs.
 nb::object python_ref(const core::Graph& graph, core::ValueId value) {
   if (value == core::kNoValue) return nb::none();
   const core::OutputRef ref = graph.output_ref(value);
@@ -105,7 +106,7 @@ core::Resident::Role role_of(std::string_view kind) {
       fmt::format("a resident's kind is weight, weight_grad, optimizer, data, constant or other, not '{}'", kind));
 }
 
-/// Builds a graph from arrays. Each array has one property of all nodes, such as their sizes.
+/// Builds a graph from arrays. Each array has one entry for each node, such as the sizes of all nodes.
 core::Graph from_arrays(std::string name, nb::handle sizes, nb::handle costs, nb::handle input_begin, nb::handle inputs,
                         nb::handle scratch, nb::handle keep, nb::handle backward, nb::handle pinned, nb::handle names,
                         nb::handle order, std::int64_t resident_bytes, std::string cost_unit, std::string cost_source) {
@@ -276,7 +277,7 @@ void bind_facts(GraphClass& graph) {
 }
 
 void bind_views(GraphClass& graph) {
-  // The arrays are views, which copy nothing and keep the graph alive.
+  // The returned arrays are views of the graph's memory: they copy nothing, and keep the graph alive.
   const auto array = [](auto member, auto count, int more = 0) {
     return [member, count, more](GraphHandle g) {
       return view(g.p->view().*member, static_cast<std::size_t>((g.p->*count)() + more), g.h);
@@ -354,7 +355,7 @@ void bind_texts(GraphClass& graph) {
            "Returns the graph without edge directions as PACE .gr. Node i is vertex i + 1.");
 }
 
-/// Reads one number for each node of the graph.
+/// Reads a sequence of numbers, one for each node of the graph. `what`: the name of the argument in messages.
 std::vector<std::int64_t> one_each(const core::Graph& graph, nb::handle given, const char* what) {
   std::vector<std::int64_t> numbers = integers(given, what);
   if (numbers.size() != static_cast<std::size_t>(graph.node_count()))
@@ -363,7 +364,8 @@ std::vector<std::int64_t> one_each(const core::Graph& graph, nb::handle given, c
   return numbers;
 }
 
-/// Returns the graph with all outputs of some nodes kept. `nodes` is a sequence of ids and names.
+/// Returns a copy of the graph in which the given nodes keep all their outputs to the end of a step. `nodes` is a
+/// sequence of ids and names.
 core::Graph with_kept(const core::Graph& graph, nb::handle nodes) {
   core::GraphBuilder builder(graph);
   for (const nb::handle given : nodes) {

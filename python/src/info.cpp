@@ -22,7 +22,7 @@
 namespace cairn::python {
 namespace {
 
-/// The Python class Info.
+/// The Python class Info: whether and how a graph fits.
 struct Info {
   fit::Task task;
   pipeline::Info of;
@@ -34,8 +34,8 @@ struct Info {
   LeastBudget met(const fit::LeastBudget& least) const { return {least, task.problem.baseline.cost}; }
 };
 
-/// Finds the largest batch size whose graph fits a device or a budget in bytes. The request must have one of the two.
-/// `build` is a Python function that returns the graph for a batch size.
+/// Finds the largest batch size whose graph fits a device or a budget in bytes. The request must have a device or such
+/// a budget. `build` is a Python function that returns the graph for a batch size.
 fit::LargestBatch find_largest_batch(nb::handle build, const pipeline::Request& request, const SearchArguments& search,
                                      const core::Limit& limit, Call& call) {
   fit::LargestBatchOptions options;
@@ -76,8 +76,9 @@ fit::LargestBatch largest_batch(nb::handle build, const pipeline::Request& reque
   return found;
 }
 
-/// Raises InfeasibleError, because the resident tensors leave no memory of the device for the arena. No schedule helps,
-/// but a smaller batch may. If `build` is given, the message names the largest batch that fits.
+/// Raises InfeasibleError, because the resident tensors leave no memory of the device for the arena (the memory of all
+/// other tensors). No schedule can help, but a smaller batch may. If `build` is given, the message names the largest
+/// batch that fits.
 [[noreturn]] void refuse_device(const core::Graph& graph, const pipeline::DeviceShare& share, nb::handle build,
                                 const pipeline::Request& request, const SearchArguments& search,
                                 const core::Limit& limit, Call& call) {

@@ -8,7 +8,8 @@
 
 namespace {
 
-/// Parses a size above 0 such as "8GiB", but no percentage.
+/// Parses a size above 0, such as "8GiB". Throws InputError for a percentage or anything else; the message calls it
+/// `name`.
 std::int64_t parse_bytes(const std::string& text, const std::string& name) {
   using namespace cairn;
   std::int64_t bytes = 0;
@@ -20,7 +21,8 @@ std::int64_t parse_bytes(const std::string& text, const std::string& name) {
 
 NB_MODULE(_cairn, module) {
   using namespace cairn;
-  // An exception that is alive when Python ends holds objects of this module, which nanobind would report as leaks.
+  // At exit, an exception that is still alive can hold objects of this module. nanobind would report these objects as
+  // leaks, so the report is off.
   nanobind::set_leak_warnings(false);
   python::bind_errors(module);
   python::bind_graph(module);

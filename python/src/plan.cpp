@@ -43,7 +43,7 @@ nb::object buffers_of(const core::Plan& plan) {
   return records(rows.data(), rows.size() * sizeof(BufferRow), dtype);
 }
 
-/// The Python class FoundPlan.
+/// The Python class FoundPlan: a Plan, with the result of the search for it.
 struct FoundPlan : core::Plan {
   FoundPlan(const core::Graph& graph, const core::Schedule& schedule, const fit::FoundPlan& found)
       : core::Plan(found.solution.plan),

@@ -25,19 +25,19 @@
 namespace cairn::python {
 namespace {
 
-/// The baseline or the schedule of a run, with its execution.
+/// The Python class Executed: the baseline or the schedule of a run, with the result of its execution.
 struct Executed {
   fit::Decision decision;
-  std::optional<pipeline::Execution> execution;  ///< none: memory did not suffice
+  std::optional<pipeline::Execution> execution;  ///< empty: memory did not suffice
 };
 
-/// The Python class RunResult.
+/// The Python class RunResult: the result of executing a schedule and the baseline.
 struct RunResult {
   std::shared_ptr<pipeline::Backend> backend;
   fit::Task task;
   core::Precision precision;
   fit::Decision decision;
-  std::optional<fit::Answer> answer;  ///< none: the schedule was given
+  std::optional<fit::Answer> answer;  ///< empty: the caller gave the schedule
   pipeline::RunResult result;
   std::int64_t nodes_in_free_memory = 0;
 

@@ -43,7 +43,8 @@ nb::object transfers_of(const core::Schedule& schedule) {
   return type("Transfers")(evicts, fetches);
 }
 
-/// Reads pairs of lists, the evicts and the fetches, whose rows are tuples of whole numbers. Throws InputError.
+/// Reads transfers from a pair of lists (evicts, fetches). Each row of a list is a tuple of whole numbers. Throws
+/// InputError for anything else.
 core::Transfers read_transfers(nb::handle value) {
   constexpr std::size_t kEvict = 4, kFetch = 3;
   const auto rows = [](nb::handle list, std::size_t width) {

@@ -22,12 +22,13 @@
 namespace cairn::python {
 namespace {
 
-/// The Python class Sweep.
+/// The Python class Sweep: the result of evaluating many schedules.
 struct Sweep {
   fit::Problem problem;
   pipeline::SweepOrigin origin;
   pipeline::Swept swept;
-  std::optional<sim::Outcomes> outcomes = {};  ///< outcomes of given schedules; none if schedules were random
+  /// peaks and costs of the given schedules; empty if the schedules were random
+  std::optional<sim::Outcomes> outcomes = {};
 
   const sim::Entry& best() const { return swept.tally.top().front(); }
   bool any() const { return swept.tally.counts().valid > 0; }
@@ -99,13 +100,14 @@ Sweep simulate(const core::Graph& graph, nb::handle schedules, std::optional<std
   return sweep;
 }
 
-/// Returns a Python property with the value get(sweep), or None if no candidate is valid.
+/// Returns the getter of a Python property with the value get(sweep), or None if no candidate schedule is valid.
 template <class Get>
 auto if_any(const Get& get) {
   return [get](const Sweep& s) { return s.any() ? std::optional(get(s)) : std::nullopt; };
 }
 
-/// Returns a Python property with one value for each given schedule; None if schedules were random.
+/// Returns the getter of a Python property: an array with one value for each given schedule, or None if the schedules
+/// were random.
 auto column(std::vector<std::int64_t> sim::Outcomes::*values) {
   return [values](nb::pointer_and_handle<Sweep> s) -> nb::object {
     if (!s.p->outcomes) return nb::none();

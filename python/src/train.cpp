@@ -23,7 +23,7 @@
 namespace cairn::python {
 namespace {
 
-/// The Python class TrainResult.
+/// The Python class TrainResult: the result of a training.
 struct Trained {
   std::shared_ptr<pipeline::Backend> backend;
   fit::Task task;
@@ -53,7 +53,8 @@ Trained train(const core::Graph& given, const std::string& data_name, const pipe
   std::optional<core::Precision> stored;
   if (precision) stored = core::precision_from_string(*precision);
   const pipeline::PreparedGraph graph = pipeline::prepare(*backend, given, stored);
-  const models::Batches fits(*data, graph.prepared, 0);  // throws if the data does not fit, before a search
+  // throws before a search begins if the data set does not fit the graph
+  const models::Batches fits(*data, graph.prepared, 0);
   Call searching;
   Choice choice = choose(*backend, graph.prepared, request, search, schedule, 0, searching);
 

@@ -1,4 +1,4 @@
-"""Tests that the library is told where the OpenBLAS of the package scipy-openblas32 is."""
+"""Tests that the package tells Cairn's C++ library where to find the OpenBLAS of the package scipy-openblas32."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Tests of cairn.models.Builder: it builds what the built-in models are, and rejects bad input."""
+"""Tests that cairn.models.Builder builds the same graphs as the built-in models, and rejects bad input."""
 
 import unittest
 

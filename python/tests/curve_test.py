@@ -98,7 +98,8 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(sweep.best.steps.tolist(), order.tolist())
         self.assertEqual(cairn.simulate(graph, [order.tolist()]).peak, graph.baseline.peak)
         self.assertIsNone(sweep.undominated)
-        self.assertEqual(cairn.simulate(graph, rows, undominated=True).undominated.tolist(), [0])  # 0 and 2 are equal
+        # schedules 0 and 2 have equal profiles
+        self.assertEqual(cairn.simulate(graph, rows, undominated=True).undominated.tolist(), [0])
         nothing = cairn.simulate(graph, [[0]])
         self.assertEqual((nothing.valid, nothing.best, nothing.peak, nothing.quantiles), (0, None, None, {}))
 

@@ -1,4 +1,4 @@
-"""Tests of the memory of a device instead of a budget, and of the largest batch that fits."""
+"""Tests of device_memory=, which replaces a budget by the memory of a device, and of the largest batch that fits."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from support import COMMAND, chain, command
 WORK = 100_000
 OPTIONS = {"layers": 3, "width": 32, "inputs": 32, "outputs": 16}
 MODEL = ["ffn", *(word for name, value in OPTIONS.items() for word in (f"--{name}", str(value)))]
-LIBRARIES = 32 << 20  # bytes that libraries need for graphs with ops
+LIBRARIES = 32 << 20  # bytes that Cairn reserves for libraries such as cuBLAS if nodes have ops
 
 
 def build(batch):
@@ -19,7 +19,8 @@ def build(batch):
 
 
 def arena(budget, batch=64):
-    """Returns the arguments for a device that leaves `budget` bytes for the arena."""
+    """Returns the arguments that describe a device which has `budget` bytes left for the arena, i.e. for everything
+    that is not resident."""
     return dict(device_memory=build(batch).resident_bytes + LIBRARIES + budget, context_memory=0)
 
 
@@ -132,7 +133,8 @@ class BesideTheCommand(unittest.TestCase):
         device = arena(50_000, batch=8)
         text = f"--batch auto --context-memory 0 --work-limit {2 * WORK} --device-memory {device['device_memory']}"
         run = subprocess.run([COMMAND, "info", *MODEL, *text.split()], capture_output=True, text=True, check=True)
-        # The command uses only half of its work limit to search for the batch.
+        # The command uses only half of its work limit to search for the batch, so it was given twice the limit of the
+        # call.
         self.assertIn(f"--batch auto: {cairn.largest_batch(build, work_limit=WORK, **device)}\n", run.stderr)
 
 

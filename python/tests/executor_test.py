@@ -1,4 +1,4 @@
-"""Tests of cairn.Executor: numpy arrays in and out, steps, memory, and bad input."""
+"""Tests of cairn.Executor: numpy arrays as inputs and outputs, training steps, memory, and rejection of bad input."""
 
 import threading
 import tracemalloc
@@ -202,7 +202,7 @@ class Streams(unittest.TestCase):
 
 
 class OnlyDlpack:
-    """An array of a library that shares memory of the host by nothing but DLPack."""
+    """An array of a library that shares memory of the host only by DLPack, not by numpy's protocols."""
 
     def __init__(self, host):
         self.host = host

@@ -126,7 +126,8 @@ class Views(unittest.TestCase):
                 array = getattr(graph, name)
                 del graph
                 gc.collect()
-                [random_graph(seed) for seed in range(3, 6)]  # overwrites memory that may have been freed
+                # new graphs overwrite the memory of `graph` if it was freed too early
+                [random_graph(seed) for seed in range(3, 6)]
                 self.assertEqual(array.tolist(), expected)
 
     def test_steps_are_a_view_that_keeps_the_schedule(self):

@@ -1,5 +1,5 @@
-"""Converts the command's messages to those of the package, so that the two can be compared. They differ in how options
-are spelled."""
+"""Converts messages of the command `cairn` to those of the Python package, so that tests can compare the two. They
+differ only in how options are spelled."""
 
 import re
 

@@ -1,4 +1,5 @@
-"""Tests that to_json() of every result equals the command's --json for the same input and the same limit of work."""
+"""Tests that to_json() of every result equals the output of the command `cairn --json` for the same input and the same
+work limit."""
 
 import json
 import pathlib
@@ -16,7 +17,7 @@ TIMES = {"seconds", "solve_seconds", "best_seconds", "seconds_min", "seconds_max
 
 
 def timeless(value):
-    """Replaces the value of each key in TIMES by whether it is not None."""
+    """Replaces the values of all keys in TIMES by booleans that say whether the value is not None."""
     if isinstance(value, dict):
         return {key: one is not None if key in TIMES else timeless(one) for key, one in value.items()}
     return [timeless(one) for one in value] if isinstance(value, list) else value
@@ -35,8 +36,8 @@ class BesideTheCommand(unittest.TestCase):
         return path
 
     def check(self, result, name, *arguments, but=()):
-        """Compares a result with the command's output. `but`: keys that are not compared, because they say where the
-        input comes from."""
+        """Compares a result with the output of the command `cairn` with these `arguments`. `but`: keys that are not
+        compared, because they name the source of the input, which differs."""
         code, theirs = command(name, *arguments)
         self.assertIn(code, (0, 3, 4), theirs)
         ours = json.loads(result.to_json())
@@ -94,7 +95,7 @@ class BesideTheCommand(unittest.TestCase):
         rows = [order, order[::-1], order + order[:2]]
         (self.folder / "lines").write_text("".join(f"{row}\n" for row in rows))
         sweep = cairn.simulate(graph, rows, backend="host")
-        # The command numbers candidates by their lines in the file, and the package counts from 0.
+        # The command numbers candidates by their lines in the file; the package counts them from 0.
         numbered = ("best", "top", "pareto", "invalid_candidates")
         theirs = self.check(sweep, "simulate", self.file_of(graph), "--schedules", self.folder / "lines", "--backend",
                             "host", but=("source", *numbered))
@@ -112,7 +113,7 @@ class BesideTheCommand(unittest.TestCase):
                                           (real, ["--sentinels", "--alignment", 512], dict(sentinels=True, alignment=512)),
                                           (real, ["--precision", "bf16"], dict(precision="bf16"))]:
             with self.subTest(options=options):
-                if "bf16" in options:  # the host does not execute bf16
+                if "bf16" in options:  # the host cannot execute bf16, so both must fail in the same way
                     with self.assertRaises(cairn.Error) as caught:
                         cairn.run(graph, "80%", backend="host", work_limit=WORK, **arguments)
                     code, theirs = command("run", self.file_of(graph), "--budget", "80%", "--backend", "host", *options)

@@ -1,5 +1,5 @@
-"""Tests of searching and planning: answers are those of the command, failures are exceptions, and calls can be
-interrupted."""
+"""Tests of searching and planning: answers equal those of the command `cairn`, failures raise exceptions, and calls can
+be interrupted."""
 
 import json
 import os
@@ -13,11 +13,11 @@ import cairn
 from support import COMMAND, chain, command, random_graph, ticks_during
 from in_python import in_python
 
-LONG = 3600  # seconds; so long that a test fails if only this limit ends the search
+LONG = 3600  # seconds; a test that relies on this limit to end a search would run too long and fail
 
 
 def hard_graph():
-    """Returns a graph on which a search takes longer than any test."""
+    """Returns a graph that is so large that a search would take longer than any test."""
     return cairn.models.build("gpt2", layers=4, width=64, heads=2, seq=64, vocab=100, batch=2, granularity="op")
 
 
@@ -122,14 +122,14 @@ class Failures(unittest.TestCase):
             cairn.solve(graph, "25%", solver="chen", work_limit=1000)
         error = caught.exception
         self.assertEqual(error.exit_code, 4)
-        # The least budget is proved, so it does not depend on what the solver chen finds.
+        # The least budget is proved to be optimal, so it does not depend on the results of the solver "chen".
         self.assertEqual((error.least_budget, error.least.solver), (300, "auto"))
         self.assertNotIn("--", str(error))
 
 
 @unittest.skipUnless(COMMAND, "the command was not built")
 class BesideTheCommand(unittest.TestCase):
-    """Under the same limit of work, answers and failures are the same as those of the command."""
+    """Tests that under the same work limit, answers and failures are the same as those of the command `cairn`."""
 
     SAME = ("fingerprint", "budget_bytes", "baseline_peak_bytes", "status", "stopped", "objective", "peak_bytes", "cost",
             "cost_increase_pct", "recomputed", "steps", "planned_bytes", "plan_fits", "alignment", "valid", "gap_pct", "gap_of",
@@ -196,7 +196,7 @@ class BesideTheCommand(unittest.TestCase):
 class Meanwhile(unittest.TestCase):
     def test_other_threads_run(self):
         ticks = ticks_during(lambda: cairn.solve(hard_graph(), "60%", time_limit=1))
-        # If the search held the GIL, other threads could hardly run during the search.
+        # If the search held the GIL (Python's interpreter lock), other threads could hardly run during the search.
         self.assertGreater(ticks, 50)
 
     def test_two_searches_at_once(self):

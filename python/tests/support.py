@@ -1,4 +1,4 @@
-"""What the tests share: random graphs, and the built command."""
+"""Functions that the tests share: they make random graphs, and run the built command `cairn`."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def command(*arguments):
 
 
 def ticks_during(work):
-    """Calls `work` and returns how often another thread, which wakes up every millisecond, ran meanwhile."""
+    """Calls `work`. Returns the number of times that another thread ran meanwhile, which wakes up every millisecond."""
     ticks = []
     done = threading.Event()
 

@@ -35,7 +35,7 @@ class Data(unittest.TestCase):
         np.testing.assert_allclose([training.mean(), training.std()], [0, 1], atol=1e-3)
         images = data.images
         del data, training
-        self.assertTrue(np.isfinite(images).all())  # the array keeps its memory
+        self.assertTrue(np.isfinite(images).all())  # the array keeps the data set's memory alive
 
     def test_text(self):
         data = cairn.load_dataset("shakespeare")
@@ -79,7 +79,8 @@ class Trainings(unittest.TestCase):
 
     def test_rates(self):
         usual = train()
-        self.assertEqual(train(learning_rate=0.01).digest, usual.digest)  # that of the graph
+        # 0.01 is the rate with which the graph was built
+        self.assertEqual(train(learning_rate=0.01).digest, usual.digest)
         for other in ({"learning_rate": 0.02}, {"lr_schedule": "cosine"}, {"warmup": 5}, {"shift": 0}):
             with self.subTest(**other):
                 self.assertNotEqual(train(**other).digest, usual.digest)

@@ -1,5 +1,5 @@
-"""Tests of schedules with transfers in Python: what a search with a link returns, how its numbers hang together, and
-how such schedules are written, read and refused."""
+"""Tests of schedules with transfers (copies between device and host) in Python: the result of a search with a link, the
+relations between its numbers, and how such schedules are written, read and rejected."""
 
 import pathlib
 import pickle
@@ -14,7 +14,8 @@ LINK = "1000GB/s"
 
 
 def example():
-    """Returns a graph whose first value is not read for a while, and a schedule that moves this value."""
+    """Returns a graph whose first value is not read for some steps, and a schedule that moves this value to the host
+    meanwhile."""
     builder = cairn.GraphBuilder("example")
     a = builder.add("a", size=10, cost=5)
     b = builder.add("b", size=4, cost=5, inputs=[a])
@@ -24,7 +25,8 @@ def example():
 
 
 def passes(layers):
-    """Returns a chain of forward nodes with large values, and backward nodes with small ones that read them."""
+    """Returns a chain of forward nodes with large values, and backward nodes with small values that read the large
+    ones."""
     builder = cairn.GraphBuilder("passes")
     for k in range(layers):
         builder.add(f"f{k}", size=1000, cost=1000, inputs=[k - 1] if k else [])
@@ -51,7 +53,7 @@ class Transfers(unittest.TestCase):
                 self.assertLessEqual(answer.peak, answer.budget)
                 self.assertLessEqual(answer.makespan, alone.cost)
                 self.assertGreater(answer.host_peak, 0)
-                # Without a link, copies take no time.
+                # If the graph has no link, copies take no time, so the cost is the makespan without waiting.
                 self.assertEqual(cairn.evaluate(graph, answer.schedule).cost, answer.makespan - answer.waiting)
                 limited = cairn.solve(graph, "60%", work_limit=WORK, link=LINK, host_budget=answer.host_peak, **options)
                 self.assertLessEqual(limited.host_peak, answer.host_peak)
@@ -110,7 +112,7 @@ class Transfers(unittest.TestCase):
         self.assertEqual(schedule.transfers.fetches, [cairn.Fetch(evict=0, start=2, finish=3)])
         self.assertEqual(cairn.evaluate(graph, schedule.steps).peak, 18)
         found = cairn.evaluate(graph.with_host_memory("1GB/s"), schedule)
-        # Between steps 1 and 2, `a` and `b` are in memory, and while d runs, `a`, `c` and `d`.
+        # Peak: while d runs, `a`, `c` and `d` are in memory (15 bytes). Between steps 1 and 2, only `a` and `b` are.
         self.assertEqual((found.peak, found.host_peak), (15, 10))
         self.assertEqual((found.cost, found.waiting), (40, 20))
         self.assertEqual(cairn.evaluate(graph.with_host_memory("1GB/s,5ns"), schedule).waiting, 30)

@@ -1,4 +1,5 @@
-"""Tests that mypy accepts the package, and the code of users who check theirs as strictly as mypy can."""
+"""Tests that mypy accepts the package, and also code of users who check their own code with mypy's strictest
+settings."""
 
 import importlib.util
 import os

@@ -1,8 +1,8 @@
-"""PyTorch under a memory budget: ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
+"""Trains PyTorch models under a memory budget: ``torch.compile(model, backend=cairn.torch.backend(budget="8GiB"))``.
 
 Cairn changes the order of a step's operations and computes results again, so that the step's peak memory stays within
-the budget. Loss, gradients and buffers have the same bits as without Cairn. docs/pytorch.md says what is promised, and
-what to do if a model does not fit.
+the budget. Loss, gradients and buffers have the same bits as without Cairn. docs/pytorch.md says what Cairn promises,
+and what to do if a model does not fit into memory.
 """
 
 from . import _private

@@ -1,5 +1,5 @@
 """Stores measured operations and schedules in files, so that later processes need not measure and search. The files can
-be deleted at any time. Without a folder for files, what is stored lasts as long as the process."""
+be deleted at any time. If there is no folder for files, everything is stored in the process only."""
 
 import contextlib
 import json
@@ -7,12 +7,12 @@ import os
 import pathlib
 import tempfile
 
-_of_process = {}  # name -> JSON text of what was stored without a folder
+_of_process = {}  # name -> JSON text of an object that was stored while there was no folder
 
 
 def folder():
     """Returns the folder of the files: ``$CAIRN_CACHE/torch`` if the variable is set, else ``cairn/torch`` in
-    ``$XDG_CACHE_HOME`` or ``~/.cache``. A relative path is not used, because files must not be written into the working
+    ``$XDG_CACHE_HOME`` or ``~/.cache``. A relative path is ignored, because it would put the files into the working
     directory. Returns None if there is no folder, for example in a container without a home directory."""
     given = os.environ.get("CAIRN_CACHE")
     if given:
@@ -34,8 +34,8 @@ def load(name):
 
 def store(name, value):
     """Stores an object. A renamed temporary file ensures that no reader sees half a file. Does nothing if the folder
-    cannot be written. Without a folder, the object is stored in this process, because operations cannot be measured
-    again in a step that is profiled."""
+    cannot be written. If there is no folder, the object is stored in this process. It must be stored somewhere, because
+    operations cannot be measured again while another profiler is active."""
     if folder() is None:
         _of_process[name] = json.dumps(value)
         return

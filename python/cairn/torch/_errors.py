@@ -23,20 +23,21 @@ class _HandedOn(_private.ShortenTraceback):
 
 
 class InfeasibleError(cairn.InfeasibleError, _HandedOn):
-    """The budget cannot be met. ``least_budget`` is the least budget known to work, and ``lower_bound`` is what every
-    schedule needs, both in bytes."""
+    """Raised if a budget cannot be met. ``least_budget`` is the least budget known to work, and ``lower_bound`` is a
+    number of bytes that every schedule needs. Both are in bytes."""
 
 
 def handed_on(error):
-    """Returns a copy of one of Cairn's errors, of a subclass that torch.compile passes on unchanged."""
+    """Returns a copy of one of Cairn's errors. The copy belongs to a subclass that torch.compile passes on
+    unchanged."""
     if isinstance(error, _private.ShortenTraceback):
         return error
     return again(error, _kind(type(error)))
 
 
 def again(error, kind=None):
-    """Returns a copy of the error, of class ``kind`` if given, without the traceback, whose frames would keep objects
-    alive."""
+    """Returns a copy of the error without its traceback, because the frames of a traceback keep objects alive. The copy
+    is of class ``kind`` if that is given."""
     kind = kind or type(error)
     new = kind.__new__(kind)
     _HandedOn.__init__(new, str(error))
@@ -53,13 +54,13 @@ InfeasibleError.__module__ = "cairn.torch"  # the module that messages show
 
 
 class CairnWarning(UserWarning):
-    """Training continues, but not entirely as asked for. For example, a model cannot be traced, or a promise was
-    broken."""
+    """A warning that training continues, but not entirely as the caller has asked for. For example, a model cannot be
+    traced, or a measured peak exceeded the promised one."""
 
 
 class WrittenError(RuntimeError):
-    """A tensor was written after the forward pass without torch noticing, and recomputation in the backward pass needs
-    its old value."""
+    """Raised if a tensor was written after the forward pass without torch noticing, although recomputation in the
+    backward pass needs its old value."""
 
 
 WrittenError.__module__ = "cairn.torch"

@@ -1,5 +1,5 @@
-"""Contains the classes of reports, which say how much memory was promised and measured, and what is in memory at the
-peak."""
+"""Contains the classes of reports. A report says which peak the plan of a graph promises, which peak was measured, and
+what is in memory at the peak."""
 
 import dataclasses
 import re
@@ -12,7 +12,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def size_text(size):
-    """Formats bytes for people."""
+    """Returns a number of bytes as text with a unit, such as "1.50 GiB"."""
     if size is None:
         return "unknown"
     value, unit = float(size), 0
@@ -26,7 +26,7 @@ def without_sizes(text):
     return re.sub(rf"-?[0-9.]+ ({'|'.join(_UNITS)})\b", "bytes", text)
 
 
-NO_BACKWARD = "has run no backward pass"  # a value of GraphReport.not_measured
+NO_BACKWARD = "has run no backward pass"  # the value of GraphReport.not_measured if only forward passes have run
 
 
 @dataclasses.dataclass
@@ -35,9 +35,9 @@ class Item:
 
     name: str
     operation: str
-    source: str  # file:line
+    source: str  # as "file:line"
     size: int  # bytes of its outputs
-    times: int = 1  # how often the operation runs again
+    times: int = 1  # number of times that the operation runs again
     note: str = ""  # why no schedule can free the outputs; empty if a schedule can
 
 
@@ -56,14 +56,15 @@ class GraphReport:
     cost_increase: float  # additional time by the cost model, as a fraction of the time without a budget
     resident: dict  # kind -> bytes; not part of the budget
     recomputed: list
-    at_peak: list  # Items alive at the promised peak, the largest first
+    at_peak: list  # Items whose outputs are in memory at the promised peak, the largest first
     peak_operation: str
     calibrated: bool
     source: str  # source of the schedule: solved, cache, another rank
     seconds: dict
     fused: int = 0  # number of operations that are kernels compiled by Inductor
     unnamed: list = dataclasses.field(default_factory=list)  # patterns of never_recompute= that name nothing in the graph
-    not_fused: list = dataclasses.field(default_factory=list)  # texts about kernels that Inductor could not compile
+    # texts that say which kernels Inductor could not compile, and why
+    not_fused: list = dataclasses.field(default_factory=list)
     # Whether the graph belongs to a step of several graphs that has a plan for all of them (Report.step), or that meets
     # the budget without such a plan.
     of_step: bool = False
@@ -88,7 +89,7 @@ class GraphReport:
     measured_backward: Optional[int] = None
     promised_forward: int = 0  # the peak of the forward pass alone
     promised_backward: int = 0  # the peak of the backward pass, with the values that the forward pass saved
-    broken_by: str = ""  # the operation at which the promise was broken
+    broken_by: str = ""  # the operation at which a measured peak was above the promised one
     # whether a backward pass kept values (retain_graph) of which the promised peak assumes that they are freed
     retained: bool = False
     # Inputs that code outside of the graph may write. Only the forward pass reads them.
@@ -96,7 +97,7 @@ class GraphReport:
     read_again: list = dataclasses.field(default_factory=list)  # inputs that are read again after the forward pass
     buffers_read_again: list = dataclasses.field(default_factory=list)  # like read_again, for tensors of modules
     results_read_again: bool = False  # whether recomputation reads results of the forward pass
-    link: str = ""  # link to the host's memory that the plan assumes; empty: nothing moves there
+    link: str = ""  # link to the host's memory that the plan assumes; empty: nothing moves to the host
     offloaded: list = dataclasses.field(default_factory=list)  # Items whose outputs move to the host and come back
     host_peak: int = 0  # largest number of bytes on the host at one time
     waiting: float = 0.0  # time in which operations wait for copies, as a fraction of the time without a budget
@@ -187,7 +188,7 @@ class Together:
     held memory."""
 
     promised: int = 0
-    measured: Optional[int] = None  # None: not measured
+    measured: Optional[int] = None  # in bytes; None: not measured
     at: str = ""  # the pass of a graph (forward or backward) with the largest promise
     measured_at: str = ""  # the pass of a graph with the largest measured peak
     host_peak: int = 0  # bytes of copies on the host; 0: never had two graphs copies on the host at the same time
@@ -220,7 +221,7 @@ class Together:
 
     @property
     def broken(self):
-        """Returns whether more was measured than promised."""
+        """Returns whether the measured peak is above the promised one."""
         return self.measured is not None and self.measured > self.promised
 
 
@@ -234,7 +235,7 @@ class StepReport:
     promised: int  # peak of the step, in bytes
     cost_increase: float  # additional time of operations, as a fraction of the time without a budget
     at: str  # name of the graph and the pass in which the step has its peak
-    seconds: float  # of the search
+    seconds: float  # duration of the search
 
     def __str__(self):
         percent = f" ({100 * self.promised / self.baseline:.0f}% of {size_text(self.baseline)})" if self.baseline else ""
@@ -253,7 +254,7 @@ class Report:
 
     graphs: list = dataclasses.field(default_factory=list)
     unplanned: list = dataclasses.field(default_factory=list)  # why graphs run without a budget
-    joined: Optional[Together] = None  # None: no two graphs were alive at the same time
+    joined: Optional[Together] = None  # None: no two graphs held memory at the same time
     step: Optional[StepReport] = None  # None: graphs were not planned together
     first_step: Optional[Together] = None
     broken_before: int = 0  # number of graphs whose promises were broken before a new plan replaced them
@@ -411,9 +412,9 @@ def offloaded_items(trace, steps, transfers):
 
 
 def live_at_peak(trace, steps, transfers=None):
-    """Finds what is in memory at the peak of a schedule. Returns (step of the peak, its bytes, [(storage, bytes)] in
-    descending order of bytes, bytes in memory at the end of the forward pass, peak of the forward pass, peak of the
-    backward pass)."""
+    """Finds what is in memory at the peak of a schedule. Returns (step of the peak, bytes at the peak, [(storage,
+    bytes)] in descending order of bytes, bytes in memory at the end of the forward pass, peak of the forward pass, peak
+    of the backward pass)."""
     alive_during = lives(trace, steps, transfers)
     begins, ends = {}, {}
     for key, (first, last) in alive_during.items():

@@ -1,13 +1,13 @@
-"""Brings Cairn into trainers of other packages. Most need nothing: a model that is compiled in place by
-``model.compile(backend="cairn")`` trains in any of them."""
+"""Brings Cairn into trainers of other packages. Most trainers need nothing: if a model is compiled in place by
+``model.compile(backend="cairn")``, any trainer can train it."""
 
 from ._backend.backend import backend
 
 
 def trainer_callback(budget="min", **options):
-    """Returns a callback for the Trainer of Hugging Face's transformers, which compiles the model before training begins:
-    ``Trainer(model, arguments, callbacks=[cairn.torch.trainer_callback("8GiB")])``. The arguments are those of
-    cairn.torch.backend. The callback's ``report`` is a Report. Raises ImportError without transformers."""
+    """Returns a callback for the Trainer of Hugging Face's transformers, which compiles the model before training
+    begins: ``Trainer(model, arguments, callbacks=[cairn.torch.trainer_callback("8GiB")])``. The arguments are those of
+    cairn.torch.backend. The callback's ``report`` is a Report. Raises ImportError if transformers is not installed."""
     import transformers
 
     class CairnCallback(transformers.TrainerCallback):

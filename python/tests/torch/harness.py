@@ -1,5 +1,6 @@
-"""What the tests share: models, and a comparison of training steps. A step under a budget must have the same loss,
-gradients and buffers as without one, and must stay within the promised bytes."""
+"""Contains what the tests of cairn.torch share: models, and functions that train and compare steps. A step under a
+budget must have the same loss, gradients and buffers as a step without a budget, and must stay within the promised
+peak."""
 
 import contextlib
 import copy
@@ -57,8 +58,8 @@ class Gpt(torch.nn.Module):
 
 
 class Square(torch.autograd.Function):
-    """A function that stores its input in its context without save_for_backward, so that torch does not check it for
-    writes."""
+    """A function that stores its input in its context without save_for_backward, so that torch does not check the input
+    for writes."""
 
     @staticmethod
     def forward(ctx, x):
@@ -77,7 +78,7 @@ def gpt(batch=4, length=32, **options):
 
 
 class Cnn(torch.nn.Module):
-    """Convolutions and batch norm, whose buffers are written in the forward pass."""
+    """A model with convolutions and batch norms. The forward pass writes the buffers of the batch norms."""
 
     def __init__(self, layers=6, channels=16):
         super().__init__()
@@ -97,7 +98,7 @@ def cnn(batch=4, image=24, **options):
 
 
 class Layers(torch.nn.Module):
-    """Linear layers, for models that say in ``forward`` what they compute with them."""
+    """A base class with linear layers. Derived models define in ``forward`` what they compute with the layers."""
 
     def __init__(self, count=6, width=64):
         super().__init__()
@@ -105,7 +106,7 @@ class Layers(torch.nn.Module):
 
 
 class Amp(torch.nn.Module):
-    """A model under autocast."""
+    """Wraps a model so that it runs under autocast."""
 
     def __init__(self, inner):
         super().__init__()
@@ -127,7 +128,7 @@ def new_cache():
 
 
 def afresh(values):
-    """Yields the values. Before each of them, forgets compiled code, and seeds the generator."""
+    """Yields the values one by one. Before each value, forgets all compiled code, and seeds the generator."""
     for value in values:
         torch._dynamo.reset()
         torch.manual_seed(0)
@@ -135,7 +136,7 @@ def afresh(values):
 
 
 class Fresh(unittest.TestCase):
-    """A test that begins without compiled code, and draws the same random numbers in every run."""
+    """A base class of tests that begin without compiled code, and draw the same random numbers in every run."""
 
     def setUp(self):
         torch._dynamo.reset()
@@ -151,7 +152,8 @@ OF_PARTS = (r"graph \d+ runs while |budgets hold for each graph|.* because it is
 
 @contextlib.contextmanager
 def told():
-    """Returns a context whose value is a list, which has the texts of the CairnWarnings when the context has ended."""
+    """Returns a context whose value is a list. When the context has ended, the list contains the texts of the
+    CairnWarnings."""
     texts = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", cairn.torch.CairnWarning)
@@ -168,7 +170,8 @@ def told_by(function, *arguments):
 
 @contextlib.contextmanager
 def cairn_warnings(action):
-    """Returns a context in which CairnWarnings are an "error", or are treated by another action of warnings."""
+    """Returns a context in which CairnWarnings are treated by this action of the module warnings, such as "error" or
+    "ignore"."""
     with warnings.catch_warnings():
         warnings.simplefilter(action, cairn.torch.CairnWarning)
         yield
@@ -176,7 +179,7 @@ def cairn_warnings(action):
 
 @dataclasses.dataclass
 class Step:
-    """The results of a training step, and its peak in bytes without gradients of parameters."""
+    """The results of a training step, and the step's peak in bytes, not counting gradients of parameters."""
 
     loss: torch.Tensor
     gradients: dict
@@ -186,8 +189,8 @@ class Step:
 
 
 def unscheduled():
-    """Returns a backend that compiles in the same way as Cairn's but without a schedule: everything that the backward
-    pass reads is kept."""
+    """Returns a backend that compiles in the same way as Cairn's but without a schedule: all values that the backward
+    pass reads are kept until then."""
     def compiler(module, inputs):
         return _private.boxed(module)
 
@@ -197,7 +200,8 @@ def unscheduled():
 
 def train(model, inputs, backend, *, loss_of=None, seed=7, **compile_options):
     """Trains two steps from the same state. The first step compiles and warms up, the second is measured. If the model
-    becomes several graphs, which the second step compiles again, a third step is measured. Returns the last step."""
+    becomes several graphs, the second step compiles them again, and a third step is measured instead. Returns the last
+    step."""
     torch._dynamo.reset()
     model = copy.deepcopy(model)
     state = copy.deepcopy(model.state_dict())
@@ -224,7 +228,7 @@ def train(model, inputs, backend, *, loss_of=None, seed=7, **compile_options):
 
 
 def gradients_after(model, inputs, backend, body):
-    """Returns the gradients after a call of ``body(compiled model, inputs)``."""
+    """Compiles the model with ``backend``, calls ``body(compiled model, inputs)``, and returns the gradients."""
     torch._dynamo.reset()
     model.zero_grad()
     body(torch.compile(model, backend=backend), inputs)
@@ -232,7 +236,7 @@ def gradients_after(model, inputs, backend, body):
 
 
 def same(a, b):
-    """Compares two steps bit for bit. Returns the name of what differs; empty if nothing does."""
+    """Compares two steps bit for bit. Returns the name of the first thing that differs; empty if nothing does."""
     if not torch.equal(a.loss, b.loss):
         return "loss"
     for what in ("gradients", "buffers"):

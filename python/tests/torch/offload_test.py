@@ -1,5 +1,5 @@
-"""Tests of values that move to the host and come back: results are those of a step without a schedule, device and host
-hold no more than promised, and defects that are planted into the copies show."""
+"""Tests of values that move to the host and come back. Results must equal those of a step without a schedule, device
+and host must hold no more than promised, and defects that the tests plant into the copies must be noticed."""
 
 import functools
 import unittest
@@ -23,7 +23,7 @@ def transformer():
 
 
 def late(seed):
-    """Returns a function that says at random whether a copy runs late."""
+    """Returns a function that decides at random whether a copy runs late, i.e. only in its second step."""
     generator = torch.Generator().manual_seed(seed)
     return lambda: bool(torch.randint(2, (), generator=generator))
 
@@ -40,7 +40,7 @@ class Trials(harness.Fresh):
 
 
 class Steps(Trials):
-    """Steps with and without transfers have the same results, within the promised bytes."""
+    """Tests that steps with and without transfers have the same results, and stay within the promised peak."""
 
     def check(self, model, inputs, budgets):
         reference = harness.train(model, inputs, harness.unscheduled())
@@ -125,12 +125,14 @@ class Steps(Trials):
             found = harness.gradients_after(model, inputs, chosen, twice)
         for a, b in zip(expected, found):
             self.assertTrue(torch.equal(a, b))
-        # Later passes are measured, but the one that left what was saved may have needed more than promised.
+        # Later passes are measured. But the pass that kept its saved values may have needed more than promised, so
+        # ``kept`` is None.
         self.assertIsNotNone(chosen.report.measured)
         self.assertIsNone(chosen.report.kept)
 
     def test_operations_whose_results_stay_run_again(self):
-        """Views of parts of a tensor, and complex conjugates, cannot be moved. What makes them is computed again."""
+        """Tests values that cannot be moved, such as views of parts of a tensor and complex conjugates. The operations
+        that make them run again instead."""
         class Mixed(harness.Layers):
             def forward(self, x):
                 for layer in self.layers:
@@ -276,10 +278,10 @@ class Steps(Trials):
 
 
 class Defects(Trials):
-    """Each planted defect changes results or is an error."""
+    """Tests that each planted defect changes results or raises an error."""
 
     def outcome(self):
-        """Returns what differs from a step without transfers; empty if nothing does."""
+        """Returns the name of the first thing that differs from a step without transfers; empty if nothing does."""
         model, inputs = transformer()
         reference = harness.train(model, inputs, harness.unscheduled())
         chosen = backend("60%", offload=LINK, measure=False)
@@ -305,7 +307,8 @@ class Defects(Trials):
             self.outcome()
 
     def test_a_value_that_stays(self):
-        """If later operations read the old value, it is in memory all the time, and only the bytes show it."""
+        """Tests a defect: later operations read the old value instead of the fetched one, so the old value never leaves
+        memory. Only the measured bytes can show this."""
         chosen = backend("60%", offload=LINK)
         with harness.new_cache(), unittest.mock.patch.object(
                 Places, "_replace", lambda places, i: places.arriving.pop(i)):

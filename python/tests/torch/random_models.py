@@ -1,5 +1,5 @@
 """Makes random modules with convolutions, norms, attention, dropout, views, in-place operations, several outputs,
-shared weights and graph breaks. A seed gives the same module on every machine."""
+shared weights and graph breaks. A seed determines the same module on every machine."""
 
 import random
 
@@ -65,7 +65,7 @@ class Mlp(torch.nn.Module):
 
 
 class InPlace(torch.nn.Module):
-    """In-place operations on intermediate results and on a buffer."""
+    """A layer with in-place operations on intermediate results and on a buffer."""
 
     def __init__(self, draw):
         super().__init__()
@@ -102,7 +102,7 @@ class Views(torch.nn.Module):
 
 
 class Several(torch.nn.Module):
-    """Operations with several outputs, of which some are not used."""
+    """A layer with operations that have several outputs, some of which are not used."""
 
     def __init__(self, draw):
         super().__init__()
@@ -131,7 +131,7 @@ class Noise(torch.nn.Module):
 
 
 class Break(torch.nn.Module):
-    """A graph break in the middle."""
+    """A layer with a graph break in the middle."""
 
     def __init__(self, draw):
         super().__init__()
@@ -147,7 +147,8 @@ PARTS = [Shared, Attention, Convolution, Mlp, InPlace, Views, Several, Noise, Br
 
 
 class RandomModel(torch.nn.Module):
-    """A chain of parts with skips. It returns its loss, which is a number, and in some models a second output."""
+    """A chain of parts with skip connections. It returns its loss, which is a number, and in some models a second
+    output."""
 
     def __init__(self, seed):
         super().__init__()
@@ -156,7 +157,7 @@ class RandomModel(torch.nn.Module):
         count = draw.randint(3, 9)
         kinds = [draw.choice(PARTS) for _ in range(count)]
         self.parts = torch.nn.ModuleList(kind(draw) for kind in kinds)
-        if draw.random() < 0.3:  # uses a module a second time
+        if draw.random() < 0.3:  # appends one of the modules once more, so that it is used twice
             self.parts.append(self.parts[draw.randrange(count)])
         self.skips = [draw.randrange(i + 1) if draw.random() < 0.3 else None for i in range(len(self.parts))]
         self.two_outputs = draw.random() < 0.3

@@ -11,8 +11,9 @@ available = dist.is_available() and dist.is_gloo_available()
 
 
 def on_ranks(work, ranks):
-    """Calls ``work(rank, ranks)``, a function of a module, in each of so many new processes. Returns the results, which
-    torch.save can store, in the order of the ranks. Each process has one thread and a cache of its own."""
+    """Starts ``ranks`` processes, and calls ``work(rank, ranks)`` in each of them. ``work`` must be a function at the
+    top level of a module, and its results must be storable by torch.save. Returns the results in the order of the
+    ranks. Each process has one thread and its own cache."""
     with tempfile.TemporaryDirectory() as folder:
         torch.multiprocessing.spawn(_run, (work, ranks, folder), ranks)
         return [torch.load(os.path.join(folder, f"{rank}.pt")) for rank in range(ranks)]

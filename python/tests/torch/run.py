@@ -1,4 +1,4 @@
-"""Runs the tests of this folder. The last line of the output says how many passed, failed and were skipped.
+"""Runs the tests of this folder. The last line of the output says how many tests passed, failed and were skipped.
 
 usage: run.py [--few | NAME...]
 
@@ -20,7 +20,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).parent
 FOLDERS = [folder for folder in sorted(HERE.iterdir()) if any(folder.glob("*_test.py"))]
-# The files that take longest; they begin first.
+# The test files that take longest, which are started first.
 LONGEST = ["backend_test", "updates_test", "step_test", "inputs_test", "refused_test", "random_test"]
 FEW = ["backend_test", "caching_test", "compile_test", "fuse", "memory_test", "offload_test", "private", "random_test",
        "several", "share_test", "silent", "step_test", "trainers_test"]
@@ -137,7 +137,7 @@ def each(tests):
 
 
 def run_here(names):
-    """Runs these tests in this process. Returns (passed, failed, skipped)."""
+    """Runs the tests with these names in this process. Returns (passed, failed, skipped), as numbers of tests."""
     sys.path[:0] = map(str, (*FOLDERS, HERE))
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # suppresses messages of the profiler
     import torch
@@ -154,13 +154,13 @@ def run_here(names):
 
 
 def run_file(name):
-    """Runs the tests of a file in a process of its own, and prints its output at the end. Returns (passed, failed,
-    skipped)."""
+    """Runs the tests of a file in a separate process, and prints the process's output when it has ended. Returns
+    (passed, failed, skipped)."""
     done = subprocess.run([sys.executable, __file__, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})
     count = COUNT.search(done.stdout[-200:])
     print(done.stdout[:count and done.stdout.rindex(count[0])], end="", flush=True)
-    # Without a count, the process has crashed, which counts as a failed test.
+    # If the output contains no count of tests, the process has crashed. This counts as one failed test.
     return tuple(map(int, count.groups())) if count else (0, 1, 0)
 
 

@@ -1,5 +1,5 @@
-"""Tests of the backend's name, and of trainers of other packages. Tests of packages that are not installed are skipped;
-``scripts/test_torch.sh --trainers`` installs them."""
+"""Tests the backend by its name "cairn", and in trainers of other packages. Tests of packages that are not installed
+are skipped; ``scripts/test_torch.sh --trainers`` installs them."""
 
 import copy
 import importlib.util
@@ -21,7 +21,7 @@ def needs(package):
 
 
 class Block(torch.nn.Module):
-    """Not a Sequential, which compile() of torch 2.9 passes over."""
+    """A module that is no Sequential, because compile() of a Sequential has no effect in torch 2.9."""
 
     def __init__(self):
         super().__init__()
@@ -36,7 +36,7 @@ def layers(count=6):
 
 
 class Named(harness.Fresh):
-    """torch.compile(model, backend="cairn")"""
+    """Tests torch.compile(model, backend="cairn")."""
 
     def setUp(self):
         super().setUp()
@@ -73,7 +73,8 @@ class Named(harness.Fresh):
                 self.train(torch.compile(self.model, backend="cairn", options=options))
 
     def test_blocks_share_one_budget(self):
-        """Blocks that are compiled each for itself by the same name and options are planned together."""
+        """Tests that blocks that are compiled separately, with the same backend name and options, are planned
+        together."""
         for block in self.model:
             block.compile(backend="cairn", options={"budget": "70%", **LIMITS})
         with harness.cairn_warnings("ignore"):
@@ -86,8 +87,8 @@ class Named(harness.Fresh):
 
 
     def test_stances(self):
-        """Under a stance that forbids compiling, the model runs as it is, with the same gradients. Afterwards it is
-        planned again."""
+        """Tests torch.compiler.set_stance(). Under a stance that forbids compiling, the model runs uncompiled, with the
+        same gradients. Afterwards it is planned again."""
         run = torch.compile(self.model, backend="cairn", options={"budget": "60%", **LIMITS, "seed": 3})
         self.train(run)
         expected = [p.grad.clone() for p in self.model.parameters()]

@@ -1,4 +1,4 @@
-"""Tests that models that Cairn trains have the losses that they have in PyTorch, from the same weights and data."""
+"""Tests that models trained by Cairn have the same losses as in PyTorch, with the same weights and data."""
 
 import unittest
 
@@ -82,7 +82,8 @@ def first_weights(executor, dtype=torch.float32):
 
 
 def losses_of_torch(loss_of, weights, make, clip, batches):
-    """Trains in PyTorch and returns the losses. `weights` have the layouts of Cairn, from which the model converts."""
+    """Trains in PyTorch and returns the losses. `weights` have Cairn's layouts; `loss_of` converts them to
+    PyTorch's."""
     dtype = next(iter(weights.values())).dtype
     optimizer, losses = make(weights.values()), []
     for batch in batches:
@@ -119,18 +120,19 @@ class Losses(unittest.TestCase):
     """Compares the losses of 20 steps with those of PyTorch in float64.
 
     Each loss may differ by 1e-5 of its value. In a residual network with batch norm, however, rounding errors grow by a
-    factor of two or so in every step, because they decide which inputs of rectifiers and of the pooling count. PyTorch
-    in float32 then differs from PyTorch in float64 by more than 1e-5. So the bound in step t is the larger of 1e-5 and
-    twice the largest such difference up to step t. The learning rates of the residual network are low, because with
-    usual rates the errors reach the size of the loss within 20 steps, and a comparison shows nothing.
+    factor of two or so in every step, because tiny differences decide which inputs a rectifier or a pooling passes on.
+    PyTorch in float32 then differs from PyTorch in float64 by more than 1e-5. So in step t, the bound is the larger of
+    two numbers: 1e-5, and twice the largest difference between PyTorch in float32 and in float64 up to step t. The
+    learning rates of the residual network are low, because with usual rates the rounding errors reach the size of the
+    loss within 20 steps, and a comparison would show nothing.
 
-    The same training within a budget, of half of the memory, must have the same losses bit for bit. Clipped gradients
-    of all weights are in memory at the same time, so that the residual network then needs more.
+    The same training within a budget of about half of the memory must have losses with the same bits. With clipping,
+    all gradients of weights are in memory at the same time, so that the residual network needs a larger budget.
     """
 
     @classmethod
     def setUpClass(cls):
-        # On a busy machine, several threads of PyTorch wait for each other most of the time.
+        # One thread, because several threads of PyTorch wait for each other most of the time on a busy machine.
         cls.addClassCleanup(torch.set_num_threads, torch.get_num_threads())
         torch.set_num_threads(1)
 
@@ -154,7 +156,7 @@ class Losses(unittest.TestCase):
         growth = np.maximum.accumulate(np.abs(rounded / exact - 1))
         differences = np.abs(losses / exact - 1)
         self.assertLess((differences / np.maximum(1e-5, 2 * growth)).max(), 1, (differences, growth))
-        self.assertLess(growth[-1], 0.02)  # else the comparison would show nothing
+        self.assertLess(growth[-1], 0.02)  # if rounding errors were larger, the comparison would show nothing
         bound = cairn.Executor(graph, budget, backend="host", seed=5, work_limit=200_000)
         self.assertLess(bound.planned_bytes, 0.65 * executor.planned_bytes)
         np.testing.assert_array_equal(losses_of_cairn(bound, batches), losses)

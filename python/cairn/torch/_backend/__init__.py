@@ -1,2 +1,2 @@
-"""The backend of torch.compile. It compiles each captured graph with AOTAutograd or Inductor, and runs it as its plan
-says."""
+"""The backend of torch.compile. It compiles each captured graph with AOTAutograd or Inductor, and runs the graph in the
+order that its schedule gives."""

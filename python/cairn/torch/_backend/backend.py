@@ -20,7 +20,8 @@ _last = None
 
 
 def last_report():
-    """Returns the Report of the backend or step that has last compiled a graph; None before the first one."""
+    """Returns the Report of the backend or Step that compiled a graph most recently; None before the first graph is
+    compiled."""
     return _last
 
 
@@ -36,46 +37,52 @@ def backend(budget="min", *, compiler="eager", random="keep", inputs="checked", 
 
     The budget limits the peak, in bytes, of everything that is not resident: activations, gradients of activations, and
     scratch of kernels. Parameters, their gradients, optimizer state and inputs are resident and not part of the budget.
-    Loss, gradients and buffers are bit for bit those of the graph without a budget.
+    Loss, gradients and buffers have the same bits as without a budget.
 
     budget: the budget of each compiled graph. It is a number of bytes, or a text: "8GiB", "8 GB", "min", or a share
         such as "60%". 100% is what the graph needs without a budget, or what an earlier graph with a backward pass
-        needs, if that is more. If a graph without a backward pass, or a tiny one, cannot meet a share, it takes the
-        least budget that works, without an error.
+        needs, if the earlier graph needs more. If a graph cannot meet a share, and it is tiny or has no backward pass,
+        it takes the least budget that works, without an error.
     compiler: what makes the kernels. "eager": torch. "inductor": Inductor fuses elementwise operations and reductions
-        to kernels; torch has the others.
-    random: "keep": random operations run once, and what they draw (masks of dropout, noise) is kept until its last
-        read. "replay": they may run again and draw the same numbers from a saved state of their generator.
-    inputs: whether inputs may change before the backward pass. "checked": if an input shares memory with numpy, another
-        process or an unrelated tensor, that memory may be written, so operations that read the input run only once, in
-        the forward pass. All other inputs, buffers and results that are read again are compared with their values in
-        the forward pass. A change that torch did not notice raises WrittenError. "changing": operations that read an
-        input other than a parameter run only once. "stable": nobody writes inputs, and nothing is compared.
+        to kernels; torch's own kernels run all other operations.
+    random: "keep": random operations run once, and the numbers that they draw (masks of dropout, noise) are kept until
+        their last read. "replay": random operations may run again, and draw the same numbers from a saved state of
+        their generator.
+    inputs: whether inputs may change before the backward pass. "checked": an input that shares memory with numpy,
+        another process or an unrelated tensor may be written there unnoticed, so operations that read such an input run
+        only once, in the forward pass. When the backward pass reads other inputs, buffers or results again, they are
+        compared with their values in the forward pass. A change that torch did not notice raises WrittenError.
+        "changing": operations that read an input other than a parameter run only once. "stable": nobody writes inputs,
+        and nothing is compared.
     differentiated: which results of a graph the caller differentiates. "loss": if the graph returns a single number,
-        the caller gives no gradients for the larger results from which it is computed, such as logits beside a loss. If
-        the caller does give such a gradient, it is used, with a CairnWarning, because the promise does not include it.
-        "all": the promise includes such gradients, and zeros take the place of missing ones.
+        the caller gives no gradients for the larger results from which this number is computed, such as logits beside a
+        loss. If the caller gives such a gradient nevertheless, the gradient is used, with a CairnWarning, because the
+        promised peak does not include it. "all": the promised peak includes such gradients, and zeros take the place of
+        missing gradients.
     accumulate: whether gradients are added to those of earlier steps. Torch then makes the new gradients in addition to
         the old ones, so the new gradients are part of the budget.
-    never_recompute: names of operations that run once, as a list or one text: operators ("mm", "aten.mm.default"), modules
-        by their path ("blocks.3", "blocks.*.attention") with what is inside of them, or by their class ("LayerNorm").
-    offload: the link to the host's memory, if values may move there and come back: "pcie3", "pcie4", "pcie5", "c2c", a
-        bandwidth as "25GB/s" or "25GB/s,10us,half", bytes per second, or "measure". None: nothing moves. The search
-        mixes transfers with recomputation. Results of operations that run only once stay on the device. On the CPU, the
-        copies go to other buffers of the same memory, which do not count in the budget.
-    together: whether the budget is that of a whole step if the step is several graphs. After the first step, the graphs
-        are then planned together and compiled once more. If False, the budget is that of each graph alone.
-    host_budget: the bytes that these values may take on the host at once; any number by default.
+    never_recompute: names of operations that run once, as a list or one text: operators ("mm", "aten.mm.default"), or
+        modules with everything inside of them, by path ("blocks.3", "blocks.*.attention") or by class ("LayerNorm").
+    offload: the link between device and host, if values may move to the host's memory and come back: "pcie3", "pcie4",
+        "pcie5", "c2c", a bandwidth as "25GB/s" or "25GB/s,10us,half", bytes per second, or "measure". None: nothing
+        moves. The search decides for each value whether it is kept, recomputed or moved to the host. Results of
+        operations that run only once stay on the device. On the CPU, the copies go to other buffers of the same memory,
+        which do not count in the budget.
+    together: whether the budget is for the whole step if torch.compile splits the step into several graphs. If True,
+        the graphs are planned together and compiled once more after the first step. If False, each graph has the whole
+        budget for itself.
+    host_budget: the number of bytes that values moved to the host may take there at one time; unlimited by default.
     calibrate: whether to measure the cost and the scratch of each distinct operation once on this device. The
-        measurements are cached. If False, costs are estimated and scratch counts as 0, which can break promises.
-    measure: whether to compare the first step's peak with the promise. A broken promise is a CairnWarning.
+        measurements are cached. If False, costs are estimated and scratch counts as 0, so the real peak can exceed the
+        promised one.
+    measure: whether to measure the first step's peak. If the peak exceeds the promised one, a CairnWarning says so.
     fallback: what to do if a graph cannot be scheduled, or if its schedule fails when its forward pass is first called.
         True: runs the graph without a schedule, with a CairnWarning. False: raises an error.
     time_limit, work_limit, seed, solver: options of the search, as in cairn.solve.
 
     If a budget cannot be met, raises InfeasibleError, with ``least_budget``, before the first step. There is one
-    exception: if the budget is a share, and the graph was compiled in evaluation mode or does not end in its loss, the
-    error is raised when the graph's backward pass begins.
+    exception: for a share, if the graph was compiled in evaluation mode or does not end in its loss, the error is
+    raised when the graph's backward pass begins.
     """
     if compiler not in ("eager", "inductor"):
         raise cairn.InputError(f"compiler: 'eager' or 'inductor', not {compiler!r}")
@@ -123,21 +130,23 @@ def _settings(mode, options):
 
 
 class Backend:
-    """A backend. torch.compile calls it with every graph that it captures."""
+    """The backend object that backend() returns. torch.compile calls it with every graph that it captures."""
 
     def __init__(self, options, fallback):
         self.options = options
         self.fallback = fallback
         self.report = _report.Report()
         self.told = set()
-        self.ran = set()  # names of the graphs with a backward pass that have run; Step empties the set
-        # Whether a graph has read results of differentiable code outside of the compiled graphs. Step resets it.
+        # names of the graphs with a backward pass that have run in the present step; Step empties the set
+        self.ran = set()
+        # Whether a graph has read results of differentiable code that runs outside of the compiled graphs. Step resets
+        # this flag.
         self.continues = False
-        self.given = set()  # storages of the arguments of the Step that runs
-        self.differentiated_only = False  # whether graphs without a backward pass run without a plan
-        self.names = 0  # number of graphs that have a name
+        self.given = set()  # storages of the arguments of the Step (_step/step.py) that is running
+        self.differentiated_only = False  # whether only graphs with a backward pass are planned
+        self.names = 0  # number of graph names that were given so far
         self.frames = set()  # numbers of the compiled functions
-        self.lengths = Lengths()  # sizes of the inputs of these functions
+        self.lengths = Lengths()  # sizes of the inputs of the compiled functions
         self.watch = self._new_watch()
         self.__name__ = "cairn"
         _private.tell_of_limits(self)
@@ -162,7 +171,8 @@ class Backend:
         self.watch = self._new_watch()
 
     def _new_watch(self):
-        """Returns a Watch. Graphs are planned together only if nothing is updated in them."""
+        """Returns a Watch, which plans the graphs of a step together. It does so only if the graphs contain no
+        optimizer updates."""
         options = self.options
         return Watch(self, options.together and options.updates is None)
 
@@ -218,7 +228,8 @@ class Backend:
         return self.without_budget(module, example_inputs, reason, known)
 
     def _bound_sizes(self, module):
-        """Chooses the sizes for which the module is planned. Returns the sizes that may exceed them."""
+        """Chooses the sizes for which the module is planned, where sizes are dynamic. Returns the dynamic sizes that
+        may become larger than planned."""
         frame = _private.compiled_frame()
         for name, dimension, size in _private.input_sizes(module):
             if isinstance(size, int):
@@ -226,15 +237,16 @@ class Backend:
         return _private.bound_sizes(module, lambda name, dimension, size: self.lengths.planned((frame, name, dimension), size))
 
     def _plans_exactly(self, module):
-        """Plans the module for its present sizes, because larger ones cannot meet the budget. Returns False if they are
-        those for which it was planned."""
+        """Plans the module for its present sizes, because it cannot meet the budget with the larger sizes that were
+        chosen before. Returns False if the module was planned for its present sizes already."""
         frame, found = _private.compiled_frame(), _private.plan_exactly(module)
         for name, dimension, size in _private.input_sizes(module):
             self.lengths.forget((frame, name, dimension), _private.hint(size))
         return found
 
     def take(self, mode=None, options=None, name=None, **others):
-        """Receives torch.compile's other arguments. ``name`` is only for torch's logs."""
+        """Receives torch.compile's arguments mode= and options=. ``name`` is only for torch's logs. Raises InputError
+        for any other argument."""
         if others:
             raise cairn.InputError(f"torch.compile: Cairn does not know what {', '.join(others)} asks of a backend")
         if self.options.inductor is not None:
@@ -257,8 +269,8 @@ class Backend:
         return bool(sizes)
 
     def watched(self, run, unbounded):
-        """Wraps ``run`` in a function that warns once if one of the sizes ``unbounded`` (from _private.bound_sizes) is
-        larger than planned."""
+        """Wraps ``run`` in a function that warns once if a dynamic size is larger than planned. ``unbounded``: the
+        dynamic sizes for which that can happen, from _private.bound_sizes."""
         def call(*args):
             for position, dimension, planned in list(unbounded):
                 size = args[position] if dimension is None else args[position].shape[dimension]
@@ -277,7 +289,8 @@ class Backend:
         text = " ".join(str(reason).split("\n", 1)[0].split())
         self.report.unplanned.append(f"{type(reason).__name__}: {text}")
         self.tell(f"this graph runs without a budget, as it cannot be scheduled: {self.report.unplanned[-1]}")
-        # If DistributedDataParallel splits a graph, torch asks for what AOTAutograd has stored of each part.
+        # If DistributedDataParallel splits a graph into parts, torch asks for what AOTAutograd has stored about each
+        # part.
         return _private.aot_eager(module, inputs) if _private.splits_for_ddp() else module.forward
 
     def runs_without_budget(self, reason):
@@ -304,7 +317,7 @@ class Backend:
         return compiling.called(compiled), compiling
 
     def tell(self, text):
-        """Warns, unless an earlier warning differs only in numbers of bytes."""
+        """Gives a CairnWarning, unless an earlier warning had the same text apart from numbers of bytes."""
         reason = _report.without_sizes(text)
         if reason not in self.told:
             self.told.add(reason)

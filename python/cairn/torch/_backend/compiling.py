@@ -20,20 +20,20 @@ from .._several.points import Part
 
 
 class Compiling:
-    """One graph while AOTAutograd compiles it, and afterwards while it runs."""
+    """Holds the state of one graph while AOTAutograd compiles it, and afterwards while it runs."""
 
     def __init__(self, owner, inputs=()):
         self.owner = owner
-        self.inputs = inputs  # the inputs during compilation
+        self.inputs = inputs  # the inputs for which the graph is compiled
         self.report = None
         self.measured = None
-        self.share = None  # a share.Share, which handles budgets in percent; None without a backward pass
-        self.alive = None  # a together.Alive, which counts what other graphs hold
+        self.share = None  # a share.Share, which turns a budget in percent into bytes; None without a backward pass
+        self.alive = None  # a together.Alive, which counts the bytes that other graphs of the step hold
         self.written = []  # the inputs that are written after the forward pass (_private.written_inputs)
         self.read_again = None  # a read_again.ReadAgain, which checks the values that recomputation reads
         self.kernels = _private.kernel_settings()  # kernel settings when the last forward pass began
-        self.kernels_behind = self.kernels  # kernel settings of the last backward pass, or of a later forward pass
-        self.autocast_behind = set()  # has True, False or both: whether autocast was active in backward passes
+        self.kernels_behind = self.kernels  # kernel settings when the last backward pass began, or a later forward pass
+        self.autocast_behind = set()  # the values (True, False) that "autocast is active" has had in backward passes
         self.hooks = False  # whether there were saved-tensor hooks when the graph was measured
         updates = owner.options.updates
         self.changes = updates.changes if updates is not None else 0  # Updates.changes when the graph was planned
@@ -65,16 +65,18 @@ class Compiling:
         self.owner.report.graphs.append(self.report)
         if options.measure:
             self.measured = Measured(trace, solved, self.report, num_fwd_outputs, joint, self.alive.is_free)
-            if self.report.measured_before:  # by an earlier process, whose backward pass presumably used no autocast
+            # measured by an earlier process, whose backward pass presumably used no autocast
+            if self.report.measured_before:
                 self.autocast_behind.add(False)
         else:
             self.report.not_measured = "is not measured (measure=False)"
         return forward, backward
 
     def _partition_region(self, joint, num_fwd_outputs):
-        """Plans a region that the graph calls (torch.compiler.nested_compile_region). In the plan of the graph, the
-        region is one operation. The region itself is planned with the same budget, or with the least budget that works
-        for it. The region's memory is measured as a part of the graph's."""
+        """Plans a region, i.e. a subgraph that the graph calls (torch.compiler.nested_compile_region). In the plan of
+        the graph, the call of the region is one operation. The operations inside of the region are planned with the
+        graph's budget, or with the least budget that works for the region. The region's memory is measured together
+        with that of the graph."""
         options = dataclasses.replace(self.owner.options, offload=None)
         return partition(joint, options, name="region", num_fwd_outputs=num_fwd_outputs, static_indices=(),
                          or_least=lambda baseline: True)[:2]
@@ -127,7 +129,8 @@ class Compiling:
         return _private.called_boxed(call)
 
     def _tell_of_data(self):
-        """Warns if data decide a size that may be larger than it is planned."""
+        """Warns if a size depends on the data, and may therefore be larger than the size for which the graph is
+        planned."""
         operations = self.report.sized_by_data
         if operations:
             self.owner.tell(
@@ -136,7 +139,7 @@ class Compiling:
                 "torch._check(size <= most) gives a bound")
 
     def _tell_of_names_and_kernels(self):
-        """Warns if names of never_recompute= name nothing, or if Inductor could not compile some kernels."""
+        """Warns if a name in never_recompute= matches no operation, or if Inductor could not compile some kernels."""
         if self.report.unnamed:
             self.owner.tell(f"{self.report.name}: never_recompute={self.report.unnamed[0]!r} names no operator and no module of it")
         failed = self.report.not_fused
@@ -146,9 +149,9 @@ class Compiling:
                 f"one: {failed[0]}")
 
     def _note_kernels(self):
-        """Measures the graph again if settings of kernels have changed, or if there are saved-tensor hooks now and were
-        none before, or the other way round. Torch.compile compiles again only for some settings. If others change, the
-        plan stays the same, but kernels may need more memory. Hooks may need memory that no plan contains."""
+        """Measures the graph again if settings of kernels have changed, or if saved-tensor hooks have been added or
+        removed. When settings change, torch.compile compiles again only for some of them. For all others the plan stays
+        the same, although kernels may need more memory than before. Hooks may need memory that no plan contains."""
         now, hooks = _private.kernel_settings(), _private.saves_by_hooks()
         turned = now != self.kernels
         if (turned or hooks != self.hooks) and self.measured is not None:
@@ -180,7 +183,8 @@ class Compiling:
                     f"whole; {size_text(known)} of it were planned: a step takes more than promised; clone() the input")
 
     def _note_kernels_behind(self):
-        """Measures the next step again if settings of kernels, or autocast, were changed only for the backward pass."""
+        """Measures the next step again if settings of kernels, or autocast, changed between the forward and the
+        backward pass."""
         now, autocast = _private.kernel_settings(), _private.autocasts()
         is_new = self.autocast_behind and autocast not in self.autocast_behind
         if (now != self.kernels_behind or is_new) and self.measured is not None:
@@ -226,14 +230,15 @@ class Compiling:
         return _private.called_boxed(call)
 
 
-# AOTAutograd replaces a write into a part of an input by one of these operations, which copy the input's whole storage.
+# AOTAutograd replaces a write into a part of an input by one of these operations. They copy the whole storage of the
+# input, not only the part.
 _COPIES_STORAGE = {torch.ops.aten.slice_scatter.default, torch.ops.aten.select_scatter.default,
                    torch.ops.aten.diagonal_scatter.default, torch.ops.aten.as_strided_scatter.default}
 
 
 def copied_as_a_whole(module):
-    """Returns a dict from the index of an input to the bytes of its storage when the graph was planned, for the inputs
-    whose whole storage an operation copies."""
+    """Returns a dict with the inputs whose whole storage is copied by an operation: index of the input -> bytes of its
+    storage when the graph was planned."""
     return {i: _private.hint(node.meta["val"].untyped_storage().nbytes())
             for i, node in enumerate(module.graph.find_nodes(op="placeholder"))
             if isinstance(node.meta.get("val"), torch.Tensor) and any(

@@ -1,4 +1,4 @@
-"""Runs a graph as torch.compile captured it if the first run of its schedule fails."""
+"""If the first run of a graph's schedule fails, runs the graph without a schedule, as torch.compile captured it."""
 
 import sys
 
@@ -13,13 +13,13 @@ _NOT_OF_CALLER = {"torch", "functorch", "cairn", *sys.stdlib_module_names}
 
 def run_guarded(run, module, failed, written):
     """Wraps ``run`` in a function that falls back to ``module``. If the first call of ``run`` raises an error and
-    ``module`` raises none, ``module`` runs from then on, and ``failed`` is called with the reason. If ``module`` fails,
-    too, or if code of the user raised the error, the error is passed on, because the model caused it.
+    ``module`` raises none, ``module`` runs from then on, and ``failed`` is called with the reason. If ``module`` fails
+    as well, or if the error comes from the user's code, the error is passed on, because Cairn did not cause it.
 
     A failed run has not written what the caller owns, because AOTAutograd writes inputs only at the end of a graph. The
-    module draws random numbers from the state before the failed run. If the module fails, too, the arguments that it
-    writes (``written(args)``) are restored. With several ranks, there is no fallback: the module would repeat exchanges
-    with other ranks, and would wait for ever.
+    random generators are set back to their states before the failed run. If the module fails as well, the arguments
+    that it writes (``written(args)``) are restored. With several ranks, there is no fallback: the module would repeat
+    exchanges with other ranks, and would wait for them for ever.
     """
     chosen = None
 
@@ -55,8 +55,9 @@ def run_guarded(run, module, failed, written):
 
 
 def _is_of_caller(error):
-    """Returns whether code outside of torch and Cairn raised an error, such as an operator, a signal handler or a
-    saved-tensor hook. Code that was generated from graphs, which has no module or one of torch's, does not count."""
+    """Returns whether the error comes from code outside of torch and Cairn, such as a custom operator, a signal handler
+    or a saved-tensor hook. Code that was generated from graphs does not count as outside: it has no module, or a module
+    of torch."""
     where, modules = error.__traceback__, set()
     while where is not None:
         modules.add(where.tb_frame.f_globals.get("__name__") or "torch")

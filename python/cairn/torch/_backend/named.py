@@ -14,8 +14,9 @@ _backends = {}  # options as text -> Backend
 
 def named(module, inputs, *, options=None, **others):
     """Compiles a graph for ``torch.compile(model, backend="cairn", options={"budget": "60%"})``. The options are the
-    arguments of cairn.torch.backend. Without a budget, that in the environment variable CAIRN_BUDGET holds, and without
-    that, the least one. Models and blocks that are compiled with equal options share one backend, and thus one budget."""
+    arguments of cairn.torch.backend. If the options have no budget, the environment variable CAIRN_BUDGET gives it; if
+    the variable is not set, the budget is "min". Models and blocks that are compiled with equal options share one
+    backend, and thus one budget."""
     try:
         chosen = _backend_of(options)
     except cairn.Error as error:

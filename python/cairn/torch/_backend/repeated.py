@@ -1,8 +1,9 @@
-"""Forward passes that torch.utils.checkpoint runs again.
+"""Makes a forward pass that torch.utils.checkpoint repeats run the graph that ran the first time.
 
-A checkpoint passes what the second run saves to the backward pass of the first run, by order. Two graphs of the same
-function, for example one for a single size and one for all sizes, save different values in different order. So the graph
-that ran at first must run again, although torch.compile may choose another one by then.
+A checkpoint runs its function twice, and passes what the second run saves to the backward pass of the first run, by
+order. Two graphs of one function, for example one for a single size and one for all sizes, save different values in
+different order. So the second run must use the graph of the first run, although torch.compile may choose another graph
+by then.
 """
 
 import weakref
@@ -18,7 +19,7 @@ class _Calls:
 
     def __init__(self):
         self.first = []  # the Calls of the first run, in order
-        self.again = {}  # number of a later run -> how many calls it has made
+        self.again = {}  # number of a later run -> number of calls that this run has made so far
 
 
 _calls = weakref.WeakKeyDictionary()  # frame of a checkpoint -> its _Calls
@@ -32,8 +33,9 @@ class _Call:
         self.numbers = {name: _copy(value) for name, value in given.items() if name not in self.kinds}
 
     def repeat(self, given, results):
-        """Runs the graph again. ``given``: arguments of another graph of this function, by name. ``results``: what the
-        caller expects that graph to return."""
+        """Runs the graph of this call again. ``given``: the arguments by name, from a call of another graph of the same
+        function. ``results``: the results that the caller expects from that other graph, as _results() describes
+        them."""
         if results != self.results or any(_kind(given.get(name)) != kind for name, kind in self.kinds.items()):
             raise CheckpointError(
                 "torch.utils.checkpoint: torch.compile chose another graph for the recomputation than for the forward pass, "
@@ -46,12 +48,13 @@ class _Call:
 
 
 def _kind(value):
-    """Returns what must be equal for a tensor to take another's place."""
+    """Returns the properties of a tensor that must be equal if another tensor is to replace it."""
     return (value.shape, value.dtype, value.device, value.requires_grad) if isinstance(value, torch.Tensor) else None
 
 
 def _is_made_again(value):
-    """Returns whether a value is a tensor. Numbers that torch.compile turns into tensors count as numbers."""
+    """Returns whether a value is a real tensor. A number that torch.compile has turned into a tensor counts as a
+    number."""
     return isinstance(value, torch.Tensor) and (value.dim() > 0 or value.requires_grad)
 
 
@@ -60,20 +63,21 @@ def _copy(value):
 
 
 def _now(known, value):
-    """Returns what takes the place of a number: if it is a tensor, such as a buffer, which the graph may write, the
-    present one if there is one."""
+    """Returns what a repeated call is given where the first call was given ``known``. If both are tensors, such as a
+    buffer that the graph may write, this is the present tensor ``value``, else ``known``."""
     return value if isinstance(known, torch.Tensor) and isinstance(value, torch.Tensor) else known
 
 
 def _results(module):
-    """Returns the names of what a captured function returns, and which of these are tensors."""
+    """Returns the results of a captured function, as pairs (name, whether the result is a tensor)."""
     return [(node.name, isinstance(node.meta.get("example_value"), torch.Tensor)) if isinstance(node, torch.fx.Node) else node
             for node in _private.outputs(module.graph)]
 
 
 def same_graph_again(run, module):
-    """Wraps a compiled graph in a function that, if a checkpoint runs its forward pass again, runs the graph that ran at
-    first. ``module``: what torch.compile captured, whose inputs have names by where they come from."""
+    """Wraps a compiled graph in a function that, if a checkpoint runs its forward pass again, runs the graph that ran
+    the first time. ``module``: the module that torch.compile captured. The names of its inputs say where the inputs
+    come from."""
     names, results = [node.target for node in module.graph.find_nodes(op="placeholder")], _results(module)
 
     def call(*args):

@@ -1,4 +1,5 @@
-"""Calibration measures each distinct operation of a traced graph once: its time (ns), scratch (bytes) and layouts."""
+"""Calibration measures each distinct operation of a traced graph once: its time (ns), scratch (bytes) and the layouts
+of its results."""
 
 import hashlib
 import operator
@@ -43,8 +44,8 @@ def calibrate(trace):
 
 
 def _read_layouts(trace, measured, texts):
-    """Finds the layouts of all values by measuring each operation with the real layouts of its arguments. Stores in
-    ``texts`` the key of each operation's measurement."""
+    """Finds the layouts of all values by measuring each operation with the real layouts of its arguments. ``texts``
+    receives, for each operation, the key under which its measurement is stored."""
     layouts = Layouts()
     for node in trace.structure:
         op = trace.operation_of.get(node)
@@ -98,7 +99,7 @@ def _is_entry(entry):
 
 
 def _take(op, entry):
-    """Sets an operation's cost and scratch as measured. Returns whether both were measured."""
+    """Sets an operation's cost and scratch to the measured values of ``entry``. Returns whether both were measured."""
     if entry is None:
         return False
     op.cost = max(1, entry[0])
@@ -110,7 +111,8 @@ def _take(op, entry):
 
 
 def _take_sizes(op, sizes):
-    """Sets the sizes of outputs as measured. A kernel may choose another layout than the tracer, with another size."""
+    """Sets the sizes of an operation's outputs to the measured ones. A kernel may choose another layout than the tracer
+    assumed, and then an output may have another size."""
     outputs = op.outputs + (op.statistics.outputs if op.statistics is not None else [])
     if len(sizes) == len(outputs):
         for storage, size in zip(outputs, sizes):
@@ -120,9 +122,10 @@ def _take_sizes(op, sizes):
 
 
 def _scratch(op, peaks):
-    """Computes an operation's scratch: the largest number of bytes in memory beyond its outputs. The scratch of a
-    random operation that may run again also has a copy of the generator's state. ``peaks`` has entries [set of outputs
-    in memory, as a bit mask; largest number of other bytes in memory beside exactly this set]."""
+    """Computes an operation's scratch: the largest number of bytes that are in memory during the call beyond the
+    operation's outputs. For a random operation that may run again, scratch includes a copy of the generator's state.
+    ``peaks`` has entries [set of outputs that were in memory at one time, as a bit mask; largest number of other bytes
+    that were in memory together with exactly these outputs]."""
     counted = [s.size for s in op.outputs]
     beside = [other + sum(size for k, size in enumerate(counted) if present >> k & 1) for present, other in peaks]
     state = op.state.outputs[0].size if op.state is not None else 0

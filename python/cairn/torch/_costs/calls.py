@@ -1,4 +1,4 @@
-"""Describes a call of an operation by all that its cost depends on, and repeats the call with new arguments."""
+"""Describes a call of an operation by everything that its cost depends on, and repeats the call with new arguments."""
 
 import functools
 import hashlib
@@ -13,8 +13,9 @@ from .._rewrite.tangents import plus_given
 
 
 class Call:
-    """A call of an operation. Its text has all that the cost depends on: the operation, and shapes, strides, dtypes and
-    numbers of the arguments. ``layouts`` has the real layouts; without it, the tracer's are used."""
+    """A call of an operation. Its ``text`` contains everything that the cost depends on: the operation, and shapes,
+    strides, dtypes and numbers of the arguments. ``layouts`` has the real layouts of the arguments; without it, the
+    layouts of the tracer are used."""
 
     def __init__(self, node, layouts=None):
         self.node = node
@@ -24,15 +25,17 @@ class Call:
         self.arguments = args, kwargs
 
     def _takes_too_few(self):
-        """Returns whether a mask of all elements would read beyond a source. On a GPU, such a call cannot be undone."""
+        """Returns whether the call is a masked_scatter whose source has too few elements for a mask that is true
+        everywhere. On a GPU, such a call would read beyond the source, and leave the device in an error state."""
         if schema_name(self.node.target) not in ("aten::masked_scatter", "aten::masked_scatter_"):
             return False
         whole, _, source = self.arguments[0]
         return _private.hint(source.numel()) < _private.hint(whole.numel())
 
     def run(self):
-        """Returns a function that makes the call with newly allocated arguments. Masks choose all elements, for which
-        operations need most scratch, unless the call fails because the other arguments are not made for so many."""
+        """Returns a function that makes the call with newly allocated arguments. Masks are made true everywhere,
+        because operations then need most scratch. If the call fails with such masks, masks are made false
+        everywhere."""
         leaves = pytree.tree_leaves(self.arguments)
         has_masks = any(isinstance(leaf, torch.Tensor) and leaf.dtype == torch.bool for leaf in leaves)
         for chosen in (True, False) if has_masks and not self._takes_too_few() else (False,):
@@ -49,12 +52,12 @@ class Call:
         return lambda: self.node.target(*args, **kwargs)
 
 
-# Positions of the arguments that have the lengths of bags. For bags of length 0, which zeros would make, kernels need no
-# scratch.
+# Positions of the arguments that contain the lengths of bags. They are filled with ones: with zeros, all bags would be
+# empty, and kernels would need no scratch.
 _LENGTHS = {"aten::_embedding_bag_backward": (4,), "aten::_embedding_bag_dense_backward": (3,)}
 
-# Positions among the arguments of each norm's backward kernel: (those of the saved mean and deviation, those of weight,
-# bias and running statistics). The input has position 1.
+# Positions of arguments of each norm's backward kernel: (positions of the saved mean and deviation, positions of
+# weight, bias and running statistics). The input is at position 1.
 _NORMS = {
     torch.ops.aten.native_batch_norm_backward.default: ((5, 6), (2, 3, 4)),
     torch.ops.aten.native_layer_norm_backward.default: ((3, 4), (5, 6)),
@@ -63,9 +66,9 @@ _NORMS = {
 
 
 def _with_saved_statistics(target, args):
-    """Gives saved statistics the dtype that the forward kernel of a norm gives them. If the input has 16 bits, they
-    have 32 bits; but on a CPU, only if the weight or the running statistics have 32 bits. The tracer assumes the
-    input's dtype."""
+    """Gives saved statistics the dtype that the forward kernel of a norm gives them. If the input has 16 bits, the
+    saved statistics have 32 bits; but on a CPU, only if the weight or the running statistics have 32 bits. The tracer
+    assumes that they have the input's dtype."""
     if target not in _NORMS:
         return args
     saved, parameters = _NORMS[target]
@@ -88,8 +91,8 @@ def _describe(value):
 
 def made_like(value, chosen=False):
     """Makes a real tensor like a traced one, with a storage of the same size, because some kernels copy the whole
-    storage. Replaces symbolic numbers by those that the plan is for; returns other values unchanged. ``chosen``: what
-    boolean tensors have."""
+    storage. If ``value`` is a symbolic number, returns the number for which the graph is planned. Returns all other
+    values unchanged. ``chosen``: the value of all elements of boolean tensors."""
     if not isinstance(value, torch.Tensor):
         return _private.hint(value) if _private.is_sym(value) else value
     shape, stride = [_private.hint(s) for s in value.shape], [_private.hint(s) for s in value.stride()]
@@ -102,7 +105,8 @@ def made_like(value, chosen=False):
     else:
         storage.zero_()  # zeros are valid indices for every operation
     real = storage.as_strided(shape, stride, _private.hint(value.storage_offset()))
-    # Operations copy a tensor that is to be conjugated or negated when it is read.
+    # Torch marks a tensor as conjugated or negated without changing its elements. Operations that read such a tensor
+    # copy it first, so the real tensor gets the same mark.
     real = real.conj() if value.is_conj() else real
     return _private.negated_when_read(real) if value.is_neg() else real
 
@@ -118,11 +122,12 @@ def measurable(op):
 
 
 def wrapped_numbers(node):
-    """If an operation gets numbers in place of tensors, or together with complex tensors, torch wraps them in tensors.
-    A call by AOTAutograd makes one such tensor more for each number than a measured call. Returns the bytes of these
-    additional tensors."""
+    """Returns the bytes of tensors that a call by AOTAutograd makes and a measured call does not. Torch wraps a number
+    in a tensor if an operation gets it in place of a tensor, or together with complex tensors. A call by AOTAutograd
+    makes one such tensor more for each number."""
     if node is not None and node.target is plus_given:
-        return 8 + node.meta["val"].element_size()  # for a missing gradient: 0 as an integer and in the result's type
+        # for a missing gradient, 0 is made twice: as an integer, and in the result's type
+        return 8 + node.meta["val"].element_size()
     if node is None or not isinstance(node.target, torch._ops.OpOverload):
         return 0
     is_complex = any(isinstance(leaf, torch.Tensor) and leaf.is_complex() for leaf in pytree.tree_leaves(node.meta.get("val")))

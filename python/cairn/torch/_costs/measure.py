@@ -11,8 +11,8 @@ from torch.utils import _pytree as pytree
 from .. import _private
 from .._memory.events import MemoryTrace
 
-# An operation is called until this time has passed, but at least _CALLS_AT_LEAST and at most _CALLS times. The fastest
-# call counts, because only other work on the machine makes calls slower.
+# Each operation is called until _MEASURE_NS nanoseconds have passed, but at least _CALLS_AT_LEAST and at most _CALLS
+# times. The fastest call counts, because only other work on the machine makes calls slower.
 _MEASURE_NS = 10_000_000
 _CALLS_AT_LEAST, _CALLS = 3, 20
 _refused = set()  # texts of operations that failed in this process
@@ -21,8 +21,8 @@ _refused = set()  # texts of operations that failed in this process
 class Measurements:
     """Measured values of operations. The key of an entry is the text of an operation (Call.text). An entry is [ns of
     the fastest call, peaks (see calibrate.py), bytes of each returned storage, strides of each returned tensor, device
-    of each returned tensor]. Peaks are missing if another profiler was active. Within a ``with`` block, operations
-    without an entry are measured; their peaks are known when the block has ended."""
+    of each returned tensor]. Peaks are missing if another profiler was active during the measurement. Within a ``with``
+    block, entry() measures operations that have no entry yet; their peaks are known when the block has ended."""
 
     def __init__(self, device, known):
         self.device, self.known = device, known
@@ -64,7 +64,7 @@ class Measurements:
         try:
             ns, self._outputs[label], strides, devices = _time(spec, label, self.device)
         except Exception as error:  # a kernel can raise any error; the estimate stays
-            if not _private.is_out_of_memory(error):  # with more free memory, a later call may succeed
+            if not _private.is_out_of_memory(error):  # a later call may succeed with more free memory
                 _refused.add(spec.text)
             return entry
         self.new[spec.text] = label
@@ -107,9 +107,9 @@ def _wait(device):
 
 
 def _peaks(trace, outputs):
-    """Evaluates the recorded events of each labelled call. For each set of outputs that were in memory at the same
-    time, finds the largest number of other bytes beside them. Also finds the bytes of each output, or None if the call
-    did not allocate it."""
+    """Evaluates the allocator's events during each labelled call. For each set of outputs that were in memory at the
+    same time, finds the largest number of bytes in memory that belong to none of these outputs. Also finds the bytes of
+    each output, or None if the call did not allocate this output."""
     found = {}
     marks = [(t, n) for t, n in trace.blocks if n.startswith("cairn:")]
     marks.append((float("inf"), "cairn:end"))

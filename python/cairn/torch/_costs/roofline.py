@@ -1,5 +1,5 @@
-"""Estimates the time of each operation (ns) by a roofline model: from the bytes that it reads and writes, and from its
-number of floating-point operations."""
+"""Estimates the time of each operation (ns) by a roofline model, from the number of bytes that the operation reads and
+writes and from its number of floating-point operations."""
 
 import torch
 from torch.utils import _pytree as pytree
@@ -8,7 +8,8 @@ from torch.utils.flop_counter import flop_registry
 from .. import _private
 from .._graph.operators import schema_name
 
-# Bytes and floating-point operations per ns. Rough values suffice to tell which operations are cheap to run again.
+# Bytes and floating-point operations per ns. Rough values for each type of device suffice to tell which operations are
+# cheap to run again.
 _BYTES_PER_NS = {"cpu": 20.0, "cuda": 2000.0}
 _FLOPS_PER_NS = {"cpu": 200.0, "cuda": 100000.0}
 _OVERHEAD_NS = 2000  # fixed time of a kernel call
@@ -20,7 +21,7 @@ _COPIED_BY_GLOO = ("_c10d_functional::all_gather_into_tensor", "_c10d_functional
 
 
 def estimate(trace):
-    """Sets estimated costs. Scratch stays 0, except for collectives that copy."""
+    """Sets the cost of each operation to an estimate. Scratch stays 0, except for collectives that copy their data."""
     for op in trace.operations:
         if op.update is not None:
             op.cost = int(_OVERHEAD_NS + 4 * op.update.size / _BYTES_PER_NS.get(trace.device, 500.0))

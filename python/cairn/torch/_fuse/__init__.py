@@ -1,1 +1,2 @@
-"""Fusion: operations of a joint graph that Inductor compiles to one kernel, before the graph is scheduled."""
+"""Fuses operations of a joint graph (forward and backward pass) to kernels that Inductor compiles, before the graph is
+scheduled."""

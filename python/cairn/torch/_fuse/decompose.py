@@ -1,4 +1,5 @@
-"""Writes operations that no kernel can contain as a whole as smaller ones, some of which a kernel can contain."""
+"""Decomposes operations that no fused kernel can contain as a whole. A fused kernel can contain some of the resulting
+smaller operations."""
 
 import torch
 
@@ -9,7 +10,8 @@ from .operators import has_other_statistics
 
 def decompose(graph, is_backward):
     """Replaces each batch norm in training mode by its reductions, its elementwise operations and the updates of its
-    running statistics. The latter need not be in one kernel with the former. Changes the graph in place."""
+    running statistics. The updates need not be in one kernel with the reductions and elementwise operations. Changes
+    the graph in place."""
     for node in list(graph.nodes):
         if node.op == "call_function" and is_batch_norm(node) and not has_other_statistics(node):
             _inline(graph, node, is_backward(node))

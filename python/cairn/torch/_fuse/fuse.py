@@ -24,7 +24,7 @@ def fuse(graph, config, *, changing=(), not_again=()):
     """Fuses operations of an FX graph in place. Returns texts that say which groups could not be compiled, and why.
 
     ``config``: settings of Inductor. ``changing``: placeholders that may be written after the forward pass.
-    ``not_again``: placeholders that the backward pass reads only where the traced graph does.
+    ``not_again``: placeholders whose readers must not be copied from the forward into the backward pass.
     """
     of_backward = of_gradients(graph)
 
@@ -58,7 +58,8 @@ def fuse(graph, config, *, changing=(), not_again=()):
 
 
 def _insert(graph, kernel, source, members, backward):
-    """Inserts a kernel's call, whose results take the place of those of its members. Returns its node."""
+    """Inserts a call of a fused kernel into the graph. The call's results replace those of ``members``, the operations
+    that the kernel contains. ``source``: the kernel's Source. Returns the node of the call."""
     inside = set(members)
     with graph.inserting_before(members[0]):
         new = graph.call_function(kernel, tuple(source.arguments))
@@ -76,8 +77,10 @@ def _insert(graph, kernel, source, members, backward):
 
 
 def _sort(graph, times, kinds):
-    """Orders the nodes by their times. Views and parts come right before their first reader or right after what they
-    are parts of. A maker comes before a reader whose group runs earlier than it, but is not compiled."""
+    """Orders the nodes by ``times``: node -> (time of its group, original position). Views come right before their
+    first reader. Parts, i.e. single results of an operation with several, come right after their operation. A maker
+    (see Kinds) comes earlier than its own time says if the group of one of its readers was moved ahead of it but could
+    not be compiled."""
     placed = set()
     last = None
 

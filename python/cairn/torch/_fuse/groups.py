@@ -1,8 +1,8 @@
 """Groups operations of a joint graph whose results a fused kernel can keep in registers.
 
-Each group runs at a *time*, a position in the traced order. A merge must keep two invariants, from which it follows
-that the groups can run in the order of their times: whatever a group reads from outside is computed before its time,
-and whoever reads its results runs after its time.
+Each group runs at a *time*, a position in the traced order. Every merge of two groups must keep two invariants: what a
+group reads from outside is computed before the group's time, and operations outside that read a group's results run
+after the group's time. With these invariants, the groups can run in the order of their times.
 """
 
 import bisect
@@ -13,15 +13,17 @@ from torch.utils import _pytree as pytree
 from .._graph.operators import is_view
 from .operators import base, elements, producer, readers, size_of
 
-_MOST_OPERATIONS = 64  # in one kernel; larger ones take long to compile and spill registers
+# largest number of operations in one kernel; larger kernels take long to compile and spill registers
+_MOST_OPERATIONS = 64
 _LARGE = 8  # a result is large if it has at least 1/8 of the bytes of the kernel's largest result
-_NEGLIGIBLE = 16  # results may be made early if they have at most 1/16 of the bytes of those that are made there anyway
+# a merge may make results earlier if they have at most 1/16 of the bytes of the results that are made there anyway
+_NEGLIGIBLE = 16
 
 
 class Group:
     def __init__(self, node, position, backward):
         self.members = [node]
-        self.results = []  # values that others read
+        self.results = []  # values that nodes outside of the group read
         self.time = position
         self.elements = elements(node)
         self.backward = backward
@@ -36,8 +38,8 @@ def _makes_tensors(node):
 
 
 def groups_of(graph, kinds, is_backward):
-    """Returns the groups of an FX graph. Each operation that a kernel can compute is in one group. O(E + sum of group
-    sizes squared) for E edges."""
+    """Returns the groups of an FX graph. Each operation that a kernel can compute is in one group. Takes O(E + sum of
+    s^2) time, for E edges of the graph and groups of s operations each."""
     return _Grouping(graph, kinds, is_backward).run()
 
 
@@ -46,7 +48,8 @@ class _Grouping:
         self.kinds, self.is_backward = kinds, is_backward
         self.nodes = list(graph.nodes)
         self.position = {node: i for i, node in enumerate(self.nodes)}
-        # Positions of operations that no kernel of ours computes. Between two of them, nothing large is allocated.
+        # Positions of operations that no fused kernel computes. Between two neighbouring positions of this list,
+        # nothing large is allocated.
         self.others = [i for i, node in enumerate(self.nodes)
                        if node.op == "call_function" and kinds.of(node) is None and not is_view(node) and _makes_tensors(node)]
         self.group_of = {}
@@ -69,7 +72,8 @@ class _Grouping:
         return found
 
     def _merge(self, before, group):
-        """Merges a group into one from which it reads, if that helps."""
+        """Merges ``group`` into ``before``, a group from which it reads, if the two belong to the same pass and device
+        and the merged kernel would not take more time or memory."""
         if (before.backward, before.device) != (group.backward, group.device):
             return
         if len(before.members) + len(group.members) > _MOST_OPERATIONS:
@@ -92,8 +96,8 @@ class _Grouping:
             self.group_of[node] = before
 
     def _may_run_early(self, before, group):
-        """Returns whether ``group`` can run at the time of ``before``, without holding much more memory until its own
-        time."""
+        """Returns whether ``group`` can run at the time of ``before``, i.e. earlier, without holding many more bytes
+        between these two times."""
         inside = {*before.members, *group.members}
         if any(self._made_at(a, inside) > before.time for n in group.members for a in n.all_input_nodes):
             return False
@@ -104,8 +108,8 @@ class _Grouping:
         return made <= kept + sum(map(size_of, self._results(before))) // _NEGLIGIBLE
 
     def _may_run_late(self, before, group):
-        """Returns whether ``before``, whose results only ``group`` reads, can run at the time of ``group``, without
-        holding its arguments much longer."""
+        """Returns whether ``before``, whose results only ``group`` reads, can run at the time of ``group``, i.e. later.
+        It may not if too many bytes of its arguments would have to be held until then."""
         if not self._others_between(before.time, group.time):
             return True
         dying = 0
@@ -116,14 +120,16 @@ class _Grouping:
         return dying <= sum(map(size_of, self._results(before)))
 
     def _keeps_results_apart(self, before, group):
-        """Returns whether the merged kernel has at most one large result, or no more than before. If it had several, one
-        could not be computed again without the others."""
+        """Returns whether the merged kernel has at most one large result, or at least not more large results than one
+        of the two groups has. If a kernel has several large results, none of them can be computed again without the
+        others."""
         merged = before.members + group.members
         return self._large_results(merged) <= max(
             1, self._large_results(before.members), self._large_results(group.members))
 
     def _large_results(self, members):
-        """Counts large results that are surely read from outside: by another pass, or by no fused kernel."""
+        """Counts large results that must be written to memory, because an operation outside of ``members`` reads them
+        that is in the other pass (forward or backward) or cannot be part of any fused kernel."""
         inside = set(members)
         sizes = [size_of(v) for n in members for v in self.values(n)
                  if any(r not in inside and (not self.kinds.computes(r) or self.is_backward(r) != self.is_backward(n))
@@ -145,8 +151,9 @@ class _Grouping:
         return self._readers[value]
 
     def _made_at(self, argument, inside):
-        """Returns the time at which an argument is made, as far as it is not made by the nodes ``inside``; -1 for inputs.
-        Views and makers are copied into kernels, so only their arguments count, which may be sizes."""
+        """Returns the time at which an argument is available if the nodes ``inside`` are one kernel; -1 if it is an
+        input or is computed by these nodes. A kernel contains copies of the views and makers that it needs, so for a
+        view or a maker the times of its own arguments count."""
         if argument.op != "call_function":
             return -1
         if self.kinds.of(argument) in ("view", "maker"):

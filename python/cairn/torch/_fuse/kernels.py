@@ -1,4 +1,4 @@
-"""Writes a group of operations as an FX graph of its own, and has Inductor compile it to a kernel."""
+"""Writes a group of operations as a separate FX graph, and has Inductor compile this graph to a kernel."""
 
 import hashlib
 import operator
@@ -14,7 +14,7 @@ from .._graph.operators import may_alias
 from .._rewrite.dropout import masked_scale
 from .operators import base, producer
 
-_MOST_NAMES = 3  # of operations in the name of a kernel
+_MOST_NAMES = 3  # largest number of operators that the name of a kernel contains
 
 
 class Source:
@@ -67,7 +67,7 @@ class Source:
         return self.graph.call_function(torch.ops.prims.convert_element_type.default, (node, dtype))
 
     def values(self):
-        """Returns the traced values of the arguments."""
+        """Returns the traced values (fake tensors and sizes) of the kernel's arguments."""
         return [node.meta["val"] for node in self.arguments]
 
     def text(self):
@@ -84,14 +84,15 @@ class Source:
         return "_".join(["fused", *list(names)[:_MOST_NAMES], digest])
 
 
-# Operations whose kernels for 16 bits compute with 32 bits of a number. On a CPU, sums round the number to 16 bits first.
+# Operations on 16-bit tensors and a number, for which torch's kernels use the number with 32 bits. Exception: on a CPU,
+# the kernels of _SUMS round the number to 16 bits first.
 _PRODUCTS = {torch.ops.aten.mul.Tensor, torch.ops.aten.div.Tensor}
 _SUMS = {torch.ops.aten.add.Tensor, torch.ops.aten.sub.Tensor}
 
 
 def _has_wide_number(node):
-    """Returns whether torch computes an operation of 16 bits with a number that 16 bits cannot represent. A kernel of
-    Inductor would round the number first."""
+    """Returns whether a node is a product or sum of a 16-bit tensor and a number that 16 bits cannot represent, and
+    torch's kernel uses the unrounded number. A kernel of Inductor would round the number first."""
     value = node.meta["val"]
     if node.target not in _PRODUCTS and (node.target not in _SUMS or value.device.type == "cpu"):
         return False
@@ -104,7 +105,8 @@ def _has_wide_number(node):
 
 
 def _described(value):
-    """Returns a text with shape, strides, dtype and device of a tensor. Symbolic sizes are followed by their hints."""
+    """Returns a text with shape, strides, dtype and device of a tensor. A symbolic size is followed by its hint, i.e.
+    its value when the graph was traced."""
     if not isinstance(value, torch.Tensor):
         return f"{value}={_private.hint(value)}"
     sizes = [f"{size}={_private.hint(size)}" if _private.is_sym(size) else str(size) for size in (*value.shape, *value.stride())]
@@ -116,14 +118,15 @@ def _short_name(target):
     return re.sub(r"\W", "_", name).strip("_")
 
 
-# Name -> the kernel's function, or the reason why there is none. Kernels for symbolic sizes belong to the ShapeEnv whose
-# guards say for which sizes they are.
+# Name of a kernel -> the kernel's function, or a text that says why the kernel could not be compiled. A kernel for
+# symbolic sizes belongs to the ShapeEnv whose guards say for which sizes the kernel is valid.
 _kernels = {}
 _symbolic_kernels = weakref.WeakKeyDictionary()
 
 
 def kernel_of(source, config):
-    """Returns a function of the kernel's arguments that returns its results, or a text that says why there is none.
+    """Returns a function that takes the kernel's arguments and returns its results, or a text that says why there is no
+    such function.
     ``config``: settings of Inductor."""
     name = source.name(sorted(config.items()))
     environment = _private.shape_env_of(source.values())
@@ -135,7 +138,7 @@ def kernel_of(source, config):
             raise
         except Exception as error:  # a compiler can fail in any way; the operations then run one by one
             text = " ".join(str(error).split("\n", 1)[0].split())
-            if _private.is_out_of_memory(error):  # with more free memory, a later attempt may succeed
+            if _private.is_out_of_memory(error):  # a later attempt may succeed with more free memory
                 return f"{name}: {type(error).__name__}: {text}"
             kernels[name] = f"{name}: {type(error).__name__}: {text}"
     return kernels[name]
@@ -155,7 +158,8 @@ def _compiled(source, name, config):
         node.meta.clear()  # otherwise, the kernel would keep the traced graph's values in memory
 
     def results_of(args):
-        # The real types and layouts of arguments can differ from those that were traced (see Layouts).
+        # The real types and layouts of arguments can differ from the traced ones (see Layouts). Then the operations run
+        # one by one.
         if [getattr(value, "dtype", None) for value in args] != types:
             return module.forward(*args)
         try:
@@ -178,7 +182,8 @@ def _compiled(source, name, config):
 
 
 def _wrong(kernel, source):
-    """Runs a kernel once. Returns a text if its results are not laid out as traced, or share memory."""
+    """Runs a kernel once. Returns a text that says what is wrong if its results have other layouts than the traced
+    ones, or share memory; else None."""
     with _private.no_modes():
         arguments = [made_like(value) for value in source.values()]
         results = pytree.tree_leaves(kernel(*arguments))

@@ -1,4 +1,4 @@
-"""Says which operations can be part of a fused kernel, and in which way."""
+"""Says which operations can be part of a fused kernel, and as what: elementwise operation, reduction, view or maker."""
 
 import operator
 
@@ -17,20 +17,21 @@ _POINTWISE = frozenset(f"aten::{name}" for name in (
     "_to_copy", "where", "constant_pad_nd", "slice_backward", "select_backward", "tril", "triu", "flip", "repeat",
     "hardswish_backward", "hardsigmoid_backward", "leaky_relu_backward", "elu_backward", "softplus_backward",
     "log_sigmoid_backward", "hardtanh_backward", "mish_backward", "glu", "glu_backward"))
-# Operations that make tensors of numbers, without tensors as arguments.
+# "Makers": operations that fill a new tensor with numbers and read no other tensor.
 _MAKERS = frozenset(f"aten::{name}" for name in ("full", "zeros", "ones", "arange", "scalar_tensor"))
-# Operations that make tensors of one number, with a tensor as an argument of which only the shape counts. The value is
-# the number, or the position of the argument that has it.
+# Operations that fill a new tensor with one number, and have a tensor as an argument only for its shape. The dict's
+# value is the number, or the name or position of the argument that contains the number.
 _LIKE = {torch.ops.aten.zeros_like.default: 0, torch.ops.aten.ones_like.default: 1, torch.ops.aten.new_zeros.default: 0,
          torch.ops.aten.new_ones.default: 1, torch.ops.aten.full_like.default: "fill_value",
          torch.ops.aten.new_full.default: "fill_value"}
-# Operations that reduce dimensions, or compute with the reductions of their arguments.
+# Operations that reduce dimensions, or whose results depend on reductions of their arguments.
 _REDUCTIONS = frozenset(f"aten::{name}" for name in (
     "sum", "mean", "amax", "amin", "var", "var_mean", "prod", "any", "all",
     "_softmax", "_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data",
     "native_layer_norm", "native_layer_norm_backward", "native_group_norm", "native_group_norm_backward",
     "native_batch_norm_backward", "mse_loss", "mse_loss_backward", "smooth_l1_loss", "smooth_l1_loss_backward"))
-# Norms whose saved statistics have, on a CPU, 32 bits where the tracer assumes the 16 bits of the input.
+# Norms whose saved statistics can have another type than the tracer assumes: on a CPU, torch saves them with 32 bits,
+# and the tracer assumes the 16 bits of the input.
 _NORMS = frozenset(f"aten::{name}" for name in (
     "native_layer_norm", "native_layer_norm_backward", "native_group_norm", "native_group_norm_backward",
     "native_batch_norm_backward", "_native_batch_norm_legit_functional"))
@@ -43,7 +44,7 @@ _DTYPES = frozenset((torch.float32, torch.float64, torch.bfloat16, torch.float16
 
 class Kinds:
     """Sorts the nodes of a graph by what a fused kernel can do with them. Nodes that read memory which may be written
-    after the forward pass are left out, because operations with such a node run only once."""
+    after the forward pass have no kind, because such a node, and any kernel that contained it, may run only once."""
 
     def __init__(self, graph, changing=()):
         self.changing = {*changing, *_private.mutated_inputs(graph)}
@@ -60,16 +61,17 @@ class Kinds:
         return self._kinds.get(node)
 
     def like(self, new, node):
-        """Adds a copy of a node."""
+        """Gives ``new``, a copy of ``node``, the same kind as ``node``."""
         self._kinds[new] = self._kinds[node]
         self._viewed[new] = self._viewed.get(node, ())
 
     def reads(self, node, inputs):
-        """Returns whether a node reads one of these inputs, or a view of one."""
+        """Returns whether a node reads one of the given inputs, or a view of one of them."""
         return any(not inputs.isdisjoint(self._viewed.get(a, ())) for a in node.all_input_nodes)
 
     def computes(self, node):
-        """Returns whether a node can be computed within a fused kernel. Makers and views are only copied into one."""
+        """Returns whether a node can be computed within a fused kernel. This is False for makers and views, which are
+        only copied into the kernels that read them."""
         return self.of(node) in ("pointwise", "reduction")
 
     def _kind(self, node):
@@ -96,7 +98,7 @@ class Kinds:
 
 
 def has_other_statistics(node):
-    """Returns whether a node is a norm whose saved statistics really have another type than traced."""
+    """Returns whether a node is a norm whose saved statistics have another type than the tracer assumes."""
     if schema_name(node.target) not in _NORMS:
         return False
     tensors = [n.meta["val"] for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
@@ -104,8 +106,8 @@ def has_other_statistics(node):
 
 
 def replace_like(graph):
-    """Replaces operations that make a tensor like another one by operations without that argument, which then need not
-    be there. Changes the graph in place."""
+    """Replaces operations such as zeros_like, which take a tensor only for its shape, by operations without this
+    argument. The tensor then need not be in memory for them. Changes the graph in place."""
     for node in list(graph.nodes):
         value = node.meta.get("val")
         if node.op != "call_function" or node.target not in _LIKE or not isinstance(value, torch.Tensor) or value.layout is not torch.strided or (
@@ -124,7 +126,7 @@ def replace_like(graph):
 
 
 def _is_simple(node):
-    """Returns whether all values are sizes, or dense tensors of numbers on one device."""
+    """Returns whether all arguments and results of a node are sizes, or dense tensors of numbers on one device."""
     leaves = pytree.tree_leaves([node.meta.get("val"), *(n.meta.get("val") for n in node.all_input_nodes)])
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     if not all(isinstance(leaf, (torch.Tensor, torch.SymInt, int, type(None))) for leaf in leaves):
@@ -135,7 +137,7 @@ def _is_simple(node):
 
 
 def base(node, kinds):
-    """Returns the node whose memory a node views: itself, if it is no view."""
+    """Returns the node whose memory ``node`` views; ``node`` itself if it is not a view."""
     while kinds.of(node) == "view":
         node = viewed(node) or node.args[0]
     return node
@@ -148,7 +150,8 @@ def readers(value, kinds):
 
 
 def producer(node):
-    """Returns the operation that computes a value: the parent, if the value is one of several results."""
+    """Returns the operation that computes a value. If the value is one of several results, this is the operation with
+    these results."""
     return node.args[0] if node.target is operator.getitem else node
 
 

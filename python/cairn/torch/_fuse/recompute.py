@@ -1,9 +1,10 @@
-"""Lets kernels of the backward pass compute what they read from the forward pass by themselves, from fewer bytes.
+"""Lets fused kernels of the backward pass recompute values of the forward pass that they would otherwise read from
+memory, if the kernels then read fewer bytes.
 
-A kernel that reads its arguments from memory has time to compute them from other values: the copies of elementwise
-operations stay in registers. What must be saved for the backward pass is then a cut between what only other operations
-make and what backward kernels need. The least cut, by the bytes that are saved, is a minimum cut of a flow network, as
-in torch's own partitioner (min_cut_rematerialization_partition).
+Memory bandwidth limits such kernels, so recomputation inside a kernel takes no extra time: recomputed elementwise
+values stay in registers. What is then saved for the backward pass forms a cut, which separates the values that cannot
+be copied into a kernel from the values that backward kernels need. The cheapest cut, by saved bytes, is a minimum cut
+of a flow network, as in torch's own partitioner (min_cut_rematerialization_partition).
 """
 
 import torch
@@ -16,20 +17,22 @@ _EQUAL = (torch.ops.aten.eq.Tensor, torch.ops.aten.ne.Tensor)
 
 
 def recompute_in_readers(graph, kinds, is_backward, not_again):
-    """Copies elementwise operations of the forward pass into the backward pass, in front of the operations of fused
-    kernels that need them. Operations that read placeholders in ``not_again`` are not copied, and neither are those
-    with results of 16 bits or with results that the backward pass compares. Returns the number of copies."""
+    """Copies elementwise operations of the forward pass into the backward pass, in front of the operations that need
+    their results and can be part of fused kernels. An operation is not copied if it reads a placeholder in
+    ``not_again``, if its result has 16 bits, or if the backward pass compares its result with other values. Returns the
+    number of copies."""
 
     def is_copied(node):
         return (kinds.of(node) == "pointwise" and not is_backward(node) and not kinds.reads(node, not_again) and
                 not _is_rounded(node) and not is_compared(node))
 
     def is_compared(node):
-        """Returns whether the backward pass looks for equal values, such as those that are the maximum. Another kernel
-        may compute an element with another rounding, and then finds none."""
+        """Returns whether the backward pass tests the node's result for equality, for example to find the elements that
+        are equal to the maximum. Another kernel may round an element differently, and the test would then find no equal
+        element."""
         return any(user.target in _EQUAL and is_backward(user) for user in readers(node, kinds))
 
-    needed = {}  # value of the forward pass -> None, if an operation of a backward kernel reads it
+    needed = {}  # an ordered set (as dict keys): values of the forward pass that backward kernels read
     for node in graph.nodes:
         if kinds.computes(node) and is_backward(node):
             read = (base(a, kinds) for a in node.all_input_nodes)
@@ -44,15 +47,18 @@ def recompute_in_readers(graph, kinds, is_backward, not_again):
 
 
 def _is_rounded(node):
-    """Returns whether a result has 16 bits. A kernel that computes it again does not round it, so that it would differ
-    from the saved results of the forward pass, such as its maximum."""
+    """Returns whether a node's result has 16 bits. A fused kernel that recomputes the result keeps it unrounded in
+    registers. It would then not fit other values that the forward pass has saved, such as the maximum of the rounded
+    result."""
     value = node.meta["val"]
     return value.is_floating_point() and value.dtype.itemsize < 4
 
 
 def _computed_again(needed, kinds, is_backward, is_copied):
-    """Returns the values that the backward pass computes again: those on the sink's side of the least cut."""
-    import networkx  # imported here, because it takes a tenth of a second and only this option needs it
+    """Returns the values that the backward pass recomputes: those on the sink's side of the minimum cut. ``needed``:
+    forward values that backward kernels read. ``is_copied(value)``: whether the operation that computes a value may be
+    copied."""
+    import networkx  # imported here, because the import takes 0.1 s and only compiler="inductor" needs it
 
     network = networkx.DiGraph()
     pending, seen = list(needed), set()
@@ -78,7 +84,8 @@ def _computed_again(needed, kinds, is_backward, is_copied):
 
 
 def _price(value, kinds, is_backward):
-    """Returns the bytes of saving a value; 0 if it is in memory in the backward pass anyway."""
+    """Returns the number of bytes that saving a value for the backward pass adds; 0 if the value is in memory in the
+    backward pass anyway."""
     if value.op != "call_function" or kinds.of(producer(value)) == "maker":
         return 0
     reads = [user for user in readers(value, kinds) if user.op == "output" or is_backward(user)]
@@ -87,14 +94,15 @@ def _price(value, kinds, is_backward):
 
 
 class _Copier:
-    """Copies what one operation of the backward pass reads, back to values that are saved."""
+    """Copies, for one operation of the backward pass, the forward operations that it needs: those between the saved
+    values and the operation's arguments."""
 
     def __init__(self, graph, node, computed, kinds):
         self.graph, self.node, self.computed, self.kinds = graph, node, computed, kinds
         self.copies = {}
 
     def copy(self):
-        """Returns the number of operations that were copied."""
+        """Makes the copies. Returns the number of operations that were copied."""
         self.node.args, self.node.kwargs = torch.fx.node.map_arg((self.node.args, self.node.kwargs), self._value)
         return sum(self.kinds.computes(node) for node in self.copies)
 

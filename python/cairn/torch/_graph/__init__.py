@@ -1,2 +1,2 @@
-"""Reads a traced graph as a Cairn graph, and finds out what each operator does besides computing (random numbers,
-writes)."""
+"""Converts a traced graph to a Cairn graph, and finds out what each operator does besides computing its results: random
+numbers and writes."""

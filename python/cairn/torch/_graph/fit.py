@@ -1,4 +1,5 @@
-"""Says whether a model's training step fits into a GPU's memory, with what PyTorch's allocator reserves."""
+"""Says whether a model's training step fits into a GPU's memory, including the memory that PyTorch's caching allocator
+reserves beyond what is in use."""
 
 import dataclasses
 from typing import Optional
@@ -15,20 +16,21 @@ from .of_model import traced_step
 _CONTEXT = 600 << 20
 # cuBLAS allocates a workspace for each thread that uses it: the caller's, and autograd's. 32 MiB is the size on H100.
 _WORKSPACES = 2 * (32 << 20)
-# Name of an optimizer -> (bytes of its state, bytes that all parameters' updates at once need in addition), both for
-# each byte of a parameter, with torch's default for GPUs (foreach=True).
+# Name of an optimizer -> (bytes of its state, bytes of temporary tensors while all parameters are updated at once).
+# Both are per byte of the parameters, for torch's default on GPUs (foreach=True).
 _OPTIMIZERS = {None: (0, 0), "sgd": (0, 0), "momentum": (1, 0), "adam": (2, 1), "adamw": (2, 1)}
-_STEPS = 3  # after two steps, the allocator has reserved what later steps need
-_TRIES = 8  # of lower budgets, if what is reserved exceeds the device
+_STEPS = 3  # number of replayed steps; after two steps, the allocator has reserved all memory that later steps need
+_TRIES = 8  # number of lower budgets that are tried while the reserved bytes exceed the device's memory
 
 
 @dataclasses.dataclass
 class Need:
-    """What a training needs, in bytes: with what the allocator reserves, or only what is in use."""
+    """The memory that a training needs: ``reserved`` is what the allocator reserves, ``in_use`` is what is in use. Both
+    in bytes."""
 
     reserved: int
     in_use: int
-    at: str  # the operation at which most is reserved
+    at: str  # name of the operation at which the allocator reserves most
 
 
 @dataclasses.dataclass
@@ -39,9 +41,12 @@ class Fit:
     device: int
     resident: dict  # kind -> bytes
     without: Need  # what the training needs without a budget
-    needs: Need  # what it needs with the best schedule found or, if none fits, with the schedule of the least peak found
-    budget: Optional[int]  # that schedule's, for cairn.torch.backend(budget=); None: the training fits without a budget
-    cost_increase: float  # of that schedule: fraction of more time, by estimated costs
+    # what the training needs with the best schedule found; if no schedule fits, with the schedule of least peak
+    needs: Need
+    # the budget of this schedule, for cairn.torch.backend(budget=); None: the training fits without a budget
+    budget: Optional[int]
+    # additional time of this schedule by estimated costs, as a fraction of the time without a budget
+    cost_increase: float
 
     def __str__(self):
         text = _report.size_text
@@ -51,7 +56,7 @@ class Fit:
         if self.budget is not None:
             lines.append(f"scheduled   {text(self.needs.reserved)} reserved, {text(self.needs.in_use)} in use, at {self.needs.at}")
             lines.append(f"budget      {text(self.budget)} ({self.budget} bytes), {self.cost_increase:.1%} more time as estimated")
-        reserved = self.needs.reserved + self.resident["others"]  # in unlimited memory
+        reserved = self.needs.reserved + self.resident["others"]  # reserved if memory is unlimited
         if not self.fits:
             lines.append(f"does not fit: a device needs {text(reserved)} under the least budget found")
         elif reserved > self.device:
@@ -64,17 +69,19 @@ class Fit:
 
 def will_it_fit(model, inputs, device="24GiB", *, optimizer="adamw", expandable_segments=False, others=_CONTEXT + _WORKSPACES,
                 time_limit=10.0, work_limit=None, seed=0):
-    """Says whether the training of ``model(*inputs)`` fits into a GPU with ``device`` bytes and, if it does only under a
-    budget, which one. Returns a Fit.
+    """Says whether the training of ``model(*inputs)`` fits into a GPU with ``device`` bytes of memory. If it fits only
+    under a budget, also finds that budget. Returns a Fit.
 
     Nothing is computed or allocated, as in cairn.torch.graph(): the model and its inputs may be on the "meta" device.
-    Three training steps are replayed in a model of PyTorch's caching allocator, because it reserves more than is in use.
-    Parameters, gradients, the optimizer's state and inputs count. Scratch of kernels does not, because nothing runs.
+    Three training steps are replayed in a simulation of PyTorch's caching allocator, because the allocator reserves
+    more memory than is in use. Parameters, gradients, the optimizer's state and inputs count. Scratch of kernels does
+    not count, because it cannot be measured without running them.
 
     optimizer: "adamw", "adam", "momentum", "sgd", or None. Its state and temporary tensors are those of torch's default
         implementation on a GPU.
     expandable_segments: whether PYTORCH_ALLOC_CONF=expandable_segments:True is set.
-    others: bytes that the allocator does not hand out, such as CUDA's context, and workspaces of cuBLAS.
+    others: bytes of the device that are used beside the replayed training, such as CUDA's context and workspaces of
+    cuBLAS.
     time_limit, work_limit, seed: options of the search for schedules, as in cairn.solve.
     """
     if optimizer not in _OPTIMIZERS:
@@ -104,8 +111,9 @@ def _bytes(size, name):
 
 
 def _within_budget(found, graph, replay, capacity, options):
-    """Looks for the largest budget under which the training fits: begins with what is left beside what is resident, and
-    lowers the budget by what is reserved in excess. If none is found, says what the least budget needs."""
+    """Looks for the largest budget under which the training fits. The first budget is ``capacity`` minus the resident
+    bytes. As long as more than ``capacity`` bytes are reserved, the budget is lowered by the excess. If no budget fits,
+    stores in ``found`` what the training needs with the least budget."""
     baseline = cairn.evaluate(graph, range(graph.node_count))
     budget = min(capacity - replay.resident_bytes, baseline.peak)
     for _ in range(_TRIES):
@@ -121,7 +129,8 @@ def _within_budget(found, graph, replay, capacity, options):
 
 
 def _take(found, solved, replay, capacity, baseline):
-    """Stores what a schedule needs, and returns whether it fits."""
+    """Stores in ``found`` what the training needs with the schedule of ``solved``, and returns whether it fits into
+    ``capacity`` bytes."""
     steps = list(solved.schedule)
     found.needs, found.budget = replay.need(steps, None), solved.peak
     found.cost_increase = solved.cost / baseline.cost - 1
@@ -130,7 +139,7 @@ def _take(found, solved, replay, capacity, baseline):
 
 
 class _Replay:
-    """Replays training steps in a model of PyTorch's allocator."""
+    """Replays training steps in a simulation of PyTorch's allocator."""
 
     def __init__(self, trace, model, optimizer, expandable_segments):
         self.trace, self.expandable = trace, expandable_segments
@@ -141,8 +150,9 @@ class _Replay:
         self.resident_bytes = sum(self.resident) + self.state_bytes + trace.resident.get("gradient", 0)
 
     def fits(self, steps, need, capacity):
-        """Returns whether the training fits. ``need``: what it needs in unlimited memory. If that is too much, it may still
-        fit, because the allocator gives back free segments when it runs out of memory."""
+        """Returns whether the training fits. ``need``: what the training needs if memory is unlimited. Even if that
+        exceeds ``capacity``, the training may fit, because the allocator gives back free segments when it runs out of
+        memory."""
         if need.reserved <= capacity:
             return True
         try:
@@ -177,8 +187,8 @@ class _Replay:
             self.most, self.at = allocator.reserved, name
 
     def _step(self, allocator, steps, ends):
-        """Replays one forward and backward pass. Returns the blocks of the gradients that the caller keeps. ``ends``: step ->
-        what is freed behind it, as keys of _report.lives()."""
+        """Replays one forward and backward pass. Returns the blocks of the gradients that the caller keeps. ``ends``:
+        step -> list of what is freed after the step, as keys of _report.lives()."""
         blocks, gradients = {}, []
         for t, step in enumerate(steps):
             op = self.trace.operations[step]
@@ -192,6 +202,6 @@ class _Replay:
         for (_, storage), block in blocks.items():
             if storage in self.trace.gradients:
                 gradients.append(block)
-            else:  # results, which the caller lets go
+            else:  # a result, which the caller frees
                 allocator.free(block)
         return gradients

@@ -1,8 +1,9 @@
-"""The real layouts and devices of a traced graph's tensors, which can differ from those that the tracer assumed.
+"""Stores the real layouts and devices of a traced graph's tensors, which can differ from those that the tracer assumed.
 
-A kernel may choose its own layout. This matters for random numbers, which are drawn in the order of the strides: with a
-wrong layout, elements would get other numbers. A device can be wrong, too: the tracer assumes that the seed of an
-attention's dropout is on the GPU, but the kernel returns it in the host's memory, where the backward pass reads it.
+A kernel may choose its own layout. The layout matters for random numbers, which a kernel draws in the order of elements
+in memory: with a wrong layout, elements would get other numbers. The device can be wrong as well: for example, the
+tracer assumes that the seed of an attention's dropout is on the GPU, but the kernel returns the seed in the host's
+memory, and the backward pass reads the seed from there.
 """
 
 import torch
@@ -12,8 +13,8 @@ from .. import _private
 
 
 class Layouts:
-    """The value of each node, like ``meta["val"]``, but with the strides that kernels produced. Nodes must be added in
-    the order of the graph."""
+    """Stores the value of each node, like ``meta["val"]``, but with the strides that the node's kernel really produced.
+    Nodes must be added in the order of the graph."""
 
     def __init__(self):
         self._values = {}  # node -> its value, if its real layout is known
@@ -44,7 +45,7 @@ class Layouts:
         self._values[node] = node.meta.get("val")
 
     def part(self, node):
-        """Adds a getitem, which takes one value from the results of another node."""
+        """Adds a getitem node, which takes one value from the results of another node."""
         parent, position = node.args[:2]
         if self.as_traced(parent):
             self.given(node)
@@ -62,7 +63,7 @@ class Layouts:
         try:
             with _private.fake_mode_of(pytree.tree_leaves((args, kwargs))):
                 self._values[node] = node.target(*args, **kwargs)
-        except Exception:  # the real argument has no such view; the layout stays unknown
+        except Exception:  # the real argument cannot be viewed like this; the layout stays unknown
             pass
 
     def measured(self, node, strides, devices):
@@ -83,15 +84,15 @@ class Layouts:
 
 
 def laid_out(traced, stride, alike=False):
-    """Returns whether the strides are those that the tracer assumed. With ``alike``, strides of dimensions with one
-    element may differ."""
+    """Returns whether the real strides ``stride`` are those that the tracer assumed. If ``alike`` is True, strides of
+    dimensions with one element may differ."""
     return traced.layout is torch.strided and len(stride) == traced.dim() and all(
         (alike and _private.hint(size) == 1) or now == _private.hint(then)
         for size, now, then in zip(traced.shape, stride, traced.stride()))
 
 
 def is_dense(sizes, strides):
-    """Returns whether the elements fill the memory without gaps and overlaps."""
+    """Returns whether a tensor with these sizes and strides fills its memory without gaps and overlaps."""
     expected = 1
     for stride, size in sorted((t, n) for n, t in zip(sizes, strides) if n != 1):
         if stride != expected:

@@ -3,7 +3,7 @@
 For GPUs, the list is that of torch.use_deterministic_algorithms, taken from its documentation and from the alerts of
 its kernels. Most of these kernels use atomic additions, whose order depends on the threads. For CPUs with several
 threads, the list is ``_RACES_ON_CPU``. It was found by an experiment: 70 operators were run 25 to 60 times each with
-two threads, and only the results of these operators differed.
+two threads, and only the results of the operators in ``_RACES_ON_CPU`` differed.
 """
 
 import torch
@@ -12,12 +12,12 @@ from torch.utils import _pytree as pytree
 from .operators import argument, schema_name
 
 _BY_ATOMICS = frozenset(f"aten::{name}" for name in (
-    # sums at indices, and the derivatives of reads at indices
+    # sums at indices, and backward kernels of reads at indices
     "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_reduce", "index_put", "_index_put_impl",
     "_unsafe_index_put", "_unsafe_masked_index_put_accumulate", "put", "embedding_dense_backward", "_embedding_bag_backward",
     "_embedding_bag_dense_backward", "_embedding_bag_per_sample_weights_backward", "index_select_backward",
     "value_selecting_reduction_backward", "_segment_reduce_backward", "segment_reduce",
-    # counts
+    # counting
     "bincount", "histc", "_histogramdd_from_bin_cts", "_histogramdd_from_bin_tensors",
     # pooling, resampling, padding
     "max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward", "avg_pool3d_backward",
@@ -40,7 +40,7 @@ _BY_ATOMICS = frozenset(f"aten::{name}" for name in (
     "median", "nanmedian", "mode"))
 _RACES_ON_CPU = frozenset(f"aten::{name}" for name in (
     "index_put", "_index_put_impl", "_unsafe_index_put", "_unsafe_masked_index_put_accumulate", "put", "index_copy"))
-# Results can differ on a GPU, but only for floating-point numbers.
+# Scans (prefix sums and products). On a GPU, their results can differ, but only for floating-point numbers.
 _SCANS = frozenset(f"aten::{name}" for name in ("cumsum", "logcumsumexp", "cumprod"))
 _CONVOLUTIONS = frozenset(f"aten::{name}" for name in (
     "convolution", "_convolution", "convolution_overrideable", "cudnn_convolution_transpose", "cudnn_convolution"))
@@ -48,7 +48,8 @@ _CONVOLUTIONS_BACKWARD = frozenset(f"aten::{name}" for name in ("convolution_bac
 
 
 def repeats_bitwise(node):
-    """Returns whether running the node again gives the same bits, by the lists above and the present settings."""
+    """Returns whether a second run of the node gives the same bits as the first. The lists above and torch's present
+    settings decide."""
     name = (schema_name(node.target) or "").removesuffix("_")
     values = [leaf for leaf in pytree.tree_leaves(node.meta.get("val")) if isinstance(leaf, torch.Tensor)]
     if torch.are_deterministic_algorithms_enabled():
@@ -63,6 +64,6 @@ def repeats_bitwise(node):
 
 
 def _is_transposed(node):
-    """Returns whether a convolution is transposed. If so, its kernel is one that computes the gradient of a
-    convolution."""
+    """Returns whether a convolution is transposed. A transposed convolution runs the kernel that computes the gradient
+    of an ordinary convolution."""
     return bool(argument(node, "transposed"))

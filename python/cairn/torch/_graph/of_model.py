@@ -14,7 +14,7 @@ from .._rewrite.tangents import expect_missing
 
 
 class _Traced(Exception):
-    """Carries the traced graph out of the tracer."""
+    """Raised to leave the tracer as soon as the graph is traced. Carries the graph."""
 
     def __init__(self, joint, forward_outputs):
         super().__init__()
@@ -29,12 +29,13 @@ def graph(model, inputs, *, device=None, backward=True, name=None):
     memory of this machine: build it under ``torch.device("meta")``. Its inputs may be meta tensors, too.
 
     device: the device on which tensors are assumed to be, such as "cuda". None: the device on which they are, or "cpu"
-    for meta tensors. Costs are estimated for this device. If this machine has no GPU, the operations are those of a CPU
-    nevertheless.
+    for meta tensors. Costs are estimated for this device. If this machine has no GPU, torch traces the operations that
+    it would use on a CPU, also for device="cuda".
 
-    ``graph.baseline.peak`` is what the step needs in addition to the resident tensors. ``cairn.solve(graph, budget,
-    peak_only=True)`` shows what a budget costs. ``cairn.least_budget(graph)`` finds the least budget. If the model
-    reads a tensor's values, for instance by ``.item()``, this function raises InputError.
+    ``graph.baseline.peak`` is the number of bytes that the step needs in addition to the resident tensors.
+    ``cairn.solve(graph, budget, peak_only=True)`` shows how much more time a step takes within a budget.
+    ``cairn.least_budget(graph)`` finds the least budget. Raises InputError if the model reads a tensor's values, for
+    instance by ``.item()``.
     """
     return traced_step(model, inputs, device=device, backward=backward, name=name)[1]
 

@@ -1,7 +1,8 @@
 """Finds out whether an operator draws random numbers, has side effects ("acts"), or shares storage with its arguments.
 
-Only operators that are known to be pure functions may run again or be moved. All others are assumed to draw or act:
-each runs once, and they keep their order in the traced graph. declare_pure() makes more operators known.
+Only operators that are known to be pure functions may run again or be moved. Each operator that is not known is assumed
+to draw random numbers or to act, so it runs once, and at its place in the traced order. declare_pure() makes further
+operators known.
 """
 
 import operator
@@ -15,22 +16,24 @@ from .. import _private
 # Operators that return views, although their schemas do not say so.
 _ALIASES = ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")
 _DRAW_SEEDS = ("prims::inductor_seed", "prims::inductor_seeds")
-# Operators that only compute with a given seed, although their tags call them random.
+# Operators that compute everything from a given seed, so that they draw from no generator, although their tags call
+# them random.
 _DRAW_FROM_SEEDS = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_lookup_seed")
 _DESCRIBED = ("aten", "prims")  # namespaces whose schemas and tags are complete
-# Operators of other packages that are pure functions: those whose code was read, and those of declare_pure().
+# Operators of other packages that are pure functions. The two here are pure according to their source code;
+# declare_pure() adds more.
 _pure = {"transformers::grouped_mm_fallback", "transformers::grouped_mm_fallback_backward"}
-# Prefixes of operators with side effects that schemas do not show.
+# Prefixes of names of operators with side effects that schemas do not show.
 _ACT = ("aten::sym_constrain", "aten::_local_scalar_dense")
-_OF_NUMBERS = ("_operator", "math")  # modules of functions that compute sizes
+_OF_NUMBERS = ("_operator", "math")  # modules whose functions compute with numbers, such as sizes
 _BRANCHING = ("cond", "while_loop", "while_loop_stack_output", "switch")  # higher-order operators
 # Operators that draw random numbers from a state of their own, not from the device's generator.
 _OWN_STATE = ("aten::_cudnn_rnn", "aten::_cudnn_init_dropout_state", "aten::miopen_rnn")
 
 
 def is_described(target):
-    """Returns whether schema and tags of an operator say all that it does. Operators of other packages, higher-order
-    operators and functions can draw random numbers, write or print without saying so."""
+    """Returns whether the schema and the tags of an operator tell everything that it does. Operators of other packages,
+    higher-order operators and Python functions can draw random numbers, write or print without saying so."""
     if isinstance(target, torch._ops.OpOverload):
         return target.namespace in _DESCRIBED
     if isinstance(target, torch._ops.HigherOrderOperator):
@@ -42,10 +45,10 @@ def is_described(target):
 
 def declare_pure(*operators):
     """Says that operators of other packages are pure functions, so that Cairn may run them again and in another order.
-    ``operators``: what ``torch.library.custom_op`` returns, operators such as ``torch.ops.package.name``, or names such as
-    "package::name". Called with the same arguments, an operator must return the same bits. It must neither draw random
-    numbers nor write nor print. Cairn cannot check this. Graphs that are compiled afterwards know of it. Raises InputError
-    for an operator that does not exist, or whose schema or tags say otherwise."""
+    ``operators``: what ``torch.library.custom_op`` returns, operators such as ``torch.ops.package.name``, or names such
+    as "package::name". Called with the same arguments, an operator must return the same bits. It must neither draw
+    random numbers nor write nor print. Cairn cannot check this. The declaration holds for graphs that are compiled
+    afterwards. Raises InputError if an operator does not exist, or if its schema or tags contradict the declaration."""
     names = [_private.qualified_name(given) for given in operators]
     for name in names:
         found = _private.overloads(name)
@@ -60,7 +63,7 @@ def declare_pure(*operators):
 
 
 def branches_on_data(node):
-    """Returns whether a node runs other code, or code more often, for other data."""
+    """Returns whether the data decide which code a node runs, or how often, as for torch.cond and while_loop."""
     target = node.target
     return isinstance(target, torch._ops.HigherOrderOperator) and target.name() in _BRANCHING
 
@@ -77,7 +80,7 @@ def acts(node):
 
 
 def is_random(node):
-    """Returns whether a node is known to draw from a generator."""
+    """Returns whether a node is known to draw random numbers from a generator."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return getattr(target, "draws", False)
@@ -98,14 +101,14 @@ def is_random(node):
 
 
 def has_a_place(node):
-    """Returns whether a node draws random numbers, or may have side effects. Such nodes keep their order, and run even
-    if nothing reads their results."""
+    """Returns whether a node draws random numbers, or may have side effects. Nodes with one of these properties keep
+    their order, and run even if nothing reads their results."""
     return acts(node) or is_random(node)
 
 
 def generator_device(node):
-    """Returns the device of the generator from which a random operation draws. Returns None if the operation may depend
-    on more than that generator and its arguments; then it must run once."""
+    """Returns the device of the generator from which a random operation draws. Returns None if the result may depend on
+    anything except this generator and the arguments; the operation must then run only once."""
     target = node.target
     if acts(node) or may_alias(target) or schema_name(target) in (*_OWN_STATE, *_DRAW_SEEDS):
         return None
@@ -119,7 +122,7 @@ def generator_device(node):
 
 def needed(graph):
     """Returns the nodes that must run: those that draw random numbers or may have side effects, and all nodes on which
-    these or the outputs depend, even indirectly."""
+    such nodes or the graph's outputs depend, even indirectly."""
     found = set()
     for node in reversed(graph.nodes):
         if node.op == "output" or node in found or (node.op == "call_function" and has_a_place(node)):
@@ -137,22 +140,23 @@ def is_batch_norm(node):
 
 
 def may_run_again(node, live):
-    """Returns whether a node may run again although it reads buffers that are written after the forward pass. Such a
-    node is a batch norm whose new running statistics are copied to the buffers and read by no node in ``live``."""
+    """Returns whether a node may run again although it reads buffers that are written after the forward pass. This is
+    the case for a batch norm whose new running statistics are only copied into the buffers, and read by no node in
+    ``live``."""
     return is_batch_norm(node) and not _statistics_choose_kernel(node) and not any(
         part.args[1] > 2 and any(user.op != "output" and user in live for user in part.users)
         for part in node.users if part.target is operator.getitem)
 
 
 def normalized_from(node):
-    """Returns a batch norm's arguments without the running statistics, as it gets them when it runs again."""
+    """Returns a batch norm's arguments without the running statistics. These are its arguments when it runs again."""
     return [a for name in ("input", "weight", "bias") if isinstance(a := argument(node, name), torch.fx.Node)]
 
 
 def _statistics_choose_kernel(node):
-    """Returns whether a batch norm would use another kernel without its running statistics, which it does not get when
-    it runs again. The kernel computes in 32 bits if one argument has 32 bits, so this holds if the input has 16 bits
-    and only the statistics have 32."""
+    """Returns whether a batch norm would use another kernel if it got no running statistics, as when it runs again. Its
+    kernel computes in 32 bits if at least one argument has 32 bits. So the kernel changes if the input has 16 bits and
+    only the running statistics have 32."""
     types = {name: value.meta["val"].dtype for name in ("input", "weight", "running_mean", "running_var")
              if isinstance(value := argument(node, name), torch.fx.Node)}
     read_again = {types["input"], types.get("weight", types["input"])}
@@ -160,15 +164,16 @@ def _statistics_choose_kernel(node):
 
 
 def simplify(graph):
-    """Removes the running statistics from the derivatives of batch norms in training mode, which do not use them.
-    Otherwise the statistics would stay in memory until the backward pass."""
+    """Removes the running statistics from the arguments of the backward kernels of batch norms in training mode,
+    because these kernels do not use them. Otherwise the statistics would stay in memory until the backward pass."""
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.native_batch_norm_backward.default):
         if argument(node, "train") is True and not node.kwargs:
             node.args = (*node.args[:3], None, None, *node.args[5:])
 
 
 def of_gradients(graph):
-    """Returns the nodes of a joint graph that depend on inputs of the backward pass, in order."""
+    """Returns the nodes of a joint graph that depend on tangents (gradients that the caller gives to the backward
+    pass), in order."""
     found = dict.fromkeys(n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n))
     for node in graph.nodes:
         if node.op == "call_function" and any(argument in found for argument in node.all_input_nodes):
@@ -177,9 +182,9 @@ def of_gradients(graph):
 
 
 def move_results(graph, results):
-    """Moves late results of the forward pass, and what they are computed from, before the backward pass. The tracer
-    puts some results later: views of tensors that are written in place. Moves nothing if one of the nodes draws random
-    numbers or may have side effects."""
+    """Moves results of the forward pass that are computed too late, and the nodes that they depend on, to a place
+    before the backward pass. The tracer computes some results late: views of tensors that are written in place. Moves
+    nothing if one of the nodes draws random numbers or may have side effects."""
     of_backward = of_gradients(graph)
     first = next((n for n in of_backward if n.op == "call_function"), None)
     if first is None:
@@ -215,7 +220,8 @@ def _argument_names(target):
 
 
 def argument(node, name):
-    """Returns what the node gets for an argument; None if there is no such argument."""
+    """Returns the value that the node passes for the operator's argument ``name``; None if there is no such
+    argument."""
     names = _argument_names(node.target)
     if name in node.kwargs:
         return node.kwargs[name]
@@ -239,8 +245,8 @@ def is_view(node):
 
 
 def viewed(node):
-    """Returns the argument of which a node returns a view, according to the operator's schema; None if there is
-    none."""
+    """Returns the argument of which a node returns a view, according to the operator's schema; None if the node returns
+    no view."""
     results = {name for r in node.target._schema.returns if r.alias_info is not None for name in r.alias_info.before_set}
     for position, given in enumerate(node.target._schema.arguments):
         if given.alias_info is not None and results & set(given.alias_info.before_set):

@@ -1,8 +1,8 @@
 """Makes the plan obey the policies of selective activation checkpointing (torch.utils.checkpoint.CheckpointPolicy).
 
-A MUST_SAVE operation runs once. A MUST_RECOMPUTE operation is split into two runs: the first for the forward pass, and
-the second for the backward pass, which runs after the border (the end of the forward pass). The solver may ignore
-PREFER_SAVE, PREFER_RECOMPUTE and plain checkpoints.
+A MUST_SAVE operation runs once. A MUST_RECOMPUTE operation is split into two operations: one for the forward pass, and
+a copy of it for the backward pass, which runs after the border (the end of the forward pass). PREFER_SAVE,
+PREFER_RECOMPUTE and plain checkpoints put no constraint on the schedule.
 """
 
 import fnmatch
@@ -14,8 +14,8 @@ from . import operators
 from .nondeterministic import repeats_bitwise
 
 EARLY, LATE = "before the border", "behind the border"  # the two runs of a split operation
-_KEY = "cairn_run"  # key in a node's meta
-_ONCE = "cairn_once"  # key in a node's meta: whether never_recompute= names the node
+_KEY = "cairn_run"  # key in a node's meta for EARLY or LATE
+_ONCE = "cairn_once"  # True in the meta of a node that never_recompute= names
 
 
 def must_save(node):
@@ -24,9 +24,10 @@ def must_save(node):
 
 
 def never_recompute(graph, patterns):
-    """Marks the nodes that are named as nodes that run once. A pattern, which may have wildcards as in fnmatch, names an
-    operator ("mm", "aten.mm", "aten.mm.default"), a module by its path ("blocks.3", "blocks.*.attention") with all modules
-    inside of it, or all modules of a class ("LayerNorm"). Returns the patterns that name nothing."""
+    """Marks the nodes that a pattern names, so that each of them runs only once. A pattern, which may have wildcards as
+    in fnmatch, names an operator ("mm", "aten.mm", "aten.mm.default"), a module by its path ("blocks.3",
+    "blocks.*.attention") with all modules inside of it, or all modules of a class ("LayerNorm"). Returns the patterns
+    that name nothing."""
     found = set()
     for node in graph.nodes:
         if node.op != "call_function":
@@ -48,10 +49,10 @@ def run_of(node):
 
 
 def split_recomputed(graph, forward_outputs, shared=()):
-    """Splits the MUST_RECOMPUTE operations of a joint graph in place, and returns the number of copies. Does not split
-    operations that must run once, such as random ones; those that read inputs that may be written between the passes
-    (``shared``, and those that the graph writes); and those whose results the forward pass returns, because the caller
-    holds these anyway."""
+    """Splits the MUST_RECOMPUTE operations of a joint graph in place, and returns the number of copies. An operation is
+    not split if it must run once, for example because it is random, if it reads inputs that may be written between the
+    passes (``shared``, and those that the graph writes), or if the forward pass returns its result, because the caller
+    then holds the result anyway."""
     again = _run_again(graph, set(_private.outputs(graph)[:forward_outputs]), {*shared, *_private.mutated_inputs(graph)})
     if not any(_private.checkpoint_policy(node) == "MUST_RECOMPUTE" for node in again):
         return 0
@@ -70,8 +71,8 @@ def split_recomputed(graph, forward_outputs, shared=()):
 
 
 def _run_again(graph, results, written):
-    """Returns {node: position} of the nodes of the forward pass that get a copy in the backward pass, with their views
-    and parts (getitems)."""
+    """Returns {node: position in the graph} for the nodes of the forward pass that get a copy in the backward pass,
+    including views and parts (getitems) of such nodes."""
     again, written = {}, set(written)  # views of written nodes will be added
     for position, node in enumerate(graph.nodes):
         if node.op != "call_function" or _private.is_backward(node):
@@ -85,7 +86,8 @@ def _run_again(graph, results, written):
 
 
 def _needed_for(node, again, copies):
-    """Returns the nodes that ``node`` reads, even indirectly, and that must still be copied."""
+    """Returns the nodes in ``again`` that ``node`` reads, directly or indirectly, and that ``copies`` does not contain
+    yet."""
     found, pending = set(), list(node.all_input_nodes)
     while pending:
         source = pending.pop()

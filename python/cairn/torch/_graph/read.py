@@ -1,9 +1,9 @@
-"""Reads a traced FX graph as a Cairn graph: its operations, and the storages that they make and read.
+"""Converts a traced FX graph to the parts of a Cairn graph: operations, and the storages that they make and read.
 
 Memory is counted in storages, not tensors. Every *operation* that makes storages is a node of the Cairn graph, with one
 output per storage. Views and ``getitem`` are not nodes: they cost nothing, share the storage of the tensor that they
-view, and are made again if that is computed again. What the caller owns (parameters, buffers, inputs, constants) is
-resident. The *border*, at which the forward pass has ended, is a node, too.
+view, and are made again whenever this tensor is computed again. Storages that the caller owns (parameters, buffers,
+inputs, constants) are resident. The *border*, i.e. the end of the forward pass, is a node as well.
 """
 
 import operator
@@ -19,7 +19,8 @@ from . import operators, policies
 from .nondeterministic import repeats_bitwise
 from .trace import Operation, Storage, Trace
 
-_WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")  # operators that return their arguments
+# operators that wait for a collective, and return their arguments
+_WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors")
 
 
 def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), accumulate=False, replay=False, updates=None,
@@ -29,9 +30,9 @@ def trace_graph(graph, *, name="step", forward_outputs=None, parameters=(), accu
     ``forward_outputs``: number of outputs that belong to the forward pass. If it is given, the graph is a joint graph
     of forward and backward pass, and some placeholders are tangents (gradients that the caller gives). ``parameters``:
     placeholders whose gradients the caller owns. ``accumulate``: whether the caller already has gradients, to which the
-    new ones are added. ``replay``: whether random operations may run again, from a saved state of their generator.
+    new gradients are added. ``replay``: whether random operations may run again, from a saved state of their generator.
     ``updates``: placeholder -> Update, for parameters that are updated as soon as their gradient is complete.
-    ``shared``: placeholders whose memory others may write after the forward pass.
+    ``shared``: placeholders whose memory code outside of the graph may write after the forward pass.
     """
     return _Reader(graph, name, forward_outputs, set(parameters), accumulate, replay, updates or {},
                    shared).read()
@@ -50,8 +51,8 @@ class _Reader:
         self.parameters = parameters
         self.of_input = {}  # storage address -> resident Storage
         self.kinds = {}  # resident Storage -> "parameter" or "input"
-        # The last operation so far that draws random numbers or may have side effects. Such operations keep their
-        # order.
+        # The last operation so far that draws random numbers or may have side effects. Each such operation must run
+        # after the previous one.
         self.last_placed = None
         self.bytes_on = {}  # device -> bytes of all storages on it
         self.outputs = _private.outputs(graph)
@@ -59,9 +60,10 @@ class _Reader:
         self.live = operators.needed(graph)
         self.tangents = [n for n in graph.nodes if n.op == "placeholder" and _private.is_tangent(n)]
         self.trace.forward_leaves = self.outputs[:forward_outputs] if forward_outputs is not None else []
-        # Inputs that are written after the forward pass, and their storages, which _add_input() adds.
+        # Placeholders of inputs that are written after the forward pass, and, once _add_input() has added them, the
+        # storages of these inputs.
         self.mutated = set(_private.mutated_inputs(graph))
-        self.shared = set(shared)  # inputs that others may write, and their storages
+        self.shared = set(shared)  # inputs that code outside of the graph may write, and their storages
         self.read_before_writes = []  # operations that read memory that may be written after the forward pass
 
     def read(self):
@@ -109,7 +111,7 @@ class _Reader:
     def _add_input(self, node):
         value = node.meta.get("val")
         if node.op == "placeholder" and _private.is_tangent(node):
-            return  # the gradient is an output of the border
+            return  # the gradient is not an input of the Cairn graph, but an output of its border
         self.trace.controls[node] = {}
 
         def resident(leaf):
@@ -138,7 +140,8 @@ class _Reader:
     # --- The border
 
     def _border_position(self):
-        """Returns the first node, in the tracer's order, after the forward pass."""
+        """Returns the node before which the border stands: the first node after the forward pass in the tracer's
+        order."""
         if not self.tangents:
             return None
         wanted = {n for n in self.trace.forward_leaves if isinstance(n, torch.fx.Node)}
@@ -194,7 +197,7 @@ class _Reader:
         aliases = operators.may_alias(node.target)
         effect = operators.acts(node)
         random = operators.is_random(node)
-        if aliases and not effect:  # a view, even if the tracer gave it a separate storage
+        if aliases and not effect:  # the node is a view, even if the tracer gave its result a separate storage
             storages = trace.storages(operators.viewed(node))
             if len(storages) == 1:
                 for leaf in tensors:
@@ -219,13 +222,14 @@ class _Reader:
         if state is not None:
             op.state = state
             op.reads[state.outputs[0]] = None
-            # While the operation runs again, a copy of the generator's present state is kept.
+            # While the operation runs again with the saved state, a copy of the generator's present state is kept to
+            # restore it.
             op.scratch = state.outputs[0].size
         op.effect = effect or (random and state is None)
         op.backward = _private.is_backward(node) or (trace.border is not None)
         made = {}
         waits = operators.schema_name(node.target) in _WAITS
-        if waits:  # the results are the arguments, although the tracer made new tensors
+        if waits:  # a wait returns its arguments, although the tracer made new tensors for its results
             known.update((_address(leaf), storage) for leaf, storage in _pairs(
                 value, torch.fx.map_arg(node.args[0], trace.structure.get)))
             aliases = True
@@ -245,7 +249,7 @@ class _Reader:
         trace.controls[node] = {op: None}
         for argument in node.all_input_nodes:
             self._read(op, argument)
-        if waits:  # until this wait, the collective may read its arguments
+        if waits:  # the collective may read its own arguments until this wait, so the wait counts as their reader
             for storage in list(op.reads):
                 op.reads.update(storage.producer.reads)
         op.pinned = op.effect or not tensors or not repeats_bitwise(node) or policies.must_save(node)
@@ -287,8 +291,9 @@ class _Reader:
         return op
 
     def _saved_state(self, node, tensors):
-        """Adds an operation that saves the generator's state for a random operation. Adds nothing if the random
-        operation must run once, or if its results are no larger than the state."""
+        """Adds an operation that saves the generator's state, so that the random operation ``node`` may run again. Adds
+        nothing if ``node`` must run once, or if its results are no larger than the state: keeping them is then
+        cheaper."""
         device = operators.generator_device(node)
         size = state_bytes(device) if device is not None else 0
         made = {_address(t): _private.hint(t.untyped_storage().nbytes()) for t in tensors}
@@ -338,8 +343,8 @@ class _Reader:
         return self._stands_in(node, self.mutated)
 
     def _updated_outputs(self):
-        """Finds gradients that are needed only to update one parameter. Returns {index of the output: placeholder of
-        the parameter}."""
+        """Finds the outputs that are gradients and are needed only to update one parameter. Returns {index of the
+        output: placeholder of the parameter}."""
         trace, found, uses = self.trace, {}, {}
         by_description = {node.meta.get("desc"): node for node in self.updates}
         for position, leaf in enumerate(self.outputs):
@@ -354,7 +359,7 @@ class _Reader:
             node = by_description.get(description.grad_of)
             if node is not None and len(storages) == 1 and isinstance(storages[0].producer, Operation):
                 found[position] = node
-        holders = {}  # resident Storage -> number of inputs that share it
+        holders = {}  # resident Storage -> number of inputs that share this storage
         for node in self.graph.find_nodes(op="placeholder"):
             for storage in trace.storages(node):
                 holders[storage] = holders.get(storage, 0) + 1
@@ -371,9 +376,10 @@ class _Reader:
         return {position: node for position, node in found.items() if may(position, node)}
 
     def _add_updates(self, updated):
-        """Adds the updates of parameters. An update runs after all operations that read the parameter, and after all
-        that read the results of those, because such a result could otherwise be computed again from the updated
-        parameter. These control edges order only first runs; Trace.in_time also considers later runs."""
+        """Adds the updates of parameters. An update must run after all operations that read the parameter. It must also
+        run after the operations that read the results of those: otherwise, such a result could be computed again from
+        the updated parameter. These control edges order only first runs of operations; Trace.in_time also orders later
+        runs."""
         trace = self.trace
         readers, consumers = {}, {}
         for op in trace.operations:
@@ -414,7 +420,7 @@ class _Reader:
                     storage.producer.pinned = True
                 parameter = self._parameter(description.grad_of) if _private.is_gradient(description) else None
                 if parameter is not None and not forward and storage.producer is not trace.border:
-                    # Counted once per parameter, because torch copies a gradient that several parameters share.
+                    # A gradient that several parameters share counts once for each of them, because torch copies it.
                     resident += storage.size
                     if is_kept_as_gradient(leaf.meta["val"], parameter.meta["val"]):
                         trace.gradients.setdefault(storage, storage.size)
@@ -450,8 +456,9 @@ class _Reader:
                 last[storage] = op
 
     def _order_recomputed(self):
-        """Orders the two runs of each split operation (policies.py). The late run comes after the border. Operations
-        that read the early run's result run only once, so that this result need not be kept for the backward pass."""
+        """Orders the early and the late run of each split operation (policies.py). The late run comes after the border.
+        Operations that read the early run's result are pinned, so that none of them runs again in the backward pass and
+        needs this result there."""
         for op in self.trace.operations:
             run = policies.run_of(op.node) if op.node is not None else None
             if run is policies.LATE and op.index > self.trace.border.index:
@@ -481,7 +488,8 @@ def _address(tensor):
 
 
 def _pairs(value, structure):
-    """Yields (tensor, storage) for each tensor of a value with this structure."""
+    """Yields (tensor, storage) for each tensor of ``value``. ``structure``: the value's structure, with a Storage in
+    place of each tensor."""
     if isinstance(value, torch.Tensor):
         if isinstance(structure, Storage):
             yield value, structure

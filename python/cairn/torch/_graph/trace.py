@@ -1,7 +1,8 @@
-"""A trace: the operations of an FX graph and the storages that they make and read, from which the Cairn graph is built.
+"""Defines a trace: the operations of an FX graph and the storages that they make and read. The Cairn graph is built
+from a trace.
 
-The end of the forward pass is an operation, too, the *border*. A *part* is a getitem, which takes one value from an
-operation's results.
+The end of the forward pass is an operation as well, called the *border*. A *part* is a getitem node, which takes one
+value from an operation's results.
 """
 
 import dataclasses
@@ -22,13 +23,13 @@ from .layouts import Layouts
 class Storage:
     """Bytes that are allocated and freed together. A storage without a producer is resident."""
 
-    size: int  # bytes in the plan; 0 if the caller owns the storage, as for a parameter's gradient
+    size: int  # bytes in the plan; 0 if the caller owns the storage, for example a parameter's gradient
     producer: Optional["Operation"] = None
     output: int = 0  # index of the producer's output
     keep: bool = False
     device: str = "cpu"
-    allocated: int = 0  # bytes that are really allocated
-    as_traced: bool = True  # whether the kernel's layout is the one of the tracer
+    allocated: int = 0  # bytes that are really allocated for the storage, even if the caller owns it
+    as_traced: bool = True  # whether the layout that the kernel chooses is the one that the tracer assumed
 
 
 @dataclasses.dataclass(eq=False)
@@ -36,10 +37,12 @@ class Operation:
     """One node of the Cairn graph."""
 
     index: int
-    node: Optional[torch.fx.Node]  # None: nothing runs, as for the border
+    node: Optional[torch.fx.Node]  # None: no code runs, for example for the border
     label: str = ""  # for an operation without a node
-    reads: dict = dataclasses.field(default_factory=dict)  # Storage -> None, in order
-    after: dict = dataclasses.field(default_factory=dict)  # Operation -> None: control edges
+    # an ordered set (as dict keys) of the Storages that the operation reads
+    reads: dict = dataclasses.field(default_factory=dict)
+    # an ordered set of the Operations that must run before this one (control edges)
+    after: dict = dataclasses.field(default_factory=dict)
     outputs: list = dataclasses.field(default_factory=list)  # Storage
     pinned: bool = False
     backward: bool = False
@@ -47,8 +50,9 @@ class Operation:
     # traced order.
     effect: bool = False
     statistics: Optional["Operation"] = None  # only for a batch norm: the Operation that holds its new statistics
-    state: Optional["Operation"] = None  # only for a random operation that may run again: saves the state
-    update: Optional[Update] = None  # this update of a parameter runs instead of a node
+    # only for a random operation that may run again: the Operation that saves the generator's state
+    state: Optional["Operation"] = None
+    update: Optional[Update] = None  # if not None, the operation is this update of a parameter, and has no node
     cost: int = 0
     scratch: int = 0
 
@@ -65,25 +69,28 @@ class Trace:
         self.operation_of = {}  # fx node -> its Operation, if it has one
         self.structure = {}  # fx node -> its value, with a Storage instead of each tensor
         self.controls = {}  # fx node -> operations that must run before the node's value is used
-        self.roots = {}  # view or part -> operations that make what it views
+        self.roots = {}  # view or part -> operations that make the storages that it views
         self.dependents = {}  # Operation -> views and parts of its results, in order
-        self.parts = {}  # Operation -> getitems of it
-        self.border = None  # the Operation at which the forward pass has ended; None: no backward pass
-        # Storage of a gradient that the caller gives -> the result to which it belongs; None: unknown.
+        self.parts = {}  # Operation -> getitem nodes of its results
+        self.border = None  # the Operation that stands for the end of the forward pass; None: there is no backward pass
+        # Storage of a gradient that the caller gives to the backward pass -> the node of the result of which it is the
+        # gradient, or None if that is unknown.
         self.tangents = {}
         self.resident = {}  # kind -> bytes
         self.gradients = {}  # Storage -> bytes, for gradients that the caller will own
         self.readers = {}  # Operation that updates a parameter -> operations that read the parameter
-        self.updated = {}  # index of a gradient that is not returned -> Operation that updates a parameter with it
-        self.forward_leaves = []  # results of the forward pass: fx nodes, or values that are no nodes
+        # index of a gradient among the graph's outputs -> Operation that updates a parameter with it, so that the
+        # gradient is not returned
+        self.updated = {}
+        self.forward_leaves = []  # results of the forward pass: fx nodes, or constants such as None
         self.device = "cpu"  # the device of the budget: the one with the most bytes
-        self.elsewhere = {}  # other device -> bytes there, which are not in the budget
+        self.elsewhere = {}  # device other than ``device`` -> bytes on it, which are not in the budget
         self.sizes = []  # the tracer's sizes of storages; they may be symbolic
         self.sized_by_data = []  # names of operations whose results have an unbounded size that depends on data
-        self.branching = []  # names of operations that run other code for other data, such as torch.cond
+        self.branching = []  # names of operations for which data decide which code they run, such as torch.cond
         self.estimated = []  # operations whose cost or scratch could not be measured
-        self.layouts = Layouts()  # the kernels' layouts, once they are measured
-        self.value_begin = ()  # of each operation, the number of its first value in the Cairn graph; set by build()
+        self.layouts = Layouts()  # the layouts that kernels really choose, once they are measured
+        self.value_begin = ()  # for each operation, the number of its first output in the Cairn graph; set by build()
         self.shared_name = None  # a name that is equal on all ranks; None: there is one process
 
     def is_view(self, node):
@@ -103,8 +110,9 @@ class Trace:
         return [node for node in self.structure if node.op == "placeholder" and _private.is_primal(node)]
 
     def kept_results(self, leaves=None):
-        """Returns {index of a result of the forward pass: its storage} for the results that count as held by the caller:
-        all but those that are written into inputs. ``leaves``: the nodes of the results, if they have changed."""
+        """Returns {index of a result of the forward pass: its storage} for the results that count as held by the
+        caller, i.e. all results except those that are written into inputs. ``leaves``: the nodes of the results, if
+        they have changed."""
         found = {}
         for i, leaf in enumerate(self.forward_leaves if leaves is None else leaves):
             if isinstance(leaf, torch.fx.Node):
@@ -113,11 +121,11 @@ class Trace:
         return found
 
     def saved(self, steps):
-        """Returns the storages that a schedule saves for the backward pass: inputs and results of operations of the
-        forward pass that it reads after the border."""
+        """Returns the storages that a schedule saves for the backward pass: those inputs, and those results of
+        operations that ran before the border, that a step after the border reads."""
         if self.border is None:
             return set()
-        found, newer = set(), set(self.border.outputs)  # newer: made after the end of the forward pass
+        found, newer = set(), set(self.border.outputs)  # newer: storages that were made after the border
         for step in steps[steps.index(self.border.index) + 1:]:
             op = self.operations[step]
             read = {storage: None for node in (op.node.all_input_nodes if op.node is not None else ())
@@ -127,9 +135,9 @@ class Trace:
         return found
 
     def read_again(self, steps):
-        """Finds what operations of the forward pass read when they run again after the border, and what the caller may
-        have written by then. Returns (names of the inputs that they read, whether they read results of the forward
-        pass)."""
+        """Finds out which values the caller may have written before operations of the forward pass read them again
+        after the border. Returns (names of the inputs that are read again, whether results of the forward pass are read
+        again)."""
         if self.border is None:
             return [], False
         late = {self.operations[step] for step in steps[steps.index(self.border.index):]}
@@ -140,8 +148,8 @@ class Trace:
                 and inputs.intersection(self.storages(node))], any(storage.keep for storage in read - inputs)
 
     def order(self):
-        """Returns the order of the baseline, as indices of operations: that of the FX graph, but with each update of a
-        parameter as early as possible."""
+        """Returns the order of the baseline as indices of operations. It is the order of the FX graph, except that each
+        update of a parameter runs as early as possible."""
         ready = {}  # operation -> updates that can run right after it
         for update in self.readers:
             before = [s.producer for s in update.reads] + list(update.after)
@@ -166,9 +174,9 @@ class Trace:
                 for s in ([] if step in moved else [step]) + late.get(position, [])]
 
     def count_copied(self):
-        """Counts the gradients that torch copies because their layout differs from that of their parameters. The caller
-        owns the others, so they have 0 bytes. If the plan has the update of the parameter, the copy is scratch of the
-        update."""
+        """Makes gradients count in the budget that torch copies, because their layout differs from that of their
+        parameters. All other gradients belong to the caller, so they keep a size of 0 bytes. If the graph contains the
+        update of the parameter, the copy is scratch of the update."""
         for storage in [s for s in self.gradients if not s.as_traced]:
             storage.size = storage.allocated
             del self.gradients[storage]

@@ -1,1 +1,2 @@
-"""Finds out which inputs of a graph may be written without torch noticing, and whether they were."""
+"""Finds out which inputs of a graph may be written by other code without torch noticing, and whether they have been
+written."""

@@ -1,12 +1,13 @@
 """Decides for which sizes of inputs a graph with symbolic sizes is planned, so that few plans serve many lengths.
 
-A plan is valid for all sizes up to its own. Without foresight, each new longest input would need another plan, and
-torch.compile gives up a function after a few variants.
+A plan is valid for all sizes up to the one for which it was made. If each plan were made for the present size, each new
+longest input would need another plan, and torch.compile gives up compiling a function after a few variants.
 """
 
-# How much larger than the plan before a new plan is at least: for the first, the second, ... and all later plans of a
-# function for a larger size. A function whose inputs do not vary much is not planned for sizes that never come, and the
-# eight variants that torch permits suffice for inputs of which the longest is 180 times as long as the shortest.
+# Least factor by which a new plan is larger than the previous plan of the same function: for the first new plan that a
+# larger size makes necessary, the second, ..., and all later ones. The first factors are small, so that a function
+# whose inputs vary little is not planned for sizes that never come. The last factors are large, so that the eight
+# variants that torch permits suffice if the longest input is 180 times as long as the shortest.
 _GROWTH = (1.25, 1.5, 2.0, 3.0, 4.0)
 
 
@@ -16,16 +17,17 @@ class Lengths:
 
     def __init__(self):
         self._largest = {}  # key -> the largest size that was seen or planned for
-        # Key -> number of plans that a larger size made necessary, for sizes that have a plan for smaller ones, too.
+        # Key -> number of plans that were made because a size was larger than all earlier plans. A key is added with 0
+        # at its first plan.
         self._plans = {}
 
     def saw(self, key, size):
-        """Receives a size that is the same number in every call of its graph."""
+        """Notes a size of an input. The graph that is compiled treats this size as a constant."""
         self._largest[key] = max(size, self._largest.get(key, 0))
 
     def planned(self, key, size):
-        """Returns the size for which a graph is planned whose first input has this ``size``: at least the largest size
-        that was seen before."""
+        """Returns the size for which a graph is to be planned if its first input has this ``size``. The result is at
+        least ``size`` and the largest size seen before."""
         largest = self._largest.get(key, 0)
         if key in self._plans and size > largest:
             self._plans[key] += 1
@@ -35,5 +37,5 @@ class Lengths:
         return self._largest[key]
 
     def forget(self, key, size):
-        """Receives that a plan for more than ``size`` was impossible."""
+        """Notes that no plan for a size larger than ``size`` could meet the budget."""
         self._largest[key] = size

@@ -1,7 +1,8 @@
 """Checks that recomputation in the backward pass starts from the same values as the forward pass did.
 
-Torch itself notices most writes, by a tensor's version. Tensors that are known to share memory are not read again
-(``sharing.py``). This file finds all other writes, by comparing values.
+Torch itself notices most writes to a tensor between the passes, by the tensor's version counter. Tensors that are known
+to share memory with something else are never read again (``sharing.py``). This file finds all other writes, by
+comparing checksums of the values.
 """
 
 import ctypes
@@ -17,10 +18,12 @@ from .sharing import shared
 
 
 class ReadAgain:
-    """Checks the inputs, buffers and results of one graph when it runs. ``owner``: the Backend, which gives warnings.
-    ``report``: the GraphReport, which says what is read again. ``alive``: a together.Alive, which knows the graph's
-    runs. ``split``: number of results of the forward pass. ``module``: the forward module before AOTAutograd compiles
-    hooks into it."""
+    """Checks, when a graph's backward pass begins, that the inputs, buffers and results that it will read again are
+    unchanged. ``owner``: the Backend, which gives warnings.
+    ``report``: the GraphReport, which says what is read again. ``alive``: a together.Alive, which knows the runs of the
+    graph whose backward passes are still to come. ``split``: number of results of the forward pass. ``module``: the
+    forward module before AOTAutograd adds saved-tensor hooks to it. ``kernels``: a function that returns the kernel
+    settings of the last forward pass."""
 
     def __init__(self, owner, report, alive, split, kernels, module):
         self.owner, self.report, self.alive, self.split = owner, report, alive, split
@@ -68,13 +71,15 @@ class ReadAgain:
         return call
 
     def _results_saved(self, values, names):
-        """Returns, by name, the values saved for the backward pass that share their storage with a result."""
+        """Returns {name: value} for the values that are saved for the backward pass and share their storage with a
+        result of the forward pass."""
         results = {t.untyped_storage().data_ptr() for t in filter(_private.is_plain, values[:self.split])}
         return {name: t for name, t in list(zip(names, values))[self.split:]
                 if _private.is_plain(t) and t.untyped_storage().data_ptr() in results}
 
     def _copy_shared(self, args, positions):
-        """Copies arguments that share memory now, but did not when the plan was made."""
+        """Replaces arguments by copies if they share memory with something else now, but did not when the plan was
+        made."""
         size = 0
         for k in shared([args[i] for i in positions], running=True):
             args[positions[k]] = new = _private.copy_of_input(args[positions[k]])
@@ -86,8 +91,8 @@ class ReadAgain:
                 "nobody writes it before the backward pass has ended")
 
     def _lay_out(self, args, names, layouts):
-        """Saved-tensor hooks may have changed the layout or the alignment of arguments. Replaces such arguments by
-        copies with the old layout, because recomputation would otherwise round differently and draw noise in another
+        """Restores the layout and the alignment of arguments that saved-tensor hooks have changed, by copying the
+        arguments. This is needed because recomputation would otherwise round differently and draw noise in another
         order."""
         for k, name in enumerate(names):
             if _private.is_plain(args[k]) and _layout(args[k]) != layouts.get(name, _layout(args[k])):
@@ -127,16 +132,17 @@ class ReadAgain:
 
 
 class Unchanged:
-    """Records the values that a forward pass has read, to compare them later. Tensors on a GPU are left out, because a
-    comparison would wait for the device."""
+    """Records the values that a forward pass has read, to compare them later. Tensors on a GPU are not recorded,
+    because the host would have to wait for the device."""
 
     def __init__(self, tensors, kernels="", hooks=False):
         """``tensors``: name -> tensor. ``hooks``: whether saved-tensor hooks receive the values that are saved for the
-        backward pass."""
+        backward pass. ``kernels``: the kernel settings of the forward pass, as text."""
         self.kernels, self.hooks, self.modes = kernels, hooks, _private.modes_of_user()
         self.known = {}  # name -> (address, shape, strides, checksum)
         self.layouts = {}  # name -> _layout(), for all values saved for the backward pass
-        self.versions = {}  # name -> (address, torch's version), likewise; only if hooks receive them
+        # name -> (address, torch's version counter), for the same values; empty if there are no hooks
+        self.versions = {}
         self.note(tensors)
 
     def note(self, tensors):
@@ -145,8 +151,8 @@ class Unchanged:
                 self.known[name] = tensor.data_ptr(), tensor.shape, tensor.stride(), _checksum(tensor, tensor.stride())
 
     def changed(self, tensors):
-        """Returns the name of the first tensor whose values have changed, or None. Address and layout may differ,
-        because of saved-tensor hooks."""
+        """Returns the name of the first tensor whose values have changed, or None. A tensor may have another address
+        and layout than before, because saved-tensor hooks may copy it."""
         for name, tensor in tensors.items():
             if name in self.known and _private.is_plain(tensor):
                 _, shape, strides, checksum = self.known[name]
@@ -155,8 +161,8 @@ class Unchanged:
         return None
 
     def written_behind_hooks(self, tensors):
-        """Returns whether a tensor that hooks have returned as it was has been written since. Torch checks this only if
-        there are no hooks."""
+        """Returns whether a saved tensor that saved-tensor hooks have returned uncopied was written after the forward
+        pass. Torch itself checks this only if there are no hooks."""
         return any((address, version) != (tensors[name].data_ptr(), tensors[name]._version)
                    for name, (address, version) in self.versions.items()
                    if name in tensors and _private.is_plain(tensors[name]) and tensors[name].data_ptr() == address)
@@ -170,7 +176,8 @@ def _layout(tensor):
 
 
 def _laid_out(tensor, strides, alignment):
-    """Returns a copy with these strides and this alignment. An expanded dimension is copied once."""
+    """Returns a copy with these strides and this alignment. Of an expanded dimension (stride 0), only one element is
+    copied."""
     tensor, shape = tensor.detach(), tensor.shape
     tensor = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)]
     new = _private.empty_aligned(tensor.shape, strides, alignment, dtype=tensor.dtype, device=tensor.device)
@@ -185,9 +192,9 @@ def _has_a_checksum(value):
 
 
 def _checksum(tensor, strides):
-    """Returns the CRC-32 of a tensor's elements in their order in memory under these strides. Allocates nothing through
-    torch, so that it raises no measured peak."""
-    # Takes one element of each expanded dimension.
+    """Returns the CRC-32 of a tensor's elements in the order in which they would lie in memory with these strides.
+    Allocates nothing through torch, so that a peak that is being measured does not rise."""
+    # Takes one element of each expanded dimension (stride 0).
     tensor = tensor.detach()[tuple(0 if step == 0 else slice(None) for step in strides)]
     steps = [step for step in strides if step != 0]
     tensor = tensor.permute(sorted(range(len(steps)), key=lambda i: (-steps[i], tensor.shape[i] == 1)))

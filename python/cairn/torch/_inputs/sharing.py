@@ -1,9 +1,9 @@
 """Finds inputs that may be written between the forward and the backward pass without torch noticing.
 
-Usually a write increases a tensor's version, and autograd raises an error if it needs the old value. Torch does not
-notice writes to memory that an input shares with numpy, another process or a tensor with a separate version, or writes
-by some kernels to tensors that are not their results. Nothing may be computed again from such memory. So inputs that
-are known to share memory are not read again, and all others must be unchanged (``read_again.py``).
+Usually a write increases a tensor's version counter, and autograd raises an error if it needs the old value. Torch does
+not notice writes through numpy, another process or a tensor with a separate version that shares the memory, nor writes
+by some kernels to tensors that are not their results. Operations that read such memory must not run again. So inputs
+that are known to share memory are not read again, and all other inputs are checked for changes (``read_again.py``).
 """
 
 import torch
@@ -14,8 +14,8 @@ from .. import _private
 def shared(tensors, running=False):
     """Returns the indices of the tensors that share memory with something outside of ``tensors`` that may write it
     without torch noticing. Views of one tensor share its version, so torch notices writes through them. ``running``:
-    whether a compiled function runs. Then references of other libraries through DLPack are ignored, because the
-    function itself holds several references to its arguments."""
+    whether a compiled function runs. If so, references that other libraries hold through DLPack are not looked for,
+    because the function itself holds several references to its arguments."""
     groups = {}  # storage -> positions
     for i, tensor in enumerate(tensors):
         if _private.is_plain(tensor):
@@ -30,19 +30,20 @@ def is_buffer_of_others(value):
 
 
 def _written_unseen(tensors, running):
-    """Returns whether the memory of ``tensors``, all known tensors of one storage, may be written without torch
-    noticing."""
+    """Returns whether the memory of ``tensors`` may be written without torch noticing. ``tensors`` are all known
+    tensors of one storage."""
     roots = {id(t if t._base is None else t._base): t if t._base is None else t._base for t in tensors}
     if len(roots) > 1 or any(t.is_inference() for t in tensors) or not _private.owns_its_memory(tensors[0]):
         return True
     (root,) = roots.values()
-    # Autograd may hold a computed tensor as a second tensor of the storage, which is no sign of sharing.
+    # Autograd may hold a second tensor object for the storage of a computed tensor. This is no sign of sharing.
     if root.grad_fn is not None:
         return False
     known = len({id(t) for t in (root, *tensors)})
     there, given = _private.tensors_of_storage(root), any(t is root for t in tensors)
-    # Further tensors of the storage are harmless only if all are views of the root. Each view holds a reference to the
-    # root, so the root then has as many holders as the storage has tensors.
+    # Unknown tensors of the storage are harmless only if all of them are views of the root tensor. Each view holds a
+    # reference to the root. So if all are views, the number of references to the root equals the number of tensors of
+    # the storage.
     if there > known:
         return given or there != _private.holders(root)
     return given and not running and not root.requires_grad and _private.holders(root) > there

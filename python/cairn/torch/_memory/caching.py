@@ -1,23 +1,24 @@
-"""A model of the allocator that PyTorch uses on GPUs, which says how many bytes it reserves for a sequence of allocations.
+"""Simulates the allocator that PyTorch uses on GPUs, to find how many bytes it reserves for a sequence of allocations.
 
-The allocator takes *segments* from the driver, hands out *blocks* of them, and keeps freed blocks for later. What it
-reserves is more than what is in use, because free blocks may be too small or too scattered. The model follows
-c10/cuda/CUDACachingAllocator.cpp (torch 2.3 to 2.15) for one stream, with its default settings or with
-expandable_segments:True.
+The allocator takes *segments* of memory from the driver, hands out *blocks*, which are parts of segments, and keeps
+freed blocks for later allocations. It reserves more than is in use, because free blocks may be too small or too
+scattered. The simulation follows c10/cuda/CUDACachingAllocator.cpp (torch 2.3 to 2.15) for one stream, with its default
+settings or with expandable_segments:True.
 """
 
 import bisect
 
 import cairn
 
-# All in bytes, with the names of the original.
+# All constants are in bytes, and have the names that they have in CUDACachingAllocator.cpp.
 MIN_BLOCK_SIZE = 512  # sizes are multiples of this
-SMALL_SIZE = 1 << 20  # blocks up to this size are in segments of their own
-SMALL_BUFFER = 2 << 20  # segments of small blocks
-LARGE_BUFFER = 20 << 20  # segments of blocks below MIN_LARGE_ALLOC
+SMALL_SIZE = 1 << 20  # blocks up to this size are "small", and are in other segments than large blocks
+SMALL_BUFFER = 2 << 20  # size of a segment of small blocks
+LARGE_BUFFER = 20 << 20  # size of a segment of large blocks, if it is made for a block below MIN_LARGE_ALLOC
 MIN_LARGE_ALLOC = 10 << 20
-ROUND_LARGE = 2 << 20  # larger segments are multiples of this
-_ADDRESS_SPACE = LARGE_BUFFER << 26  # of an expandable segment: a multiple of all chunks, larger than all devices
+ROUND_LARGE = 2 << 20  # all other segments are multiples of this
+# addresses of an expandable segment: a multiple of all chunk sizes, and larger than the memory of all devices
+_ADDRESS_SPACE = LARGE_BUFFER << 26
 
 
 class OutOfMemory(cairn.Error):
@@ -25,7 +26,7 @@ class OutOfMemory(cairn.Error):
 
 
 class _Block:
-    """A range of addresses of a segment, between its neighbours in this segment."""
+    """A range of addresses of a segment. ``before`` and ``behind`` are its neighbours in this segment."""
 
     __slots__ = ("address", "size", "pool", "before", "behind", "used", "mapped")
 
@@ -42,13 +43,13 @@ class _Block:
 
 
 class _Pool:
-    """The blocks of one kind: small or large."""
+    """The free and the unmapped blocks of one kind: small or large."""
 
     def __init__(self, is_small):
         self.is_small = is_small
         self.free = []  # (size, address) of free blocks, sorted
         self.blocks = {}  # address -> free block
-        self.unmapped = []  # expandable segments: blocks without memory, sorted by address
+        self.unmapped = []  # only for expandable segments: blocks without memory, sorted by address
         self.chunk = SMALL_BUFFER if is_small else LARGE_BUFFER  # unit in which expandable segments grow
 
     def add(self, block):
@@ -60,8 +61,9 @@ class _Pool:
         del self.blocks[block.address]
 
     def best_fit(self, size, expandable):
-        """Returns the smallest free block of at least this size, and of those the one with the lowest address; None if
-        there is none. A block in front of unmapped memory of an expandable segment counts as large as it can become."""
+        """Returns the smallest free block of at least ``size`` bytes; None if there is none. Among equally small
+        blocks, takes the one with the lowest address. If unmapped memory of an expandable segment follows a block, the
+        block's size includes it."""
         i = bisect.bisect_left(self.free, (size, 0))
         if i == len(self.free):
             return None
@@ -76,9 +78,11 @@ class _Pool:
 
 
 class CachingAllocator:
-    """``allocate(size)`` returns a handle for ``free(handle)``. ``capacity``: bytes of the device; None: unlimited.
+    """Simulates the allocator. ``allocate(size)`` returns a handle, which ``free(handle)`` takes. ``capacity``: bytes
+    of the device; None: unlimited.
 
-    ``reserved`` and ``in_use`` are the bytes at present, ``peak_reserved`` and ``peak_in_use`` the largest so far.
+    ``reserved`` and ``in_use`` are the present numbers of bytes. ``peak_reserved`` and ``peak_in_use`` are the largest
+    values that these numbers have had.
     """
 
     def __init__(self, capacity=None, expandable_segments=False):
@@ -88,7 +92,8 @@ class CachingAllocator:
         self._next_address = 0
 
     def allocate(self, size):
-        """Allocates. Raises OutOfMemory. Returns None for 0 bytes, which take no block."""
+        """Allocates ``size`` bytes, and returns the block. Returns None for 0 bytes, which take no block. Raises
+        OutOfMemory if the memory does not suffice."""
         if size <= 0:
             return None
         size = -(-size // MIN_BLOCK_SIZE) * MIN_BLOCK_SIZE
@@ -113,8 +118,8 @@ class CachingAllocator:
         block.pool.add(self._merged(block))
 
     def give_back(self):
-        """Gives all free memory back to the driver, as torch.cuda.empty_cache() does: whole segments or, of expandable
-        ones, whole chunks."""
+        """Gives all free memory back to the driver, as torch.cuda.empty_cache() does: whole segments or, if segments
+        are expandable, whole chunks."""
         for pool in self.pools:
             for block in list(pool.blocks.values()):
                 if self.expandable:
@@ -134,7 +139,8 @@ class CachingAllocator:
         return block
 
     def _grow(self, pool, size):
-        """Returns a new block of at least this size that is in no list; None if the device has too little memory."""
+        """Returns a new block of at least ``size`` bytes, which is not in the pool's lists yet; None if the device has
+        too little memory."""
         if self.expandable:
             return self._grow_expandable(pool, size)
         wanted = (SMALL_BUFFER if size <= SMALL_SIZE else LARGE_BUFFER if size < MIN_LARGE_ALLOC else
@@ -173,7 +179,8 @@ class CachingAllocator:
         return block
 
     def _place_to_grow(self, pool, size):
-        """Returns the first free or unmapped block from which free and unmapped blocks have this size together."""
+        """Returns the first block of the first run of neighbouring free or unmapped blocks that have ``size`` bytes
+        together."""
         for block in pool.unmapped:
             if block.before is not None and not block.before.used:
                 block = block.before
@@ -200,7 +207,7 @@ class CachingAllocator:
         return True
 
     def _unmap(self, block):
-        """Takes the memory of the whole chunks in a free block."""
+        """Takes away the memory of a free block, as far as it consists of whole chunks."""
         pool, chunk = block.pool, block.pool.chunk
         begin = -(-block.address // chunk) * chunk
         end = (block.address + block.size) // chunk * chunk
@@ -224,7 +231,8 @@ class CachingAllocator:
         return left >= MIN_BLOCK_SIZE if block.pool.is_small or self.expandable else left > SMALL_SIZE
 
     def _split(self, block, size, free, mapped=None):
-        """Cuts a block behind ``size`` bytes. Returns the rest, which becomes free or, without ``mapped``, unmapped."""
+        """Cuts a block behind ``size`` bytes. Returns the rest as a block. ``free``: whether the rest is put into the
+        pool's list of free blocks."""
         rest = _Block(block.address + size, block.size - size, block.pool, mapped=free if mapped is None else mapped)
         rest.before, rest.behind = block, block.behind
         if block.behind is not None:
@@ -237,7 +245,8 @@ class CachingAllocator:
         return rest
 
     def _merged(self, block):
-        """Merges a free or unmapped block, which is in no list, with neighbours of its kind. Returns it."""
+        """Merges a free or unmapped block with its neighbours of the same kind. The block must not be in the pool's
+        lists. Returns the merged block."""
         for other in (block.before, block.behind):
             if other is None or other.used or other.mapped != block.mapped:
                 continue

@@ -1,5 +1,5 @@
 """Computes the bytes in memory from the events of torch's profiler or, on a GPU, of torch's allocator. These events
-contain every allocation, while a TorchDispatchMode would not see what kernels allocate for themselves.
+contain every allocation, also those that kernels make for themselves, which a TorchDispatchMode would not see.
 """
 
 import bisect
@@ -19,13 +19,13 @@ class MemoryTrace:
     profiler is active, because there can be only one.
 
     After the block, ``peak`` is the largest number of bytes that were in memory, and ``end`` the number at the end of
-    the block. From both, the bytes in memory at the beginning are subtracted.
+    the block. Both numbers are relative to the bytes in memory at the beginning of the block.
 
-    ``optional``: whether end_optional() may end the trace before the end of the block. It has no events then, and
-    ``ended`` is True.
+    ``optional``: whether end_optional() may end the trace before the end of the block. If it does, the trace has no
+    events, and ``ended`` is True.
     """
 
-    _optional = None  # the optional trace that records, and its thread
+    _optional = None  # (the optional trace that is recording, its thread)
 
     def __init__(self, device="cpu", optional=False):
         self.device = device
@@ -42,7 +42,7 @@ class MemoryTrace:
         if self.device == "cuda":
             _private.make_workspaces()
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_recording)  # if another thread has begun since available(), waits for it
+            stack.enter_context(_recording)  # waits if another thread has begun to record since available() was called
             stack.enter_context(_private.quiet_allocator)
             self._profiler = _private.memory_profiler()
             with _private.quiet_profiler():
@@ -56,7 +56,7 @@ class MemoryTrace:
 
     @staticmethod
     def end_optional():
-        """Ends the optional trace of this thread, if there is one, so that another one can record."""
+        """Ends the optional trace that this thread is recording, if there is one, so that another trace can record."""
         trace, thread = MemoryTrace._optional or (None, None)
         if thread == threading.get_ident():
             MemoryTrace._optional = None
@@ -83,16 +83,17 @@ class MemoryTrace:
 
     def live(self, without=(), held=()):
         """Returns the bytes in memory after each event, minus those before the first event. ``without``: addresses of
-        storages that are in memory at the end but do not count. ``held``: addresses of storages that were there before
-        the first event and count until the end, even if they are freed."""
+        storages that are in memory at the end but do not count. ``held``: addresses of storages that were in memory
+        before the first event. They count until the end, even if they are freed."""
         first = {}  # address -> its first event
         for i, address in enumerate(self.addresses):
             first.setdefault(address, i)
-        # If the first event at an address is an allocation, the address was free before. Its events are then of another
-        # storage, so they count.
+        # A held storage is freed by the first event at its address, and this event is ignored. If the first event at
+        # the address is an allocation, the held storage had been freed before, and the event belongs to another
+        # storage.
         ignored = {first[address] for address in held if address in first and self.sizes[first[address]] < 0}
         left = set(without)
-        # Going backwards, the first event at an address belongs to the storage that is there at the end.
+        # Going backwards, the first event at an address belongs to the storage that is at this address at the end.
         for i in range(len(self.sizes) - 1, -1, -1):
             if self.addresses[i] in left:
                 left.discard(self.addresses[i])
@@ -114,7 +115,7 @@ class MemoryTrace:
         return sum(self.sizes)
 
     def at_peak(self, without=(), held=()):
-        """Returns (bytes of the peak, operation that ran then)."""
+        """Returns (bytes of the peak, name of the operation that ran at the peak). Arguments are those of live()."""
         live = self.live(without, held)
         if not live:
             return 0, ""
@@ -124,9 +125,9 @@ class MemoryTrace:
 
 
 def timed(history, found):
-    """Converts events (address, bytes) of a GPU's allocator to (ns, bytes rounded up to blocks, address). Times come
-    from the profiler's events ``found``, whose allocations have the same order. An event that the profiler did not
-    record gets the time of the previous event."""
+    """Converts events (address, bytes) of a GPU's allocator to (ns, bytes rounded up to blocks, address). The
+    allocator's events have no times, so times are taken from the profiler's events ``found``, whose allocations have
+    the same order. An event that the profiler did not record gets the time of the previous event."""
     allocated = [(time, address) for time, size, address in found if size > 0]
     events, k, now = [], 0, allocated[0][0] if allocated else 0
     for address, size in history:
@@ -139,7 +140,7 @@ def timed(history, found):
 
 def measure_peak(function, device="cpu"):
     """Calls ``function``. Returns (its result, MemoryTrace.peak, MemoryTrace.end). Raises InputError if a profiler of
-    torch is running, because two cannot record at once."""
+    torch is running, because two profilers cannot record at once."""
     if not MemoryTrace.available():
         raise cairn.InputError("measure_peak: a profiler of torch is running already, and two cannot record at once; end it before")
     with MemoryTrace(device) as trace:
@@ -158,7 +159,8 @@ def bytes_of(tensors):
 
 
 def bytes_beyond(tensors):
-    """Returns how many more bytes the storages of the given tensors have than the tensors need."""
+    """Returns the number of bytes that the storages of the given tensors have beyond the bytes of the tensors
+    themselves."""
     needed = {}
     for tensor in filter(_private.is_plain, tensors):
         storage = tensor.untyped_storage()

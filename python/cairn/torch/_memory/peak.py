@@ -13,24 +13,24 @@ from .events import MemoryTrace, bytes_beyond, bytes_of
 
 
 _MOST_SIZES = 8  # largest number of different symbolic sizes that are measured
-_AGAIN = 10  # runs whose numbers are powers of this are measured again, because data may decide what a step takes
+_AGAIN = 10  # a graph is measured again in its run number 10, 100, 1000, ..., because its memory may depend on the data
 
 
 class Measured:
 
     def __init__(self, trace, solved, report, num_fwd_outputs, joint, is_free=lambda: True):
-        self.is_free = is_free  # whether no run of the graph waits for its backward pass
+        self.is_free = is_free  # returns whether every forward pass of the graph so far has had its backward pass
         self.trace, self.solved, self.report = trace, solved, report
-        # A measurement by an earlier process suffices, unless some operations could not be measured, such as those of
-        # other packages: their code may have changed since then.
+        # If an earlier process has measured the graph, this process need not, unless the graph has operations that
+        # calibration could not measure, such as those of other packages: their code may have changed since then.
         self.done = solved.measured is not None and not report.estimated
-        # The symbolic sizes of measured runs. Smaller sizes can need more scratch, so the first _MOST_SIZES different
-        # sizes are measured.
+        # The values of symbolic sizes in the measured runs, as tuples. Smaller sizes can need more scratch, so the
+        # first _MOST_SIZES different sizes are measured.
         self.sizes = set()
         self.present_sizes = ()  # symbolic sizes of the latest measured run
         self.has_sizes = any(_private.is_sym(n.meta.get("val")) for n in joint.graph.find_nodes(op="placeholder"))
-        # Number of next runs that are not measured. The first run is not measured if an optimizer allocates its state
-        # in this run.
+        # Number of coming runs that are not to be measured. If parameters are updated within the graph, the first run
+        # is not measured, because the optimizer allocates its state in it.
         self.passed_over = 1 if trace.updated and not self.done else 0
         self.runs = 0  # forward passes so far
         self.next_again = _AGAIN
@@ -45,11 +45,11 @@ class Measured:
             if isinstance(leaf, torch.fx.Node) and any(s in trace.gradients for s in trace.storages(leaf))]
         self.split = split
         self.kept_positions = list(trace.kept_results(leaves[:split]))
-        # The next three attributes are about all forward passes since the last measurement, because several can run
-        # before a backward pass.
+        # The next three attributes accumulate over all forward passes since the last measurement, because several
+        # forward passes can run before a backward pass.
         self.inputs = {}  # storages of inputs: address of the object -> weak reference
-        self.outputs_held = 0  # largest number of bytes of results that the backward pass does not get
-        self.outputs = set()  # addresses of results, which count even if the caller has freed them
+        self.outputs_held = 0  # largest number of bytes of kept results that a backward pass does not get as arguments
+        self.outputs = set()  # addresses of kept results, which count even if the caller has freed them
 
     def measure_again(self, passing_over=0):
         """Requests a new measurement, after ``passing_over`` runs that are not measured."""
@@ -73,7 +73,8 @@ class Measured:
 
     def _boxed(self, run, measured, begins=True):
         def call(args):
-            if not self.done and _private.fake_mode_of(args) is not None:  # the first run of parts that DDP splits
+            # DistributedDataParallel runs the parts of a split graph with fake tensors first
+            if not self.done and _private.fake_mode_of(args) is not None:
                 return run(args)
             finds_sizes = begins and self.has_sizes
             if begins:
@@ -96,7 +97,8 @@ class Measured:
         return _private.called_boxed(call)
 
     def _count(self):
-        """Counts a forward pass, and has it measured if it is time for that again. What was measured before stays."""
+        """Counts a forward pass, and requests a new measurement in the runs 10, 100, 1000, ... The earlier measurement
+        stays in the report until then."""
         self.runs += 1
         if self.runs >= self.next_again and self.done and self.is_free():
             while self.runs >= self.next_again:
@@ -105,7 +107,7 @@ class Measured:
             self.inputs, self.outputs_held, self.outputs = {}, 0, set()
 
     def _note_sizes(self, args):
-        """Measures this run if its symbolic sizes are new."""
+        """Has this run measured if its symbolic sizes have not been measured before."""
         sizes = tuple(arg for arg in args if type(arg) is int)
         if self.done and not self.sizes:  # measured by an earlier process
             self.sizes.add(sizes)
@@ -157,7 +159,8 @@ class Measured:
             return run(args)
         held = bytes_of(a for i, (a, n) in enumerate(zip(args, names))
                         if i not in on_host and (not n.startswith("primals") or self._is_copied(a)))
-        # If a gradient is part of a larger tensor, together.py counts the rest of that tensor, so it does not count here.
+        # If a given gradient is part of a larger tensor, together.py counts the rest of that tensor, so the rest does
+        # not count here.
         held += self.outputs_held - bytes_beyond(args[i] for i in tangents)
         with MemoryTrace(self.trace.device) as trace:
             result = run(args)
@@ -170,8 +173,9 @@ class Measured:
         return result
 
     def _is_copied(self, value):
-        """Returns whether saved-tensor hooks have replaced an input by a copy. FSDP frees the memory of a parameter's
-        storage and allocates it again elsewhere, but the storage stays the same object."""
+        """Returns whether saved-tensor hooks have replaced an input by a copy. Storage objects are compared, not
+        addresses: FSDP frees the memory of a parameter's storage and allocates it again at another address, but the
+        storage object stays the same."""
         if not _private.is_plain(value):
             return False
         storage = self.inputs.get(value.untyped_storage()._cdata)

@@ -1,7 +1,8 @@
-"""Reads what PyTorch's allocator has recorded on a GPU: the files of torch.cuda.memory._dump_snapshot().
+"""Reads snapshots of PyTorch's allocator on a GPU, as torch.cuda.memory._dump_snapshot() writes them.
 
-From such a file follows what was in use and what was reserved, what a static plan of the same allocations would need,
-and what the model of the allocator (caching.py) says about them.
+A snapshot lists all allocations that the allocator has recorded. From these, this file computes how many bytes were in
+use and reserved, how many bytes a static plan of the same allocations would need, and how many bytes the simulated
+allocator (caching.py) reserves for them.
 """
 
 import dataclasses
@@ -21,11 +22,12 @@ _MOST_BYTES = 1 << 48  # larger sizes in a file are errors
 
 
 class _Unpickler(pickle._Unpickler):
-    """Reads only lists, dictionaries, texts and numbers. A pickle of anything else could run code. The base class is the
-    one that is written in Python, because damaged files can crash the one that is written in C."""
+    """Reads only lists, dictionaries, texts and numbers. A pickle of anything else could run code. The base class is
+    pickle's implementation in Python, because damaged files can crash its implementation in C."""
 
     dispatch = {code: load for code, load in pickle._Unpickler.dispatch.items()
-                if code != pickle.BYTEARRAY8[0]}  # it allocates what a damaged length says
+                # BYTEARRAY8 allocates as many bytes as its length field says, which may be damaged
+                if code != pickle.BYTEARRAY8[0]}
 
     def find_class(self, module, name):
         raise cairn.InputError(f"snapshot: contains {module}.{name}, which no snapshot of an allocator contains")
@@ -34,8 +36,8 @@ class _Unpickler(pickle._Unpickler):
 def read_snapshot(source, device=0):
     """Reads a snapshot: the path of a file of ``torch.cuda.memory._dump_snapshot(path)``, or the dictionary that
     ``torch.cuda.memory._snapshot()`` returns. ``torch.cuda.memory._record_memory_history()`` must have been called
-    before. ``device``: the number of the GPU. Returns a Snapshot. Raises InputError if it is no such snapshot; code in a
-    pickle is never run."""
+    before. ``device``: the number of the GPU. Returns a Snapshot. Raises InputError if ``source`` is no such snapshot.
+    Code in a pickle is never run."""
     if not isinstance(source, dict):
         try:
             source = _Unpickler(io.BytesIO(pathlib.Path(source).read_bytes())).load()
@@ -66,8 +68,8 @@ def _size(entry, name="size"):
 
 
 def _read(trace, segments):
-    begins, lower, upper, sizes = {}, [], [], []  # address -> index of the buffer that is there
-    grown, time = [], 1  # at time 0 are the buffers that were allocated before the recording
+    begins, lower, upper, sizes = {}, [], [], []  # begins: address -> index of the buffer that is there
+    grown, time = [], 1  # buffers that were allocated before the recording begin at time 0
     for entry in trace:
         action = entry["action"]
         if action == "alloc":
@@ -77,7 +79,7 @@ def _read(trace, segments):
             sizes.append(_size(entry))
         elif action == "free_completed":
             index = begins.pop(entry["addr"], None)
-            if index is None:  # it was allocated before the recording
+            if index is None:  # the buffer was allocated before the recording
                 index = len(sizes)
                 lower.append(0)
                 upper.append(-1)
@@ -98,7 +100,8 @@ def _read(trace, segments):
     for change in grown:
         reserved += change
         peak = max(peak, reserved)
-    # A buffer that ends at time t is in memory until the event at t, and one that begins at t comes after it.
+    # Lifetimes are half-open: a buffer that ends at time t is in memory until the event at t, and a buffer that begins
+    # at t does not overlap it.
     if sum(sizes) >= _MOST_BYTES:
         raise ValueError("more bytes than there can be")
     buffers = numpy.array([lower, upper, sizes], dtype=numpy.int64).T.reshape(-1, 3)
@@ -107,9 +110,10 @@ def _read(trace, segments):
 
 @dataclasses.dataclass
 class Snapshot:
-    """What an allocator has recorded. ``buffers``: for each allocation, the event at which it begins, the one at which
-    it ends, and its bytes. ``held``: bytes of allocations that were there all the time. ``reserved``: the most bytes
-    that were reserved."""
+    """The allocations that an allocator has recorded. ``buffers``: a row for each allocation: number of the event at
+    which it begins, number of the event at which it ends, and bytes. ``held``: bytes of allocations that were in memory
+    all the time.
+    ``reserved``: the largest number of bytes that were reserved."""
 
     buffers: numpy.ndarray
     held: int
@@ -117,7 +121,7 @@ class Snapshot:
 
     @property
     def in_use(self) -> int:
-        """The most bytes that were in use at once."""
+        """The largest number of bytes that were in use at one time."""
         return self.held + max(self._load(), default=0)
 
     def _load(self):
@@ -127,8 +131,8 @@ class Snapshot:
         return [int(load) for load in numpy.cumsum(change)]
 
     def graph(self, name="snapshot"):
-        """Returns a cairn.Graph whose order has an output for each buffer, which a later node reads last. So
-        ``cairn.plan(graph, range(graph.node_count))`` places the buffers."""
+        """Returns a cairn.Graph in which each buffer is an output of a node, made when the buffer begins and last read
+        when it ends. So ``cairn.plan(graph, range(graph.node_count))`` places the buffers."""
         builder = cairn.GraphBuilder(name)
         made = {}
         reads = {}
@@ -147,13 +151,13 @@ class Snapshot:
         return builder.build()
 
     def static_plan(self, time_limit=None) -> int:
-        """Returns the bytes that a static plan of the same allocations needs, by cairn.plan."""
+        """Returns the number of bytes that a static plan of the same allocations needs, according to cairn.plan."""
         graph = self.graph()
         options = {} if time_limit is None else {"time_limit": time_limit}
         return self.held + cairn.plan(graph, range(graph.node_count), **options).bytes
 
     def modelled(self, expandable_segments=False) -> int:
-        """Returns the most bytes that the model of the allocator reserves for these allocations."""
+        """Returns the largest number of bytes that the simulated allocator reserves for these allocations."""
         allocator = CachingAllocator(expandable_segments=expandable_segments)
         allocator.allocate(self.held)
         events = [(end, 0, index) for index, (_, end, _) in enumerate(self.buffers.tolist())]
@@ -167,7 +171,8 @@ class Snapshot:
         return allocator.peak_reserved
 
     def write_buffers(self, path):
-        """Writes the buffers as CSV. ``cairn plan --buffers FILE --report PAGE`` places them and draws where they lie."""
+        """Writes the buffers as CSV. ``cairn plan --buffers FILE --report PAGE`` places the buffers and draws where
+        they lie."""
         rows = (f"{index},{begin},{max(end, begin + 1)},{size}" for index, (begin, end, size) in enumerate(self.buffers.tolist()))
         pathlib.Path(path).write_text("\n".join(["id,lower,upper,size", *rows]) + "\n")
 

@@ -1,24 +1,28 @@
-"""Counts the gradients that autograd keeps within a backward pass because more gradients of the same tensor will come.
+"""Counts the gradients that autograd keeps within a backward pass because it has to add more gradients of the same
+tensor to them.
 
 Autograd adds up all gradients of a tensor before it passes them on. Until then, it keeps the sum so far. When the next
-gradient comes, autograd adds it in place if nothing else refers to the memory of the sum. Otherwise, both and the new sum
-are in memory for a moment. Most gradients that compiled graphs return are views, for which autograd does the latter.
+gradient comes, autograd adds it in place if nothing else refers to the memory of the sum. Otherwise, the old sum, the
+gradient and the new sum are in memory together for a moment. Most gradients that compiled graphs return are views,
+which autograd does not add in place.
 """
 
 from .. import _private
 
 
 class Sums:
-    """The gradients of one backward pass that wait for further ones. Sizes are in bytes."""
+    """The gradients of one backward pass to which further gradients are still to be added. Sizes are in bytes."""
 
     def __init__(self):
-        self._waiting = {}  # Edge.target -> whether autograd adds the next gradient in place
-        self._sums = {}  # the same, of results of graphs -> (name of the node that reads the sum, its size)
+        self._waiting = {}  # Edge.target -> whether autograd will add the next gradient to the present sum in place
+        # Edge.target, if the tensor is a result of a graph -> (name of the node that reads the sum, size of the sum)
+        self._sums = {}
 
     def begin(self, node, edges, zeros=()):
-        """Receives the name of the node that begins, and Edges along which it will pass on gradients. ``zeros``: Edges along
-        which autograd has passed on zeros, because the node's graph has written into results of other graphs. Returns (the
-        sizes of all sums of gradients of results, the edges to which gradients have been passed before)."""
+        """Notes that the node of autograd's graph with this name begins to run. ``edges``: Edges along which the node
+        will pass on gradients. ``zeros``: Edges along which autograd has passed on zeros, because the node's graph has
+        written into results of other graphs. Returns (the sizes of all sums of gradients of results, the edges to which
+        gradients have been passed before)."""
         for edge in zeros:
             self._waiting[edge.target] = True
             if edge.reader is not None:
@@ -27,8 +31,8 @@ class Sums:
         return sum(size for _, size in self._sums.values()), [edge for edge in edges if edge.target in self._waiting]
 
     def end(self, edges, gradients):
-        """Receives the Edges along which a node passes on gradients, and these, which are None if unknown. Returns the size
-        of the largest sum that autograd now computes out of place, 0 if there is none."""
+        """Notes that a node has run, and that it passes ``gradients`` on along ``edges``. A gradient is None if it is
+        unknown. Returns the size of the largest sum that autograd now computes out of place; 0 if there is none."""
         largest = 0
         for edge, gradient in zip(edges, gradients):
             is_in_place = self._waiting.get(edge.target)

@@ -32,7 +32,7 @@ _loose = {}  # storage -> (weak reference, bytes): results of graphs without a b
 _passing = {}
 _sums = {}  # backward pass -> its Sums
 _running = {}  # thread -> the Alive (graph) whose pass runs in this thread
-_local = threading.local()  # .made: the Run of this thread's latest forward pass
+_local = threading.local()  # its attribute ``made`` is the Run of this thread's latest forward pass
 
 
 class Run:
@@ -57,7 +57,7 @@ class Run:
         # (weak reference to another Run, number of one of its results, index of this graph's input that is this result)
         self.reads = []
         self.given = {}  # storage -> (weak reference, bytes), for gradients that the caller gives to the backward pass
-        self.to_write = ()  # results that AOTAutograd will copy into inputs
+        self.to_write = ()  # results that AOTAutograd will copy into inputs after the forward pass
         # the edges along which autograd passes zeros because of the writes in ``to_write``: a result of
         # edges_of_writes()
         self.zeros = ()
@@ -215,9 +215,9 @@ class Alive:
         return call
 
     def _saving_failed(self, error, args):
-        """Handles an error of a saved-tensor hook. Checkpoints raise such an error to end a recomputation. The forward
-        pass has already run, but AOTAutograd has not yet written the graph's results into inputs, so this method writes
-        them."""
+        """Handles an error that a saved-tensor hook has raised. Checkpoints raise such an error to end a recomputation
+        early. The forward pass has already run, but AOTAutograd has not yet written the graph's results into inputs, so
+        this method writes them."""
         made, _local.made = _local.made, None
         for value, (_, description) in zip(made.to_write, self.written):
             target = _private.argument_of(description, args)

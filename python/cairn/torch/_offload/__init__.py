@@ -1,1 +1,2 @@
-"""Moves values to the host's memory and back: the link, the copies, and the places of a schedule at which they run."""
+"""Moves values to the host's memory and back. Contains the link's speed, the copies, and the insertion of copies into a
+graph."""

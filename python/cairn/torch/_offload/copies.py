@@ -1,16 +1,16 @@
 """Copies values between the device and the host while a compiled step runs.
 
-A value leaves in two steps, evict() and evicted(), and comes back in two steps, fetch() and fetched(). A copy runs
-between the first step and the second. The graph that calls these functions holds the source of a copy until the second
-step.
+A value leaves in two steps, evict() and evicted(), and comes back in two steps, fetch() and fetched(). The first step
+starts the copy, and the second step waits for its end. The graph that calls these functions keeps the source of a copy
+in memory until the second step.
 
-On a GPU, copies in the two directions run on two streams, to and from pinned memory. The functions order streams by
-events, so that the host never waits. torch's own operations for this (``torch.ops.ao.offload``) have one stream for both
-directions, and copy tensors with unusual strides through further memory of the device, which no plan contains. So they
-are not used.
+On a GPU, copies in the two directions run on two streams, to and from pinned memory. The functions order the streams by
+events, so that the host never waits. torch's own operations for copies (``torch.ops.ao.offload``) are not used, for two
+reasons: they use one stream for both directions, and they copy tensors with unusual strides through additional memory
+of the device, which no plan contains.
 
 On the CPU, the copies go to buffers outside of torch's allocator, so that they do not count as memory of the device.
-Training on a CPU does not become better by this. It shows on any machine what a step on a GPU computes.
+This brings no advantage to training on a CPU. It lets tests compute on any machine what a step on a GPU computes.
 """
 
 import dataclasses
@@ -31,8 +31,9 @@ def is_on_host(node):
 
 @dataclasses.dataclass
 class Trial:
-    """How the CPU copies, for tests. ``late``: a function that says for each copy whether it runs in the second step
-    instead of the first. ``poison``: whether memory is overwritten as soon as its bytes count as free."""
+    """Settings for tests of copies on the CPU. ``late``: a function that is called for each copy, and returns whether
+    the copy runs only in the second step (evicted, fetched). ``poison``: whether memory is overwritten as soon as its
+    bytes count as free."""
 
     late: object = None
     poison: bool = False
@@ -47,19 +48,19 @@ def evict(value):
     """Begins to copy a value to the host. Returns the copy, which has the value's strides."""
     if _private.fake_mode_of([value]) is not None:
         return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="cpu")
-    if _private.is_batched(value):  # has no storage of its own: it stays
+    if _private.is_batched(value):  # a batched tensor has no storage of its own, so it stays on the device
         return value
     copies = _copies_of(value.device)
     host = _like(value, copies.host_memory(value.untyped_storage().nbytes()))
     copies.begin(host, value, out=True)
-    if _private.saves_by_hooks():  # hooks may read the copy before the second step
+    if _private.saves_by_hooks():  # saved-tensor hooks may read the copy before evicted() is called
         copies.finish_now(host, value)
     return host
 
 
 @torch.compiler.allow_in_graph
 def evicted(host, value):
-    """Ends what evict() has begun. The caller frees ``value`` afterwards. Returns ``host``."""
+    """Ends the copy that evict() has begun. The caller frees ``value`` afterwards. Returns ``host``."""
     if _private.fake_mode_of([value]) is None and not _private.is_batched(value):
         _copies_of(value.device).end(host, value, host, out=True)
     return host
@@ -67,7 +68,8 @@ def evicted(host, value):
 
 @torch.compiler.allow_in_graph
 def fetch(host, device):
-    """Begins to copy a value back. Returns memory of the device, whose contents are undefined until fetched()."""
+    """Begins to copy a value back to the device. Returns the tensor on the device, whose contents are undefined until
+    fetched()."""
     if _private.fake_mode_of([host]) is not None:
         return torch.empty_strided(host.shape, host.stride(), dtype=host.dtype, device=device)
     if _private.is_batched(host):
@@ -80,7 +82,7 @@ def fetch(host, device):
 
 @torch.compiler.allow_in_graph
 def fetched(value, host, last):
-    """Ends what fetch() has begun. Returns ``value``. ``last``: whether nothing reads ``host`` afterwards."""
+    """Ends the copy that fetch() has begun. Returns ``value``. ``last``: whether nothing reads ``host`` afterwards."""
     if _private.fake_mode_of([value]) is None and not _private.is_batched(value):
         _copies_of(value.device).end(host, value, value, out=False, last=last)
     return value
@@ -93,16 +95,16 @@ def _like(tensor, memory):
 
 
 def bytes_of(tensor):
-    """Returns the whole storage of a tensor as bytes, a view."""
+    """Returns a view of the whole storage of a tensor, as a tensor of bytes."""
     return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 
 def host_memory(device, size):
-    """Returns bytes of the host, to and from which a device copies best."""
+    """Returns memory of the host as a tensor of bytes. For a GPU the memory is pinned, so that copies are fast."""
     return _copies_of(device).host_memory(size)
 
 
-_known = {}  # device -> its copies
+_known = {}  # device -> its StreamCopies or BufferCopies
 
 
 def _copies_of(device):
@@ -115,13 +117,14 @@ def _copies_of(device):
 
 
 class StreamCopies:
-    """Copies on two streams of a GPU. A copy is ordered behind all that the current stream does before the first step.
-    The current stream waits for it in the second step."""
+    """Copies on two streams of a GPU. A copy begins after all work that the current stream had received before begin().
+    The current stream waits for the copy in end()."""
 
     def __init__(self, device):
         self.out, self.back = torch.cuda.Stream(device), torch.cuda.Stream(device)
-        # Address of the copy on the host, or of the fetched value -> event behind the copy. An entry is missing if hooks
-        # on saved tensors have moved the copy, or if a graph runs backward twice. Then the whole stream is waited for.
+        # Address of the copy on the host, or of the fetched value -> event that follows the copy on its stream. An
+        # entry is missing if saved-tensor hooks have moved the copy on the host, or if a graph runs backward twice.
+        # Then end() waits for all work on the copy's stream.
         self.events = {}
 
     @staticmethod
@@ -135,7 +138,8 @@ class StreamCopies:
             stream.wait_event(self.events[host.data_ptr()])
         elif not out:
             stream.wait_stream(self.out)
-        # Also orders the copy behind earlier uses of the memory of `value`, which may have been freed just before.
+        # Also makes the copy wait for earlier uses of the memory of `value`, which another tensor may have freed just
+        # before.
         stream.wait_stream(torch.cuda.current_stream(value.device))
         with torch.cuda.stream(stream):
             bytes_of(target).copy_(bytes_of(source), non_blocking=True)
@@ -145,7 +149,8 @@ class StreamCopies:
 
     def end(self, host, value, target, out, last=False):
         current = torch.cuda.current_stream(value.device)
-        # A fetch still has to wait for the event of an evict, so the entry stays until the copy on the host is freed.
+        # A fetch must wait for the event of its evict. So the entry of an evict stays until its last fetch has ended,
+        # and that of a fetch is removed here.
         event = self.events.get(target.data_ptr()) if out else self.events.pop(target.data_ptr(), None)
         if event is not None:
             current.wait_event(event)
@@ -159,7 +164,8 @@ class StreamCopies:
 
 
 class _Late:
-    """A copy that has not run. It does not keep its source in memory."""
+    """A copy that begin() has postponed to end(). Holds only weak references, so that it does not keep its source in
+    memory."""
 
     def __init__(self, source, target):
         self.source, self.target = _private.weak_storage(source.untyped_storage()), _private.weak_storage(
@@ -172,21 +178,21 @@ class _Late:
 
 
 class BufferCopies:
-    """Copies to buffers of Python, which torch's allocator does not know. ``trial`` can run a copy in the second
-    step."""
+    """Copies on the CPU, to buffers that Python allocates, so that torch's allocator does not count them. A copy runs
+    in begin() or, if ``trial.late`` says so, in end()."""
 
     def __init__(self):
         self.late = {}  # address of the target -> _Late
 
     @staticmethod
     def host_memory(size):
-        if size == 0:  # a size that depends on data; frombuffer() refuses it
+        if size == 0:  # happens if a size depends on data; frombuffer() refuses 0 bytes
             return torch.empty(0, dtype=torch.uint8)
         return torch.frombuffer(bytearray(size), dtype=torch.uint8)
 
     def begin(self, host, value, out):
         source, target = (value, host) if out else (host, value)
-        self.late.pop(target.data_ptr(), None)  # of memory that was freed before its copy ended
+        self.late.pop(target.data_ptr(), None)  # drops a postponed copy whose target was freed before the copy ran
         if trial.late is not None and trial.late():
             bytes_of(target).fill_(_POISON)
             self.late[target.data_ptr()] = _Late(source, target)

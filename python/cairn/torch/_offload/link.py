@@ -1,4 +1,5 @@
-"""The link between device and host that a search assumes: as given, or measured on this machine."""
+"""Determines the bandwidth and latency of the link between device and host that a search assumes: given by the caller,
+or measured on this machine."""
 
 import dataclasses
 import time
@@ -13,13 +14,15 @@ from .. import _cache, _private
 from . import copies
 
 _SIZES = (1 << 20, 4 << 20, 16 << 20, 64 << 20)  # bytes of the measured copies
-_TIMES = 5  # measurements of each size; the fastest counts, because other work only makes copies slower
-_TIGHT = 1.5  # if copies in both directions at once take this many times as long as one, they share the link
+_TIMES = 5  # copies of each size; the fastest counts, because other work on the machine only makes copies slower
+# if two simultaneous copies in opposite directions take this many times as long as one copy, they share the link
+_TIGHT = 1.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Offload:
-    """What the caller of backend() wants: a link, or "measure", and the largest number of bytes on the host."""
+    """The options offload= and host_budget= of backend(): a link, or "measure", and the largest number of bytes on the
+    host."""
 
     link: str
     host_budget: Optional[int] = None
@@ -30,7 +33,7 @@ class Offload:
 
 
 def offload_of(offload, host_budget):
-    """Checks the arguments of backend(). Returns an Offload, or None without one. Raises InputError."""
+    """Checks the arguments of backend(). Returns an Offload, or None if ``offload`` is None. Raises InputError."""
     if offload is None:
         if host_budget is not None:
             raise cairn.InputError("host_budget: it limits what offload= moves to the host; give offload=, too")
@@ -57,7 +60,8 @@ def _checked_graph():
 
 def measured_link(device):
     """Returns the link of this device, "BYTES/s,LATENCYns" with two digits, from copies of several sizes in both
-    directions. The cache keeps it, because another link would mean another schedule."""
+    directions. The link is stored in the cache and not measured again, because a slightly different link would lead to
+    another schedule."""
     name = f"link-{_name(device)}.json"
     known = _cache.load(name)
     if isinstance(known, str):
@@ -74,7 +78,7 @@ def _name(device):
 
 
 def _measured(device):
-    """Returns [(bytes, seconds)] of the slower direction."""
+    """Returns [(bytes, seconds)] for copies of several sizes, each in the slower direction."""
     found = []
     for size in _SIZES:
         value = torch.zeros(size, dtype=torch.uint8, device=device)
@@ -85,7 +89,8 @@ def _measured(device):
 
 
 def _shared(device):
-    """Returns whether copies in both directions share the link. On the CPU, they share the one thread that copies."""
+    """Returns whether copies in both directions share the link. On the CPU, one thread runs all copies, so they share
+    it."""
     if device != "cuda":
         return True
     size = _SIZES[-1]
@@ -104,7 +109,7 @@ def _shared(device):
 
 
 def _seconds(device, call):
-    """Returns the seconds of the fastest of several calls, after one that does not count."""
+    """Returns the seconds of the fastest of _TIMES calls. A first call, which includes setup, does not count."""
     fastest = float("inf")
     for i in range(_TIMES + 1):
         if device == "cuda":
@@ -119,8 +124,9 @@ def _seconds(device, call):
 
 
 def link_text(times, shared):
-    """Returns the link that fits measured times [(bytes, seconds)]: the bandwidth between the smallest and the largest
-    copy, and as latency what is left of the smallest."""
+    """Returns the link that fits the measured times [(bytes, seconds)]. The bandwidth follows from the difference
+    between the smallest and the largest copy. The latency is the part of the smallest copy's time that the bandwidth
+    does not explain."""
     (small, first), (large, last) = times[0], times[-1]
     rate = (large - small) / (last - first) if last > first else large / max(last, 1e-9)
     latency = max(0.0, first - small / rate)

@@ -1,4 +1,5 @@
-"""Writes the copies of a schedule into an FX graph, between the nodes of its steps."""
+"""Inserts calls of the copies of a schedule (evicts and fetches) into an FX graph, between the nodes of the schedule's
+steps."""
 
 import torch
 
@@ -8,8 +9,8 @@ from . import copies
 
 def base_nodes(trace, op):
     """Returns, for each output of an operation, the only node whose value is the whole output; None if the output
-    cannot leave the device. It cannot if several nodes give it, if its tensor begins inside of its storage, or if nothing
-    runs."""
+    cannot leave the device. An output cannot leave if several nodes return it, if its tensor does not begin at the
+    start of its storage, or if the operation runs no code."""
     found = [[] for _ in op.outputs]
     for node in [op.node, *trace.parts.get(op, ())] if op.node is not None else ():
         storage = trace.structure.get(node)
@@ -25,34 +26,34 @@ def _is_whole(value):
 
 
 class Places:
-    """The copies of one schedule while a Rewriter writes it. ``transfers``: (evicts, fetches), rows of numbers as in
-    cairn.Evict and cairn.Fetch."""
+    """Inserts the copies of one schedule while a Rewriter writes the schedule's graph. ``transfers``: (evicts,
+    fetches), each a list of rows with the numbers of a cairn.Evict or a cairn.Fetch."""
 
     def __init__(self, rewriter, steps, transfers):
         self.rewriter = rewriter
         self.evicts, self.fetches = transfers
-        self.sources = {}  # (value, step) -> node of an occurrence that will leave
-        self.leaving = {}  # step -> values that it makes and that will leave
-        self.operations = {}  # value -> its operation
+        self.sources = {}  # (value, step) -> node of an occurrence of the value that will leave the device
+        self.leaving = {}  # step -> values that the step makes and that will leave the device
+        self.operations = {}  # value -> operation that makes it
         for value, made, _, _ in self.evicts:
             self.leaving.setdefault(made, []).append(value)
             self.operations[value] = rewriter.trace.operations[steps[made]]
         self.hosts = {}  # evict -> node of the copy on the host
-        self.arriving = {}  # fetch -> node of the memory that is filled
-        self.arrived = set()  # fetches that have ended
+        self.arriving = {}  # fetch -> node of the device memory into which the value is copied
+        self.arrived = set()  # fetches for which fetched() has been inserted
         last = {}
         for j, (evict, _, finish) in enumerate(self.fetches):
             last[evict] = max(last.get(evict, (-1, -1)), (finish, j))
-        self.last = {j for _, j in last.values()}  # for each evict, the fetch that ends last
-        self.started = {}  # step -> transfers that start after it
-        self.finished = {}  # step -> transfers that are over before it
+        self.last = {j for _, j in last.values()}  # the fetches that end last among all fetches of the same evict
+        self.started = {}  # step -> transfers that start directly after the step
+        self.finished = {}  # step -> transfers that must end before the step
         for kind, rows in (("evict", self.evicts), ("fetch", self.fetches)):
             for i, row in enumerate(rows):
                 self.started.setdefault(row[-2], []).append((kind, i))
                 self.finished.setdefault(row[-1], []).append((kind, i))
 
     def before(self, step):
-        """Writes what happens between the step before this one and this one."""
+        """Inserts the nodes of the copies that begin or end between step ``step - 1`` and step ``step``."""
         started, finished = self.started.get(step - 1, ()), self.finished.get(step, ())
         ending = {i for kind, i in finished if kind == "evict"}
         for kind, i in started:
@@ -73,13 +74,14 @@ class Places:
                 self._replace(i)
 
     def ran(self, step):
-        """Notes the values that a step has made and that will leave the device."""
+        """Notes the nodes of the values that a step has made and that will leave the device."""
         for value in self.leaving.get(step, ()):
             self.sources[value, step] = self.rewriter.newest[self._base(value)]
 
     def border(self):
         """Ends the fetches that run at the border, because their memory could be freed between the passes while a copy
-        still writes it. Evicts go on: what they read and write stays until they have ended."""
+        still writes it. Evicts may go on beyond the border, because their source and their target stay in memory until
+        they have ended."""
         for i in list(self.arriving):
             self._fetched(i)
 
@@ -110,7 +112,8 @@ class Places:
         self.arrived.add(i)
 
     def _replace(self, i):
-        """Lets later nodes read what has been fetched, and make views of it anew."""
+        """Makes later nodes read the fetched value instead of the original one, and makes views of the value be
+        computed anew from it."""
         trace, value = self.rewriter.trace, self.evicts[self.fetches[i][0]][0]
         op, base = self.operations[value], self._base(value)
         for node in trace.dependents[op]:

@@ -1,4 +1,4 @@
-"""Stores, for a graph, the schedule of lowest peak that any search of any process has found."""
+"""Stores, for each graph, the schedule with the lowest peak that any search of any process has found."""
 
 import time
 
@@ -6,19 +6,22 @@ import cairn
 
 from .. import _cache
 
-# Fractions of the time limit: for the first search, for all tries of lower budgets together, and for a single try. The
-# rest of the time is for a cheaper schedule of the lowest peak.
+# Fractions of the time limit: for the first search, for all searches under lower budgets ("tries") together, and for a
+# single try. In the rest of the time, a search looks for a cheaper schedule with the lowest peak found.
 _SHARES = {"search": 1 / 2, "tries": 3 / 8, "one try": 1 / 20}
-_FIRST_STEP = 1 / 64  # after a met budget, the next one is lower by at least this part of the peak
-_CLOSE = 1 / 400  # if a met and an unmet budget differ by at most this part of the peak, tries ask for one byte less
+_FIRST_STEP = 1 / 64  # after a budget was met, the next budget is lower by at least this fraction of the peak
+# if a met and an unmet budget differ by at most this fraction of the peak, the next try asks for one byte less than the
+# met one
+_CLOSE = 1 / 400
 _LAST_TRIES = 16  # largest number of tries that ask for one byte less
-_FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)  # fractions of the peak by which the last budgets are lower than it
+# fractions by which the last budgets to be tried are lower than the lowest peak found
+_FAR_BELOW = (1 / 16, 1 / 8, 1 / 4)
 
 
 class Least:
-    """The schedule of lowest known peak of a graph. ``digest``: differs for different graphs. ``in_time``: a function
-    that puts a schedule's steps into an order that may run (Trace.in_time). ``moves``: whether values may move to the
-    host. Bounds that were proved for recomputation alone then do not hold."""
+    """The schedule of lowest known peak of a graph. ``digest``: a text that differs for different graphs. ``in_time``:
+    a function that puts a schedule's steps into an order that may run (Trace.in_time). ``moves``: whether values may
+    move to the host; if so, lower bounds that were proved for recomputation alone do not hold."""
 
     def __init__(self, graph, digest, in_time=list, moves=False):
         self.graph, self.in_time, self.moves = graph, in_time, moves
@@ -35,8 +38,8 @@ class Least:
         self._stored = (self.peak, self._searched)
 
     def offer(self, steps, lower_bound=None, transfers=None):
-        """Stores a schedule if its peak is the lowest so far. Returns (its steps in an order that may run, their
-        peak). A schedule with ``transfers`` keeps its order, because their numbers are those of steps."""
+        """Stores a schedule if its peak is the lowest so far. Returns (its steps in an order that may run, their peak).
+        A schedule with ``transfers`` keeps its order, because transfers refer to steps by number."""
         self.lower_bound = max(self.lower_bound, lower_bound or 0)
         steps = [int(v) for v in steps]
         steps = steps if transfers else self.in_time(steps)
@@ -56,9 +59,10 @@ class Least:
             self._stored = now
 
     def search(self, limits):
-        """Searches for the least peak: first without a budget, then under lower and lower budgets until one is not met,
-        because a search under a budget reaches lower peaks. Does nothing if the stored schedule was found under the
-        same limits, so that the least budget in an error is the one that "min" reaches."""
+        """Searches for the least peak: first with the goal "min", then under lower and lower budgets until a budget is
+        not met, because a search under a budget can reach lower peaks than "min". Does nothing if the stored schedule
+        was found under the same limits. So the least budget that an error names is the one that budget="min"
+        reaches."""
         given = [limits.time_limit, limits.work_limit]
         if self._searched == given:
             return
@@ -73,7 +77,8 @@ class Least:
             return not self.proved and (limits.work_limit is not None or time.monotonic() < until)
 
         self._descend(met, more)
-        for share in _FAR_BELOW:  # a search can meet a budget although it did not meet a larger one
+        # tries far lower budgets as well: a search can meet a budget although it did not meet a larger one
+        for share in _FAR_BELOW:
             goal = int((1 - share) * self.peak)
             if more() and goal >= max(1, self.lower_bound) and met(goal):
                 self._descend(met, more)
@@ -82,13 +87,13 @@ class Least:
             try:
                 self.offer_answer(self.peak, limits.part(rest), start=cairn.Schedule(self.steps, self.transfers))
             except cairn.InputError:
-                pass  # some solvers begin only with schedules of their own kind
+                pass  # some solvers can start only from schedules of their own kind
         self._searched = given
         self.save()
 
     def _descend(self, met, more):
-        """Tries budgets below the lowest peak, in growing steps, until one is not met. Then tries budgets between the
-        two."""
+        """Tries budgets below the lowest peak found, in growing steps, until a budget is not met. Then tries budgets
+        between the largest unmet budget and the lowest peak found."""
         unmet, step, last = 0, 1, 0  # unmet: the largest budget that was not met
         while more() and last < _LAST_TRIES:
             between = self.peak - max(unmet, self.lower_bound - 1)
@@ -109,10 +114,10 @@ class Least:
         return not self.transfers and self.steps == self.in_time(list(map(int, self.graph.input_order)))
 
     def offer_answer(self, goal, arguments, **more):
-        """Searches within the budget ``goal`` and offers what it finds. Returns the peak; infinity if nothing was
-        found."""
+        """Searches within the budget ``goal``, and passes the schedule found to offer(). Returns the schedule's peak;
+        infinity if no schedule was found."""
         try:
-            # Transfers are searched for within a budget only.
+            # A search for transfers needs a budget, so the goal "min" is searched without them.
             graph = self.graph.with_host_memory("") if goal == "min" else self.graph
             answer = cairn.solve(graph, goal, peak_only=True, **arguments, **more)
         except (cairn.InfeasibleError, cairn.NotFoundError) as error:
@@ -123,12 +128,13 @@ class Least:
 
     def bound(self, bound, solver, scope=""):
         """Returns a lower bound on the peak of every schedule. This is ``bound``, which the solver proved, unless the
-        proof may be about fewer schedules, such as those without recomputation."""
+        proof may be only about a part of all schedules, such as those without recomputation."""
         of_all = not self.moves and (solver == "auto" or scope == "any schedule")
         return bound if of_all else self.graph.peak_lower_bound
 
     def offer_error(self, error, solver):
-        """Takes lower bound and schedule from the error of a search that did not meet its budget."""
+        """Takes the lower bound and the schedule of least peak from ``error``, the error of a search that did not meet
+        its budget."""
         self.lower_bound = max(self.lower_bound, self.bound(error.lower_bound or 0, solver, error.scope))
         if error.least is not None:
             self.offer(error.least.schedule.steps, transfers=rows(error.least.schedule.transfers))
@@ -142,7 +148,7 @@ def rows(transfers):
 
 
 def schedule_of(entry):
-    """Returns the schedule in the entry of a file."""
+    """Returns the schedule that an entry of a cache file contains."""
     return cairn.Schedule(entry["steps"], entry.get("transfers"))
 
 

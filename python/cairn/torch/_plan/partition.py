@@ -1,5 +1,5 @@
-"""The function that AOTAutograd calls to cut a joint graph into forward and backward pass. It schedules the graph
-first."""
+"""Schedules a joint graph and cuts it into a forward and a backward pass. AOTAutograd calls partition(), the main
+function of this file, for every joint graph."""
 
 import dataclasses
 import functools
@@ -38,30 +38,33 @@ class Options:
     inductor: Optional[dict] = None  # Inductor's settings, if it compiles fused kernels; None: torch's kernels alone
     accumulate: bool = False  # whether new gradients of parameters are part of the budget
     replay: bool = False  # whether random operations may run again
-    inputs: str = "checked"  # inputs= of backend()
+    inputs: str = "checked"  # the argument inputs= of backend()
     never_recompute: tuple = ()  # patterns of operations that run once
-    all_differentiated: bool = False  # whether gradients of results beside a loss are part of the budget
-    updates: Optional[Updates] = None  # the updates by optimizers in the plan
-    offload: Optional[Offload] = None  # what may move to the host; None: nothing
+    all_differentiated: bool = False  # whether gradients of results other than the loss are part of the budget
+    updates: Optional[Updates] = None  # the optimizer's updates, if the plan contains them
+    offload: Optional[Offload] = None  # the link over which values may move to the host; None: nothing moves
     together: bool = True  # whether a budget limits the graphs of a step together
     latest: dict = dataclasses.field(default_factory=dict)  # key of a graph -> its latest [steps, transfers]
 
     @property
     def named_offload(self):
-        """Returns what the caller gave as offload= and host_budget=, which is equal on all ranks."""
+        """Returns offload= and host_budget= as the caller gave them, because they are equal on all ranks, unlike a
+        measured link."""
         return [] if self.offload is None else [self.offload.link, self.offload.host_budget]
 
 
 def prepare(graph, options, *, device=None, **reading):
-    """Reads an FX graph. Returns (Trace, cairn.Graph, seconds of each part of the work). ``device``: the device for
-    which costs are estimated, if not the graph's."""
+    """Converts an FX graph to a Cairn graph, with costs. Returns (Trace, cairn.Graph, seconds of each part of this
+    work). ``device``: the device for which costs are estimated; None: the device of the graph. ``reading``: arguments
+    of trace_graph()."""
     begin = time.monotonic()
     _tidy(graph, reading.get("forward_outputs"))
     trace = trace_graph(graph, accumulate=options.accumulate, **reading)
     _private.pin_sizes(trace.sizes, graph)
     trace.device = device or trace.device
     estimate(trace)
-    # The shared name is made before measuring, because measured costs differ from rank to rank.
+    # The shared name must be equal on all ranks, so it is made before costs are measured: measured costs differ from
+    # rank to rank.
     if _private.collective_store() is not None:
         trace.shared_name = [trace.build().fingerprint, str(options.budget), *options.named_offload]
     seconds = {"read": time.monotonic() - begin}
@@ -77,7 +80,8 @@ def prepare(graph, options, *, device=None, **reading):
 
 
 def _tidy(graph, forward_outputs):
-    """Brings a traced graph into the form that the rest of the package expects."""
+    """Changes a traced graph in place into the form that the rest of the package expects: simplified batch norms,
+    results of the forward pass before the backward pass, and nodes marked by pass."""
     simplify(graph)
     results = _private.outputs(graph)[:forward_outputs or 0]
     move_results(graph, results)
@@ -86,15 +90,16 @@ def _tidy(graph, forward_outputs):
 
 @dataclasses.dataclass
 class Prepared:
-    """A graph that is ready to be scheduled."""
+    """A graph that is ready to be scheduled, with its budget and its baseline."""
 
     trace: object
     graph: cairn.Graph
     seconds: dict  # of each part of the work
-    goal: Optional[int]  # budget in bytes; None: the least possible
+    goal: Optional[int]  # the budget in bytes; None: the least possible
     baseline: object  # Evaluation of the given graph without a budget
-    baseline_sizes: Sizes  # likewise
-    not_fused: list = dataclasses.field(default_factory=list)  # texts about kernels that could not be compiled
+    baseline_sizes: Sizes  # memory and time of the graph without a budget
+    # texts that say which kernels could not be compiled, and why
+    not_fused: list = dataclasses.field(default_factory=list)
 
     @functools.cached_property
     def key(self):
@@ -103,17 +108,17 @@ class Prepared:
 
 def prepare_within(graph, options, *, largest=0, always_rewrite=False, not_again=(), **reading):
     """Like prepare(), but returns a Prepared, with the budget in bytes and the baseline of the given graph. If the
-    budget is below the baseline's peak, or with ``always_rewrite``, rewrites dropouts and random operations, so that a
-    schedule can save more memory, and prepares the rewritten graph. Fuses operations first if Inductor compiles
-    kernels. ``largest``: the largest peak of earlier graphs, to which a budget in percent refers. ``not_again``: as in
-    fuse()."""
+    budget is below the baseline's peak, or if ``always_rewrite`` is True, rewrites dropouts and random operations, so
+    that a schedule can save more memory, and prepares the rewritten graph. If Inductor compiles kernels, fuses
+    operations before all this. ``largest``: the largest peak of earlier graphs; 100% of a budget in percent is at least
+    this peak. ``not_again``: as in fuse()."""
     failed, compiling = [], 0.0
     if options.inductor is not None:
         begin = time.monotonic()
         failed = _fuse(graph, options, not_again, reading)
         compiling = time.monotonic() - begin
     trace, built, seconds = prepare(graph, options, **reading)
-    # The baseline is the traced order, in which all updates come last, as in a step without a schedule.
+    # The baseline is the traced order, in which all updates of parameters come last, as in a step without Cairn.
     baseline = cairn.evaluate(built, range(built.node_count))
     sizes = sizes_of(trace, baseline.cost, range(built.node_count))
     goal = solve.budget_bytes(options.budget, max(baseline.peak, largest))
@@ -131,8 +136,8 @@ def prepare_within(graph, options, *, largest=0, always_rewrite=False, not_again
 
 
 def _fuse(graph, options, not_again, reading):
-    """Fuses operations. Before, splits dropouts, whatever the budget is, so that equal kernels compute their outputs
-    under all budgets. Returns what fuse() returns."""
+    """Fuses operations. Splits dropouts before, even if the budget does not require it, so that the same kernels
+    compute the same results under all budgets. Returns the result of fuse()."""
     _tidy(graph, reading.get("forward_outputs"))
     if dropout.present(graph):
         dropout.split(graph, prepare(graph, options, **reading)[0].layouts)
@@ -140,8 +145,8 @@ def _fuse(graph, options, not_again, reading):
 
 
 def schedule(prepared, options, or_least=False, among=None):
-    """Finds a schedule. Returns (Solved, GraphReport). ``or_least``: whether to use the schedule of lowest known peak
-    if none meets the budget. ``among``: as in partition()."""
+    """Finds a schedule for a prepared graph. Returns (Solved, GraphReport). ``or_least``: whether to use the schedule
+    of lowest known peak if no schedule meets the budget. ``among``: as in partition()."""
     trace, graph, seconds, goal = prepared.trace, prepared.graph, prepared.seconds, prepared.goal
     limits = limits_of(options, trace)
     given, repeated, held = None, None, 0
@@ -149,8 +154,9 @@ def schedule(prepared, options, or_least=False, among=None):
         given, held = among.planned(prepared), among.held
         goal, or_least = (goal, or_least) if among.goal is None else (among.goal, True)
     if given is None and _private.graph_task() != -1:
-        # A graph that is compiled within a backward pass runs a forward pass again, for a checkpoint, which runs the
-        # earlier graph instead if it can (_backend/repeated.py). No search is needed, and both save the same values.
+        # A graph that is compiled within a backward pass is the forward pass of a checkpoint that runs again. It must
+        # save the same values as the first run, so it takes the schedule of that run, without a search. The checkpoint
+        # runs the first graph itself again if it can (_backend/repeated.py).
         repeated = options.latest.get(prepared.key)
     if given is not None:
         solved = solve.given(graph, given, goal, prepared.baseline)
@@ -158,18 +164,21 @@ def schedule(prepared, options, or_least=False, among=None):
         solved = solve.given(graph, repeated, goal, prepared.baseline, "planned as in the forward pass that runs again")
     else:
         def search(within, or_least):
-            # All ranks have the budget that the caller has given, but bytes of a share can differ.
+            # All ranks have the same budget as given by the caller, but if it is a share, its bytes can differ from
+            # rank to rank.
             shared = trace.shared_name and [*trace.shared_name, "as given" if within == prepared.goal else within]
             return solve.solve(graph, within, limits, prepared.baseline, description(trace), shared, trace.in_time,
                                or_least, _advice(trace))
 
         def search_whole():
-            """Searches within all of the budget. If the graph may be one of several in a step, and exceeds the budget only
-            because its results count as held, finds the schedule of lowest peak: in the step, they may be freed early."""
+            """Searches within the whole budget. Finds the schedule of lowest peak instead if the graph may be one of
+            several in a step and exceeds the budget only because its results count as held: when the whole step runs,
+            these results may be freed early."""
             try:
                 return search(goal, or_least)
             except InfeasibleError as error:
-                # If it is planned for larger inputs, it is planned for the present ones next.
+                # If the graph is being planned for larger inputs than the present ones, it will next be planned for the
+                # present ones.
                 may_be_freed = among is not None and not among.is_alone and not among.for_larger
                 if not may_be_freed or solve.is_share(options.budget) or error.least_budget - _bytes_of_results(trace) > goal:
                     raise
@@ -178,12 +187,14 @@ def schedule(prepared, options, or_least=False, among=None):
         within = goal if goal is None else max(1, goal - held)
         solved = search_whole() if within == goal else search(within, True)
         exceeds = within != goal and not or_least and solved.peak > goal
-        if exceeds and not solve.is_share(options.budget):  # a share of the whole step is known only after a step
+        # a share refers to the whole step, whose memory is known only after a step
+        if exceeds and not solve.is_share(options.budget):
             solved = search_whole()
         solved.budget = goal
     options.latest[prepared.key] = [solved.steps, solved.transfers]
     if trace.estimated or not options.calibrate or not all(op.update.lasts for op in trace.readers):
-        # The peak that another process measured may differ here, because the scratch of some operations is unknown.
+        # The scratch of some operations is unknown, so the peak that another process has measured may differ from the
+        # peak in this process.
         solved.measured = None
     seconds["solve"] = solved.seconds
     step, _, items, at_border, parts = _report.live_at_peak(trace, solved.steps, solved.transfers)
@@ -212,14 +223,16 @@ def limits_of(options, trace):
 
 
 def _bytes_of_results(trace):
-    """Returns the bytes of the forward pass's results that count as held by the caller; 0 without a backward pass."""
+    """Returns the bytes of the forward pass's results that count as held by the caller; 0 if there is no backward
+    pass."""
     if trace.border is None:
         return 0
     return sum(s.size for s in {s for op in trace.operations[:trace.border.index] for s in op.outputs if s.keep})
 
 
 def _advice(trace):
-    """Returns a text for an error about an unmet budget: how much memory results that are not the loss take."""
+    """Returns a sentence for the error about an unmet budget. It tells how many bytes are taken by results other than
+    the loss, and by their gradients."""
     gradients = sum(storage.size for storage in trace.tangents)
     results = _bytes_of_results(trace)
     if gradients < 4096:  # so small that all results must be losses
@@ -232,9 +245,10 @@ def _advice(trace):
 def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=0, inputs=(), or_least=lambda baseline: False,
               among=None):
     """Schedules a joint module and cuts it. Returns (forward module, backward module, Prepared, Solved, GraphReport).
-    ``inputs``: present inputs of the captured function, whose parameters may be updated in the backward pass.
-    ``or_least(peak without a budget)``: whether to use the least budget known if the goal is not met.
-    ``among``: an Among, if the graph may be one of several in a step."""
+    ``inputs``: present inputs of the captured function, among them parameters that may be updated in the backward pass.
+    ``or_least(peak without a budget)``: a function that returns whether to use the least budget known if the budget is
+    not met.
+    ``among``: an Among (_several/watch.py), if the graph may be one of several in a step."""
     drop_zeros(joint.graph, num_fwd_outputs, _private.compiling()[1])
     if not options.all_differentiated:
         expect_missing(joint.graph)
@@ -279,8 +293,8 @@ def partition(joint, options, *, name, num_fwd_outputs, static_indices, largest=
 
 
 def _other_inputs(primals, inputs, parameters):
-    """Returns the placeholders of tensors that are no parameters: the caller's inputs, and buffers and other tensors of
-    modules."""
+    """Returns the placeholders of tensors that are not parameters: the caller's inputs, and buffers and other tensors
+    of modules."""
     found = []
     for node in primals:
         whole = _private.argument_of(node.meta.get("desc"), inputs)

@@ -7,9 +7,10 @@ import cairn
 
 
 def first_of_ranks(store, name, wait_s, find):
-    """Returns (the result of ``find()`` on the first rank that asks for ``name``, whether that is another rank). A fixed
-    rank, such as 0, might never ask, because ranks can have different steps. Results are what JSON can store. Raises
-    cairn.Error if the search of the other rank failed."""
+    """Calls ``find()`` on the first rank that asks for ``name``, and returns its result on all ranks. Returns (result,
+    whether another rank has found it). A fixed rank, such as rank 0, might never ask, because ranks can have different
+    steps. Results must be storable as JSON. Raises cairn.Error if the search of the other rank failed. ``wait_s``:
+    seconds to wait for the other rank."""
     if store.add(f"{name}/asked", 1) == 1:
         try:
             found = find()

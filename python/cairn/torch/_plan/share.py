@@ -1,12 +1,14 @@
-"""Decides when it is an error that a graph cannot meet a budget, most often one in percent (a share).
+"""Decides whether and when an error is raised if a graph cannot meet its budget. This matters most for a budget in
+percent (a share).
 
-100% is what the largest graph that trains needs. That graph may be compiled late, because an evaluation or a small part
-of the model may come first. So if a graph cannot meet its share, there are three cases:
+A share of 100% is the memory that the largest graph with a backward pass needs without a budget. That graph may be
+compiled late, because an evaluation or a small part of the model may come first. So if a graph cannot meet its share,
+there are three cases:
 
 - The graph has no backward pass or is tiny. It takes the least budget that works, with a warning.
 - The graph ends in its loss and was not compiled in evaluation mode. The error is raised at once.
-- Otherwise, the error is raised when the backward pass begins. There is no error if a larger graph that trains was
-  compiled in between and made the share large enough.
+- Otherwise, the error is raised when the backward pass begins. There is no error if a larger graph was compiled in the
+  meantime, so that the share has become large enough.
 """
 
 import torch
@@ -20,30 +22,31 @@ TINY = 64 * 1024  # bytes; a graph with at most this peak without a budget may e
 
 
 class Share:
-    """The share of one graph with a backward pass."""
+    """Handles the share of one graph that has a backward pass."""
 
     def __init__(self, owner, joint):
         self.owner = owner
         self.evaluates = _private.evaluates()
-        # Whether an error is raised only when the backward pass begins.
+        # ``waits``: whether an error about an unmet budget is raised only when the backward pass begins.
         self.ends_in_loss = _ends_in_loss(joint)
         self.waits = self.evaluates or not self.ends_in_loss
         self.largest = owner.report.baseline if self.evaluates else owner.report.training_baseline
         self.report = None
-        self.code = _private.compiled_code()  # of the function that the graph is a part of
+        self.code = _private.compiled_code()  # code object of the function that contains the graph
         # The InfeasibleError to raise when the backward pass begins. It is not raised if a graph with a larger peak has
         # been planned by then, and the budget, a share of the largest peak, has become large enough.
         self.unmet = None
-        # The same, for a tiny graph that may be one of several in a step. Only a warning is given then.
+        # Like ``unmet``, for a tiny graph that may be one of several in a step. Leads only to a warning.
         self.unmet_tiny = None
 
     def or_least(self, baseline):
-        """Returns whether a graph may use the least budget that works, at least for now. ``baseline``: its peak without
-        a budget."""
+        """Returns whether a graph that cannot meet its budget may use the least budget that works, at least until its
+        backward pass begins. ``baseline``: the graph's peak in bytes without a budget."""
         return solve.is_share(self.owner.options.budget) and (self.waits or baseline <= TINY)
 
     def planned(self, report, unmet, among=None):
-        """Receives the GraphReport, and the error if the budget is not met. ``among``: as in partition()."""
+        """Called when the graph has been planned, with its GraphReport and the InfeasibleError or, if the budget is
+        met, None. ``among``: as in partition()."""
         self.report = report
         report.trains = not self.evaluates
         if unmet is None:
@@ -57,12 +60,14 @@ class Share:
             self.unmet = unmet
             if self.evaluates:
                 held = among.held if among is not None else 0
-                error = "" if held else "; its backward pass would be an error"  # else the graphs are planned together then
+                # no error if other graphs hold memory, because all graphs of the step are then planned together after
+                # it
+                error = "" if held else "; its backward pass would be an error"
                 tell_of_least(self.owner, report, f"it is in evaluation mode{error}", held)
 
     def backward_begins(self):
         self.report.trains = True
-        if self.owner.watch.is_several():  # the graphs of the step are planned together when it has ended
+        if self.owner.watch.is_several():  # when the step has ended, its graphs are planned together
             return
         if self.unmet_tiny is not None:
             self.unmet_tiny = None
@@ -74,8 +79,9 @@ class Share:
             self.unmet = None
             return
         if self.report.promised > budget:
-            # A budget in bytes does not grow. So the function is compiled once more, as shorter inputs may have a graph
-            # within the budget, and torch might call this one for them, too.
+            # A budget in bytes does not grow later, so this graph remains too large. Shorter inputs may have a graph
+            # within the budget, but torch might call the present graph for them. So torch is told to compile the
+            # function once more.
             if not solve.is_share(self.owner.options.budget) and not self.owner.watch.is_threaded():
                 _private.compile_again(self.code)
             raise again(self.unmet)
@@ -83,13 +89,13 @@ class Share:
 
 
 def _ends_in_loss(joint):
-    """Returns whether a differentiated result is a single number."""
+    """Returns whether one of the differentiated results of the graph is a single number."""
     tangents = (n.meta.get("val") for n in joint.graph.find_nodes(op="placeholder") if _private.is_tangent(n))
     return any(isinstance(t, torch.Tensor) and _private.hint(t.numel()) == 1 for t in tangents)
 
 
 def tell_of_least(owner, report, why, held=0):
-    """Warns that a graph exceeds its share. ``held``: bytes of it that other graphs hold."""
+    """Warns that a graph exceeds its share. ``held``: bytes of this share that other graphs hold."""
     of_others = f", of which other graphs hold {size_text(held)}" if held else ""
     owner.tell(f"{report.name}: {str(owner.options.budget).strip()} is {size_text(report.budget)}{of_others}, and the least that is found "
                f"is {size_text(report.promised)}: the graph uses this budget, because {why}")

@@ -1,4 +1,4 @@
-"""Finds a schedule within a budget: in the cache, from another rank, or by the solver."""
+"""Finds a schedule within a budget. Takes it from the cache, from another rank, or from a search by the solver."""
 
 import dataclasses
 import fractions
@@ -21,19 +21,21 @@ from .ranks import first_of_ranks
 
 _FORMAT = 2
 _WAIT_BEYOND_LIMIT_S = 120
-_WAIT_FOR_WORK_S = 1800  # seconds; long, because the duration of a search under a work limit is unknown
-_TRIES = 3  # largest number of searches; each has a smaller budget, because in_time() can raise the peak
+_WAIT_FOR_WORK_S = 1800  # seconds to wait for a search under a work limit; long, because its duration is unknown
+# largest number of searches for one budget: in_time() can raise the peak of the schedule found, and then the next
+# search gets a smaller budget
+_TRIES = 3
 
 
 @dataclasses.dataclass
 class Limits:
-    """Limits of a search. With a work limit, the answer is the same on every machine."""
+    """Limits and other options of a search. With a work limit, the answer is the same on every machine."""
 
     time_limit: float = 10.0
     work_limit: Optional[int] = None
     seed: int = 0
     solver: str = "auto"
-    link: str = ""  # as cairn.solve takes it; empty: nothing moves to the host
+    link: str = ""  # a link as cairn.solve takes it; empty: nothing moves to the host
     host_budget: Optional[int] = None  # bytes
 
     def __post_init__(self):
@@ -51,29 +53,31 @@ class Limits:
         return {"time_limit": self.time_limit, "seed": self.seed, "solver": self.solver}
 
     def linked(self, graph):
-        """Returns the graph with the host's memory to which values may move, if there is a link."""
+        """Returns the graph. If there is a link, adds the link and the host's memory to it, so that values may move to
+        the host."""
         return graph.with_host_memory(self.link, str(self.host_budget or "")) if self.link else graph
 
     @property
     def identity(self):
-        """Returns what distinguishes these limits from others in the names of files."""
+        """Returns the values that distinguish these limits from other limits; they become part of the names of cache
+        files."""
         return sorted({**self.arguments(), **({"link": [self.link, self.host_budget]} if self.link else {})}.items())
 
     def part(self, share):
-        """Returns the arguments of a search with a part of the time limit. A work limit is not divided, so that
-        searches with equal arguments find the same schedule."""
+        """Returns the arguments of a search that gets the fraction ``share`` of the time limit. A work limit is not
+        divided, so that searches with equal arguments find the same schedule."""
         return {**self.arguments(), **({"time_limit": share * self.time_limit} if self.work_limit is None else {})}
 
     @property
     def wait_s(self):
-        """Returns how many seconds a rank waits for another rank's schedule."""
+        """Returns the number of seconds for which a rank waits for another rank's schedule."""
         return _WAIT_FOR_WORK_S if self.work_limit is not None else 10 * self.time_limit + _WAIT_BEYOND_LIMIT_S
 
 
 @dataclasses.dataclass
 class Solved:
     steps: list
-    peak: int  # of the schedule, in bytes
+    peak: int  # bytes of the schedule's peak
     cost: int
     baseline_peak: int
     baseline_cost: int
@@ -84,10 +88,11 @@ class Solved:
     source: str  # "solved", "cache" or "another rank"
     key: str
     measured: Optional[int] = None  # peak that an earlier process measured
-    unmet: Optional[InfeasibleError] = None  # why the budget is not met; the schedule is that of lowest known peak
+    # if not None, the budget is not met, and the schedule is the one with the lowest known peak
+    unmet: Optional[InfeasibleError] = None
     transfers: Optional[list] = None  # [rows of evicts, rows of fetches]; None: nothing moves to the host
     host_peak: int = 0  # bytes on the host
-    waiting: int = 0  # part of the cost in which steps wait for copies
+    waiting: int = 0  # part of the cost: time in which steps wait for copies
 
     @property
     def cost_increase(self):
@@ -95,8 +100,8 @@ class Solved:
 
 
 def budget_bytes(budget, baseline_peak):
-    """Converts a budget to bytes; None for "min". A text has a form that the command accepts. Percentages are of
-    ``baseline_peak``, rounded up."""
+    """Converts a budget to bytes; None for "min". A text must have a form that the command `cairn` accepts. A
+    percentage refers to ``baseline_peak``, and its bytes are rounded up."""
     if isinstance(budget, str):
         text = budget.strip()
         if text == "min":
@@ -136,7 +141,7 @@ _SHARE = re.compile(rf"({_NUMBER.pattern})\s*%")
 
 
 def _whole(value):
-    """Returns a whole number, such as 2**30, 8e9 or a number of numpy, as an int; None for anything else."""
+    """Converts a whole number, such as 2**30, 8e9 or a number of numpy, to an int. Returns None for anything else."""
     if isinstance(value, bool):
         return None
     try:
@@ -167,17 +172,17 @@ def is_share(budget):
 
 def solve(graph, goal, limits, baseline, description="", shared_name=None, in_time=list, or_least=False,
           advice=""):
-    """Finds the cheapest schedule within ``goal`` bytes, or the one of least peak if ``goal`` is None. If no schedule
-    within ``goal`` is found, raises InfeasibleError with the least budget known. With ``or_least``, returns the
-    schedule of that budget instead, with the error as ``unmet``.
+    """Finds the cheapest schedule within ``goal`` bytes, or the schedule of least peak if ``goal`` is None. If no
+    schedule within ``goal`` is found, raises InfeasibleError with the least budget known. If ``or_least`` is True,
+    returns the schedule of that least budget instead, with the error as ``unmet``.
 
     ``baseline``     the Evaluation of the step without a budget
     ``description``  digest of the operations, which distinguishes graphs that differ only in what their nodes compute
-    ``shared_name``  name of the step that is the same on all ranks although their measured costs differ; None: one
-                     process
-    ``in_time``      function that puts the steps of a schedule into an order that may run, because the graph does not
-                     express all constraints
-    ``advice``       text for the end of the error's message
+    ``shared_name``  a name of the step that is equal on all ranks although measured costs differ from rank to rank;
+                     None: there is only one process
+    ``in_time``      a function that puts the steps of a schedule into an order that may run. It is needed because the
+                     graph does not express all constraints
+    ``advice``       a text that is appended to the message of InfeasibleError
     """
     identity = [graph.fingerprint, _private.kernel_settings(), description]
     key = digest(goal, limits.identity, *identity)
@@ -193,7 +198,8 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
     if store is None:
         entry, source = _find(graph, goal, limits, key, least)
     else:
-        # Not the link, which shared_name has as the caller gave it: each rank measures another one.
+        # The name contains no measured link, because each rank measures a slightly different one; shared_name contains
+        # the link as the caller gave it.
         shared = digest(shared_name, sorted(limits.arguments().items()))
         entry, source = _agree(store, f"cairn/{shared}", graph, goal, limits, key, least)
     unmet = InfeasibleError(entry["unmet"][0] + advice, *entry["unmet"][1:]) if "unmet" in entry else None
@@ -207,12 +213,13 @@ def solve(graph, goal, limits, baseline, description="", shared_name=None, in_ti
 
 
 def given(graph, schedule, goal, baseline, source="planned with the step's other graphs"):
-    """Returns a Solved of a schedule, [steps, transfers], that was found elsewhere."""
+    """Returns a Solved of a schedule, [steps, transfers], that was found by another search, for example for all graphs
+    of a step."""
     return _solved(graph, schedule[0], goal, time.monotonic(), source, "", "feasible", None, baseline, schedule[1])
 
 
 def digest(*identity):
-    """Returns a name for what differs from everything else in ``identity``."""
+    """Returns a short text that is different for different ``identity`` (a hash of it)."""
     return hashlib.sha256(json.dumps([_FORMAT, *identity]).encode()).hexdigest()[:24]
 
 
@@ -223,7 +230,7 @@ def _find(graph, goal, limits, key, least):
         return entry, "cache"
     if entry is None:
         entry, source = _search(graph, goal, limits, least), "solved"
-    else:  # a search for another budget has found a lower peak
+    else:  # an earlier search for another budget has found a schedule that meets the goal
         entry, source = _entry_of(least), "cache"
     least.save()
     if "unmet" not in entry:
@@ -232,7 +239,8 @@ def _find(graph, goal, limits, key, least):
 
 
 def remember_measured(solved, measured):
-    """Stores a measured peak that is within the promise, so that later processes need not measure again."""
+    """Stores a measured peak if it does not exceed the promised one, so that later processes need not measure the graph
+    again."""
     if measured > solved.peak:
         return
     name = f"schedule-{solved.key}.json"
@@ -261,12 +269,14 @@ def _valid(graph, goal, entry, in_time):
         return None
     evaluation = cairn.evaluate(graph, schedule_of(entry))
     peak = evaluation.peak
-    met = (goal is None or peak <= goal) and (entry.get("measured") or 0) <= peak  # remember_measured() stores no more
+    # remember_measured() stores no larger number, so a larger one is damage
+    met = (goal is None or peak <= goal) and (entry.get("measured") or 0) <= peak
     return entry if met and in_time(entry["steps"]) == entry["steps"] else None
 
 
 def _agree(store, name, graph, goal, limits, key, least):
-    """Lets one rank search for all ranks with the same step."""
+    """Lets one rank search for all ranks that have the same step. ``store``: torch's store, which all ranks share.
+    ``name``: the key of the schedule in it."""
     source = "another rank"
 
     def find():
@@ -280,19 +290,19 @@ def _agree(store, name, graph, goal, limits, key, least):
     entry = {**entry, "measured": None}
     if "unmet" in entry:
         message, *numbers = entry["unmet"]
-        if goal is None or goal >= numbers[-1]:  # the other rank had a lower budget
+        if goal is None or goal >= numbers[-1]:  # the other rank failed because it had a lower budget
             return _find(graph, goal, limits, key, least)
         entry["unmet"] = [f"on the rank that solves: {message}", *numbers]
-    # If the schedule exceeds the budget on this rank, for example because operations need more scratch here, this rank
-    # searches itself.
+    # If the other rank's schedule exceeds the budget with the sizes of this rank, for example because operations need
+    # more scratch here, this rank searches for itself.
     if _valid(graph, None if "unmet" in entry else goal, entry, least.in_time) is None:
         return _find(graph, goal, limits, key, least)
     return entry, source
 
 
 def _search(graph, goal, limits, least):
-    """Searches for a schedule that is within the goal after in_time(). If none is found, returns that of lowest known
-    peak, with the reason as "unmet"."""
+    """Searches for a schedule whose peak is within the goal after in_time() has reordered it. If none is found, returns
+    the schedule of lowest known peak, with the reason as "unmet"."""
     if goal is None:
         least.search(limits)
         return _entry_of(least)
@@ -322,7 +332,8 @@ def _entry_of(least):
 
 
 def _more_on_host(graph, goal, limits):
-    """Returns a text for an error: which host budget meets the goal, if a larger one does."""
+    """Returns a sentence for the error about an unmet budget: the host budget with which the goal can be met, if a
+    larger host budget helps; else an empty text."""
     if not limits.link or limits.host_budget is None:
         return ""
     from .._report import size_text

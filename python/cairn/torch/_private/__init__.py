@@ -1,7 +1,9 @@
-"""The private names of torch that Cairn uses. A new version of torch can break only this folder.
+"""Wraps the private names of torch that Cairn uses. If a new version of torch changes private names, only this folder
+can break.
 
-``python/tests/torch/private`` tests its functions. The rest of ``cairn.torch`` calls them as ``_private.name``, and
-uses no private names of torch but pytrees (``torch.utils._pytree``) and the classes of operators (``torch._ops``).
+``python/tests/torch/private`` tests the functions of this folder. The rest of ``cairn.torch`` calls them as
+``_private.name``, and uses no private names of torch except pytrees (``torch.utils._pytree``) and the classes of
+operators (``torch._ops``).
 """
 
 from torch._dynamo.backends.common import aot_autograd

@@ -1,4 +1,4 @@
-"""Autograd's own graph: the node that runs now, the leaves to which it passes gradients, and its saved values."""
+"""Reads autograd's graph: the node that runs now, the leaves to which gradients are passed, and saved values."""
 
 import dataclasses
 import math
@@ -7,14 +7,14 @@ import torch
 from torch._dynamo import compiled_autograd
 
 
-_VIEWS = 4  # largest number of views of a written tensor that are followed
+_VIEWS = 4  # largest number of nodes of views that are followed to find the write into a tensor
 
 
 def accumulates(leaf):
     """Returns whether the running backward pass adds to this leaf's gradient."""
     try:
         return torch._C._will_engine_execute_node(torch.autograd.graph.get_gradient_edge(leaf).node)
-    except RuntimeError:  # autograd.grad returns the gradient instead
+    except RuntimeError:  # torch.autograd.grad returns the gradient to the caller instead
         return False
 
 
@@ -25,8 +25,8 @@ def metadata_of_node():
 
 
 def free_unchecked():
-    """Frees the saved tensors that are not checked for writes. AOTAutograd would keep them until autograd's graph is
-    freed. Must be called in a backward pass that AOTAutograd compiled, after it has received its arguments."""
+    """Frees those saved tensors that autograd does not check for writes. AOTAutograd would keep them until autograd's
+    graph is freed. Must be called in a backward pass that AOTAutograd compiled, after it has received its arguments."""
     node = torch._C._current_autograd_node()
     if getattr(node, "_tensors_no_vc_check", None):
         node._tensors_no_vc_check = []
@@ -34,10 +34,11 @@ def free_unchecked():
 
 @dataclasses.dataclass(frozen=True)
 class Edge:
-    """Where a node passes a gradient. ``target``: identifies the input of the next node in one backward pass. ``leaf``: the
-    leaf whose gradient it is; None for a computed tensor. ``reader``: identifies the compiled graph that reads the
-    gradient, possibly through views; None if it is unknown. ``size``: bytes of the gradient. ``index``: the node has had
-    this number of other tensors as inputs before the one whose gradient it is."""
+    """An edge of autograd's graph, along which a node passes a gradient to the next node. ``target``: identifies the
+    input of the next node within one backward pass. ``leaf``: the leaf to which the gradient belongs; None if it
+    belongs to a computed tensor. ``reader``: identifies the compiled graph that reads the gradient, possibly through
+    views; None if no such graph is known. ``size``: bytes of the gradient. ``index``: position, among the tensors that
+    are inputs of the node's forward function, of the one to which the gradient belongs."""
 
     target: tuple
     leaf: object
@@ -64,8 +65,9 @@ def _edge(index, node, i):
 
 
 def edges_of_writes(tensors):
-    """Returns an Edge for each of these tensors that was written in place and has had a gradient function before. Its
-    ``size`` is that of the zeros, or of the copy, that autograd passes to the earlier function when a gradient comes."""
+    """Returns an Edge for each of these tensors that had a gradient function before it was written in place. When a
+    gradient of the tensor comes, autograd passes zeros, or a copy of the gradient, to this earlier function. ``size``
+    of the Edge is the number of bytes of these zeros or this copy."""
     found = {}
     for tensor in tensors:
         node = _function_of(tensor) if isinstance(tensor, torch.Tensor) else None
@@ -81,12 +83,13 @@ def edges_of_writes(tensors):
 
 
 def _is_write(node):
-    return node.name().rpartition("::")[2] in ("CopyBackwards", "CopySlices")  # of a tensor, and of a view
+    # CopyBackwards: a write into a whole tensor; CopySlices: a write into a view
+    return node.name().rpartition("::")[2] in ("CopyBackwards", "CopySlices")
 
 
 def name_of_node(node=None):
-    """Returns what tells a node, by default the running one, from others of the same graph of autograd. Torch makes new
-    objects for the same node, so these cannot be compared."""
+    """Returns an identifier of a node, by default the running one, that is unique within its graph of autograd. Node
+    objects cannot be compared, because torch makes new Python objects for the same node."""
     node = node if node is not None else torch._C._current_autograd_node()
     return node._sequence_nr(), node.name()
 
@@ -98,15 +101,15 @@ def may_be_replaced(leaf):
 
 
 def nodes_made():
-    """Returns a number that grows with each node that this thread adds to autograd's graph."""
+    """Returns a counter that grows with each node that this thread adds to autograd's graph."""
     return torch.autograd._get_sequence_nr()
 
 
 def backward_node(tensors, made_before, graph=None):
     """Finds the node of autograd's graph that runs the backward pass of a graph compiled by AOTAutograd; None if there
-    is none. Searches from ``tensors``, the graph's results and written inputs, through nodes such as those of views.
-    Only nodes made after ``nodes_made()`` returned ``made_before`` count. ``graph``: the graph's number from
-    compiling(), because each thread numbers its nodes separately."""
+    is none. The search starts at ``tensors``, which are the compiled graph's results and written inputs, and goes
+    through nodes such as those of views. Only nodes made after ``nodes_made()`` returned ``made_before`` count.
+    ``graph``: the graph's number from compiling(), needed because each thread has its own counter of nodes_made()."""
     seen, pending = set(), [_function_of(t) for t in tensors if isinstance(t, torch.Tensor)]
     while pending:
         found = []
@@ -135,8 +138,8 @@ def graph_task():
 
 
 def saves_by_hooks():
-    """Returns whether saved-tensor hooks (torch.autograd.graph.saved_tensors_hooks) receive what is saved now for a
-    backward pass."""
+    """Returns whether saved-tensor hooks (torch.autograd.graph.saved_tensors_hooks) are active now, and thus receive
+    values that are saved for a backward pass."""
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
 
 
@@ -146,7 +149,8 @@ def keeps_graph():
 
 
 def autograd_was_compiled():
-    """Returns whether this process has compiled backward passes (compiled autograd), which call no compiled graph's own."""
+    """Returns whether this process has compiled backward passes (compiled autograd), which do not call the backward
+    passes of compiled graphs."""
     return torch._dynamo.utils.counters["compiled_autograd"]["captures"] > 0
 
 

@@ -1,5 +1,5 @@
-"""Frames of torch.utils.checkpoint, which passes saved values from a forward pass that runs again to the backward pass of
-the first run, by their order."""
+"""Finds the frames of torch.utils.checkpoint. A frame passes the values that a repeated forward pass saves to the
+backward pass of the first run, by their order."""
 
 import inspect
 
@@ -8,9 +8,9 @@ from torch.utils import checkpoint
 
 
 def saving_frame():
-    """Returns (frame, number of the run, or None) if a checkpoint without use_reentrant receives what is saved now for a
-    backward pass. The frame exists for one call of checkpoint(). The number is None while the frame's forward pass runs
-    for the first time. Returns (None, None) if no checkpoint does."""
+    """Returns (frame, number of the run, or None) if values that are saved now for a backward pass go to a checkpoint
+    without use_reentrant. The frame exists for one call of checkpoint(). The number is None while the frame's forward
+    pass runs for the first time. Returns (None, None) if the values go to no checkpoint."""
     hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
     pack = inspect.unwrap(hooks[0]) if hooks is not None else None
     pack = getattr(pack, "_torchdynamo_orig_callable", pack)

@@ -1,4 +1,5 @@
-"""AOTAutograd's descriptions of a graph's inputs and results: which are gradients, and which are written."""
+"""Reads AOTAutograd's descriptions of a graph's inputs and results, which say for example which results are gradients
+and which inputs are written."""
 
 import dataclasses
 import sys
@@ -40,8 +41,8 @@ def written_inputs(graph, forward_outputs=None):
 
 def static_inputs(graph, indices):
     """Returns the placeholders of a joint graph that AOTAutograd calls static, such as parameters and tensors of
-    modules. ``indices`` count arguments, not placeholders: one argument may be several placeholders, and tokens may
-    come first."""
+    modules. ``indices`` are positions of arguments, not of placeholders: one argument may have several placeholders,
+    and placeholders of effect tokens may come first."""
     indices, inputs = set(indices or ()), [node for node in graph.find_nodes(op="placeholder") if is_primal(node)]
     if all(node.meta.get("desc") is None for node in inputs):
         return [node for i, node in enumerate(inputs) if i in indices]
@@ -49,35 +50,39 @@ def static_inputs(graph, indices):
 
 
 def input_position(description):
-    """Returns the index of the captured function's argument that contains what is described; None if there is none."""
+    """Returns the index of the captured function's argument to which an input's description refers, or that contains
+    the described tensor; None if there is no such argument."""
     while isinstance(description, SubclassGetAttrAOTInput):
         description = description.base
     return description.idx if isinstance(description, PlainAOTInput) else None
 
 
 def argument_of(description, inputs):
-    """Returns the argument that contains what is described; None if there is none."""
+    """Returns the argument to which an input's description refers, or that contains the described tensor; None if there
+    is no such argument."""
     position = input_position(description)
     return inputs[position] if position is not None and position < len(inputs) else None
 
 
 def input_of(description, inputs):
-    """Returns the argument, or the tensor inside an argument, that is described; None if there is none."""
+    """Returns the described tensor itself: an argument, or a tensor inside an argument of a tensor subclass; None if
+    there is none."""
     if isinstance(description, SubclassGetAttrAOTInput):
         return getattr(input_of(description.base, inputs), description.attr, None)
     return argument_of(description, inputs)
 
 
 def result_of(description, descriptions):
-    """Returns the index of the result whose gradient this input of the backward pass is; None if unknown."""
+    """Returns the index of the result to which a gradient belongs. ``description``: describes the gradient, an input of
+    the backward pass. ``descriptions``: those of all results. Returns None if the result is unknown."""
     output = description.output if isinstance(description, TangentAOTInput) else None
     return next((i for i, other in enumerate(descriptions) if other is not None and other == output), None)
 
 
 def compiling():
     """Returns (number of the graph that AOTAutograd is cutting into forward and backward, metadata of its inputs and
-    results); (None, None) if there is none. Reads AOTAutograd's stack frame, because the partition function gets
-    neither."""
+    results); (None, None) if there is none. Reads both from AOTAutograd's stack frame, because AOTAutograd passes
+    neither to the partition function."""
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -108,8 +113,8 @@ def _is_unseen(info):
 
 
 def hide_writes():
-    """In the graph that is being compiled, hides from autograd the writes to inputs that the model hides (under
-    no_grad). AOTAutograd itself does so only for leaves, if it writes the inputs after the graph."""
+    """Hides writes to inputs from autograd in the graph that is being compiled, where the model hides them (under
+    no_grad). When AOTAutograd writes inputs after running the graph, it hides such writes only for leaves."""
     context = torch._guards.TracingContext.try_get()
     inputs = context.fw_metadata.input_info if context is not None and context.fw_metadata is not None else []
     for i, info in enumerate(inputs):

@@ -1,5 +1,5 @@
-"""The store that several processes share, what DistributedDataParallel does to graphs and gradients, and a forward pass
-of it that leaves gradients alone."""
+"""Wraps what Cairn needs of torch.distributed: the store that all processes share, and DistributedDataParallel, also
+with a forward pass that does not exchange gradients."""
 
 import gc
 import sys
@@ -13,10 +13,11 @@ import cairn
 
 from .tensors import holders
 
-# s; the longest wait for gloo's threads to let go of a tensor, for the case that something else holds it, too. Measured
-# on two busy cores with four ranks: 3 ms at most.
+# Seconds; the longest wait for gloo's threads to drop their references to a tensor. The limit matters only if something
+# else holds the tensor as well. On two busy cores with four ranks, gloo's threads took at most 3 ms.
 _LET_GO = 0.02
-_DROP = 0.002  # s; the longest wait for a Python object that torch no longer needs; a switch of threads takes 0.1 ms
+# Seconds; the longest wait until torch drops a Python object that it no longer needs. A switch of threads takes 0.1 ms.
+_DROP = 0.002
 
 
 def collective_store():
@@ -35,20 +36,21 @@ def splits_for_ddp():
 
 
 def gradients_are_copied():
-    """Returns whether new gradients of the running forward pass are copied into buckets, because the gradients of its
-    DistributedDataParallel are views of them."""
+    """Returns whether new gradients of the running forward pass are copied into buckets, because its
+    DistributedDataParallel keeps gradients as views of buckets (gradient_as_bucket_view)."""
     module = torch.nn.parallel.DistributedDataParallel._get_active_ddp_module()
     return module is not None and module.gradient_as_bucket_view
 
 
 def wait_tensor(tensor):
-    """Does what torch's operator does, and returns when gloo's threads have let go of the tensors of the collective.
-    Otherwise they might free these at any later time, which no plan foresees."""
+    """Calls torch's operator wait_tensor, and then waits until gloo's threads have dropped their references to the
+    collective's tensors. Otherwise, these tensors might be freed at any later time, and the measured memory would not
+    follow the plan."""
     return _after_letting_go(torch.ops._c10d_functional.wait_tensor.default(tensor))
 
 
 def wait_tensors(tensors):
-    """Like wait_tensor(), for several tensors of one collective."""
+    """Does the same as wait_tensor() for several tensors of one collective."""
     return [_after_letting_go(tensor) for tensor in torch.ops._c10d_functional.wait_tensors.default(tensors)]
 
 
@@ -60,8 +62,8 @@ def _after_letting_go(tensor):
     while holders(tensor) > 1 and time.monotonic() < end:
         waited = True
         time.sleep(0)
-    # While C++ code holds a tensor, newer versions of torch also hold its Python object. Gloo's thread drops this last,
-    # as it needs the interpreter for that.
+    # While C++ code holds a tensor, newer versions of torch also hold its Python object. Gloo's thread drops the Python
+    # object last, because it must wait for the interpreter's lock first.
     end = time.monotonic() + _DROP
     while waited and sys.getrefcount(tensor) >= references and time.monotonic() < end:
         time.sleep(1e-5)
@@ -69,36 +71,41 @@ def _after_letting_go(tensor):
 
 
 class DataParallel:
-    """A DistributedDataParallel. Within a ``with`` block, its forward pass is that of its module, which torch.compile can
-    capture as a whole, and it does not exchange gradients. It still exchanges buffers."""
+    """Wraps a DistributedDataParallel. Within a ``with`` block, its forward pass only calls the wrapped module, so that
+    torch.compile can capture it as a whole, and gradients are not exchanged between ranks. Buffers are still
+    exchanged."""
 
     def __init__(self, module):
         self.module = module
         self.ranks = module.process_group.size()
         self.group = module.process_group.group_name
-        self._forward = _forward_without_exchange(module)  # one function for all steps, because guards check which it is
+        # the same function object in all steps, because torch.compile's guards compare its identity
+        self._forward = _forward_without_exchange(module)
 
     @classmethod
     def all(cls):
-        """Returns those of this process."""
+        """Returns a DataParallel for each DistributedDataParallel of this process."""
         if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
             return []
         kind = torch.nn.parallel.DistributedDataParallel
         found = [value for value in gc.get_objects() if issubclass(type(value), kind)]
-        return [cls(value) for value in found if "reducer" in vars(value)]  # those without one are still being made
+        # an object without a reducer is still under construction
+        return [cls(value) for value in found if "reducer" in vars(value)]
 
     @staticmethod
     def runs():
-        """Returns whether the forward pass of one runs that is in no ``with`` block."""
+        """Returns whether the ordinary forward pass of a DistributedDataParallel is running, i.e. outside of a ``with``
+        block."""
         return torch.nn.parallel.DistributedDataParallel._get_active_ddp_module() is not None
 
     def parameters(self):
-        """Returns the parameters whose gradients it averages."""
+        """Returns the parameters whose gradients the DistributedDataParallel averages over the ranks."""
         ignored = self.module.parameters_to_ignore
         return [p for name, p in self.module.module.named_parameters() if p.requires_grad and name not in ignored]
 
     def unknown_feature(self):
-        """Returns the name of a feature in use that the forward pass within a ``with`` block does not have, else None."""
+        """Returns the name of a feature of DistributedDataParallel that is in use and that the forward pass within a
+        ``with`` block lacks; None if there is none."""
         module, buffers = self.module, getattr(self.module, "buffer_hook", None)
         features = {"a communication hook": module._comm_hooks or buffers is not None,
                     "mixed_precision": module.mixed_precision is not None,
@@ -108,9 +115,9 @@ class DataParallel:
         return next((name for name, used in features.items() if used), None)
 
     def buckets(self, parameters):
-        """Returns lists of indices of parameters whose gradients it averages together, in the order in which it does.
-        These are its buckets in the first step. Their size is at most that of its option bucket_cap_mb, and the bucket of
-        the module's first parameters is smaller."""
+        """Returns DistributedDataParallel's buckets in the first step, in the order in which it averages them. A bucket
+        is a list of indices of ``parameters`` whose gradients are averaged together. A bucket has at most bucket_cap_mb
+        (an option of DistributedDataParallel); the bucket of the module's first parameters is smaller."""
         distributed, module = torch.distributed, self.module
         first = distributed._DEFAULT_FIRST_BUCKET_BYTES if module.bucket_bytes_cap_default else module.bucket_bytes_cap
         found, _ = distributed._compute_bucket_assignment_by_size(parameters, [first, module.bucket_bytes_cap])
@@ -150,7 +157,7 @@ def _refuse_no_sync():
 
 
 def _broadcast(buffers, group):
-    """Gives the buffers the values that they have on the first rank. torch.compile can capture this."""
+    """Gives the buffers the values that they have on the first rank. torch.compile can capture this function."""
     kinds = {}
     for buffer in buffers:
         kinds.setdefault((buffer.dtype, buffer.device), []).append(buffer)
@@ -164,7 +171,7 @@ def _broadcast(buffers, group):
 
 def average(gradients, ranks, group):
     """Returns the averages of gradients over the ranks of a group, computed as DistributedDataParallel does it for one
-    bucket: bit for bit, if its buckets are the same or if there are two ranks."""
+    bucket: the bits are the same if DistributedDataParallel's buckets are the same, or if there are two ranks."""
     flat = gradients[0].reshape(-1) if len(gradients) == 1 else torch.cat([gradient.reshape(-1) for gradient in gradients])
     operators = torch.ops._c10d_functional
     flat = operators.wait_tensor(operators.all_reduce(flat * (1.0 / ranks), "sum", group))

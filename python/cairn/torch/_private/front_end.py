@@ -1,4 +1,5 @@
-"""torch.compile's front end, which captures functions: what it leaves to Python, and when it gives up a function."""
+"""Wraps torch.compile's front end, which captures functions. Controls which code torch.compile leaves to Python, and
+notices when it stops compiling a function."""
 
 import functools
 import importlib.metadata
@@ -15,17 +16,17 @@ from . import optimizers
 from .running import SharedContext
 from .sizes import hint
 
-# Exceptions that torch.compile raises and catches itself. They are not errors.
+# Exceptions by which torch.compile restarts or skips its own work. It catches them itself, so they are not errors.
 RESTARTS = (SkipFrame, TensorifyScalarRestartAnalysis)
 
 
 class _LeftToPython(SharedContext):
-    """A context in which torch.compile leaves optimizers to Python."""
+    """A context in which torch.compile does not compile optimizers, so that Python runs them."""
 
     def begin(self):
         self.files = _python_files() - trace_rules.FORCE_SKIP_FILES
         trace_rules.FORCE_SKIP_FILES.update(self.files)
-        # Class of an optimizer of another package -> its step method.
+        # Class of an optimizer that is not torch's own -> its original step method.
         self.steps = {kind: kind.step for kind in _subclasses(torch.optim.Optimizer)
                       if not kind.__module__.startswith("torch.") and "step" in vars(kind)}
         for kind, step in self.steps.items():
@@ -37,9 +38,10 @@ class _LeftToPython(SharedContext):
             kind.step = step
 
 
-# In this context, optimizers, clipping and gradient scalers run as ordinary Python.
+# In this context, optimizers, gradient clipping and gradient scalers run as ordinary Python, uncompiled.
 left_to_python = _LeftToPython()
-_disabled = functools.cache(torch.compiler.disable)  # cached, because guards compare the identity of its results
+# cached, because torch.compile's guards compare the identity of the returned functions
+_disabled = functools.cache(torch.compiler.disable)
 
 
 def _subclasses(kind):
@@ -52,7 +54,7 @@ def _subclasses(kind):
 def _python_files():
     root = pathlib.Path(torch.__file__).parent
     files = [*(root / "optim").rglob("*.py"), root / "nn" / "utils" / "clip_grad.py", root / "amp" / "grad_scaler.py"]
-    # The last file has functions that optimizers call at each step.
+    # The last file contains functions of Cairn that optimizers call at each step.
     return frozenset([*(file.as_posix() for file in files), optimizers.before_any_step.__code__.co_filename])
 
 
@@ -67,7 +69,7 @@ def shows_frames():
 
 
 class _LimitFilter(logging.Filter):
-    """Notices torch.compile's log message that it gives up a function."""
+    """Notices the log message by which torch.compile says that it compiles no further variants of a function."""
 
     def __init__(self):
         super().__init__()
@@ -99,14 +101,14 @@ def compiled_frame():
 
 
 def register_backend(name, function):
-    """Makes torch.compile know a backend by name. Does nothing if an installed package already says what the name is,
-    because torch then loads it from there."""
+    """Makes torch.compile know a backend by name. Does nothing if an installed package declares a backend of this name
+    as an entry point, because torch then loads the backend by this entry point."""
     if not importlib.metadata.entry_points(group="torch_dynamo_backends", name=name):
         torch._dynamo.register_backend(compiler_fn=function, name=name)
 
 
 def compiled_code():
-    """Returns the code of the function that torch.compile compiles now; None if it compiles none."""
+    """Returns the code object of the function that torch.compile is compiling now; None if it compiles none."""
     try:
         return symbolic_convert.InstructionTranslator.current_tx().output.root_tx.f_code
     except AttributeError:
@@ -114,8 +116,9 @@ def compiled_code():
 
 
 def compile_again(code, as_first_time=False):
-    """Has torch.compile compile a function again, with all its variants, when it is called next. ``as_first_time``: sizes
-    that have varied are not symbolic from the beginning, but only after they have varied again."""
+    """Has torch.compile compile a function again, with all its variants, when it is called next. ``as_first_time``:
+    whether torch.compile also forgets which input sizes have varied. If so, sizes are constants at first, and become
+    symbolic only after they have varied again."""
     if code is not None:
         torch._dynamo.eval_frame.remove_from_cache(code)
         if as_first_time:
@@ -134,8 +137,8 @@ def sizes_differentiated(module):
 
 
 def evaluates():
-    """Returns whether the function that torch.compile captures now has modules as local variables, all in evaluation
-    mode."""
+    """Returns whether the function that torch.compile captures now has modules among its local variables, and all of
+    them are in evaluation mode."""
     try:
         values = symbolic_convert.InstructionTranslator.current_tx().f_locals.values()
     except AttributeError:  # nothing is captured
@@ -145,8 +148,8 @@ def evaluates():
 
 
 def asked_by_tracer(frame):
-    """Returns whether the frame belongs to Dynamo or to code that makes fake tensors for it. Both inspect tensors that
-    the user's code does not use."""
+    """Returns whether the frame belongs to Dynamo or to code that makes fake tensors for it. Both call methods of
+    tensors that the user's code does not call."""
     tracers, between = _tracers()
     while frame is not None and frame.f_code.co_filename in between:
         frame = frame.f_back
@@ -155,7 +158,8 @@ def asked_by_tracer(frame):
 
 @functools.cache
 def _tracers():
-    """Returns (folders of tracers, files whose functions do not count as callers, because they only pass on calls)."""
+    """Returns (folders of tracers, files whose functions only pass calls on, so that their own caller counts as the
+    caller)."""
     root = pathlib.Path(torch.__file__).parent
     return (tuple(f"{root / part}{os.sep}" for part in ("_dynamo", "_subclasses")),
             tuple(str(root / part) for part in ("_tensor.py", "overrides.py", "functional.py")))

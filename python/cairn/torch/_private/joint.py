@@ -1,5 +1,5 @@
-"""AOTAutograd's joint graphs of forward and backward pass: placeholders, results, the pass of a node, and the cut into
-two modules."""
+"""Reads and cuts AOTAutograd's joint graphs, which contain forward and backward pass: placeholders, results, the pass
+of each node, and the cut into two modules."""
 
 import inspect
 import re
@@ -25,8 +25,9 @@ def is_backward(node):
 
 
 def tell_sides(graph, results):
-    """Marks the backward nodes of an autograd.Function, which the tracer may leave unmarked. The tracer marks all
-    forward nodes except some results that are views of written tensors; these are not marked as backward."""
+    """Marks backward nodes that the tracer may leave unmarked, such as those of an autograd.Function. The tracer marks
+    all forward nodes, except some on which results depend that are views of written tensors. So an unmarked node is
+    backward unless ``results`` depend on it."""
     nodes = [node for node in graph.nodes if node.op == "call_function"]
     if not any(node.meta.get("partitioner_tag") == _FORWARD for node in nodes):  # torch 2.9 marks no forward pass
         return
@@ -40,8 +41,8 @@ def tell_sides(graph, results):
 
 
 def set_side(node, backward, only_there=False):
-    """Tells the partitioner to which pass a node belongs. ``only_there``: the node must run in this pass even if the
-    other one could compute it."""
+    """Tells the partitioner to which pass a node belongs. ``only_there``: whether the node must run in this pass even
+    if the other pass could compute it."""
     if only_there:
         node.meta["partitioner_tag"] = "must_be_in_backward" if backward else "must_be_in_forward"
     else:
@@ -60,8 +61,8 @@ def checkpoint_policy(node):
 
 
 def modules_of(node):
-    """Returns (path, name of the class) of the modules whose forward pass a node belongs to, the outermost first. A path
-    is as in named_modules()."""
+    """Returns (path, name of the class) of the modules in whose forward pass a node was traced, the outermost first. A
+    path has the form of named_modules()."""
     found = []
     for path, kind in (node.meta.get("nn_module_stack") or {}).values():
         path = re.sub(r"\._modules\['([^']*)'\]", r".\1", path)
@@ -81,7 +82,9 @@ def saved_by_compiled_hooks(names, saved=()):
 
 
 def extract(joint, saved, saved_sym, saved_opaque, *, num_fwd_outputs, static_nodes):
-    """Cuts a joint module into a forward and a backward module, which keep the order of the nodes."""
+    """Cuts a joint module into a forward and a backward module. Both keep the order of the nodes. ``saved``,
+    ``saved_sym`` and ``saved_opaque``: nodes of tensors, numbers and opaque objects that the forward module saves for
+    the backward module."""
     function = partitioners._extract_fwd_bwd_modules
     extra = {}
     if "saved_opaque_nodes" in inspect.signature(function).parameters:

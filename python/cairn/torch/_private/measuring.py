@@ -1,4 +1,4 @@
-"""What measuring needs: the settings that change kernels, torch's profiler, and torch's allocator."""
+"""Wraps what measurements need of torch: the settings that change kernels, the profiler, and the allocator."""
 
 import contextlib
 import ctypes
@@ -12,18 +12,19 @@ import torch
 from .running import SharedContext, no_modes
 
 _TINY = sys.float_info.min
-_OF_GLOO = "gloo:"  # begins the names of the events in which Gloo's threads run collectives
+_OF_GLOO = "gloo:"  # names of profiler events for collectives on Gloo's threads begin with this text
 _KERNEL_ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-    "DISABLE_ADDMM_CUDA_LT", *(f"{prefix}_{name}" for prefix in ("ONEDNN", "DNNL") for name in (  # new and old prefix
+    # new and old prefix of oneDNN's variables
+    "DISABLE_ADDMM_CUDA_LT", *(f"{prefix}_{name}" for prefix in ("ONEDNN", "DNNL") for name in (
         "MAX_CPU_ISA", "CPU_ISA_HINTS", "DEFAULT_FPMATH_MODE")),
     "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "TORCH_MKLDNN_MATMUL_MIN_DIM", "TORCH_CUDNN_V8_API_DISABLED",
     "CUDNN_CONV_WSCAP_DBG")
 
 
 def _switch(owner, name):
-    """Returns the value of a setting: an attribute or a function without arguments. Returns None if there is none, or
-    if torch raises an error, as for an old setting whose replacement has been set."""
+    """Returns the value of a setting: an attribute or a function without arguments. Returns None if there is no such
+    setting, or if torch raises an error, for example because a newer setting that replaces it has been set."""
     try:
         value = getattr(owner, name, None)
         return value() if callable(value) else value
@@ -32,8 +33,8 @@ def _switch(owner, name):
 
 
 def kernel_settings():
-    """Returns, as text, what decides which kernel runs besides an operation's arguments: versions, and settings of
-    users."""
+    """Returns a text of everything that decides which kernel runs, apart from an operation's arguments: versions, and
+    the user's settings."""
     backends = torch.backends
     switches = [torch.__version__, torch.get_num_threads(), backends.cpu.get_cpu_capability(), torch.get_default_dtype()]
     switches += [_TINY * 0.5 == 0]  # whether this thread flushes denormals to 0 (torch.set_flush_denormal)
@@ -57,7 +58,7 @@ def kernel_settings():
 
 
 def process_memory():
-    """Returns the bytes of this process that are in memory (its resident set); None where Linux does not tell."""
+    """Returns the bytes of this process that are in memory (its resident set); None if the system is not Linux."""
     try:
         return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
@@ -65,19 +66,19 @@ def process_memory():
 
 
 def is_out_of_memory(error):
-    """Returns whether a kernel ran out of memory. On the CPU only the message tells, because torch has no class for
-    this."""
+    """Returns whether a kernel ran out of memory. For the CPU, torch has no exception class for this, so the message
+    decides."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "allocate memory" in str(error)
 
 
 def profiler_runs():
-    """Returns whether a profiler is active; then no second one can start."""
+    """Returns whether a profiler of torch is active. If so, a second one cannot start."""
     return torch._C._autograd._profiler_enabled()
 
 
 @contextlib.contextmanager
 def quiet_profiler():
-    """In this context, a profiler that starts prints nothing about itself or a missing GPU."""
+    """A context in which a starting profiler prints nothing about itself or about a missing GPU."""
     given = os.environ.get("KINETO_LOG_LEVEL")
     os.environ["KINETO_LOG_LEVEL"] = given or "6"
     try:
@@ -100,14 +101,14 @@ class _QuietAllocator(SharedContext):
             _log_level().value = self.level
 
 
-# In this context, torch does not warn when it frees memory that was allocated before the profiler started.
+# In this context, torch gives no warning when it frees memory that was allocated before the profiler started.
 quiet_allocator = _QuietAllocator()
 _LOG_ERRORS = 2  # this level of torch's C++ log leaves out warnings
 
 
 @functools.cache
 def _log_level():
-    """Returns the log level's variable in torch's C++ library; None if there is none."""
+    """Returns the variable of the log level in torch's C++ library; None if the library has no such variable."""
     for path in (pathlib.Path(torch.__file__).parent / "lib").glob("*c10.*"):
         try:
             return ctypes.c_int.in_dll(ctypes.CDLL(str(path)), "FLAGS_caffe2_log_level")
@@ -117,8 +118,8 @@ def _log_level():
 
 
 def make_workspaces():
-    """Makes cuBLAS allocate the workspaces of this thread and stream, for products with and without a bias. The thread
-    of a backward pass needs separate workspaces."""
+    """Makes cuBLAS allocate the workspaces of this thread and stream, for products with and without a bias. Must also
+    be called in the thread of a backward pass, because each thread has its own workspaces."""
     with no_modes():
         ones = torch.ones(16, 16, device="cuda")
         torch.addmm(ones[0], ones, torch.mm(ones, ones))
@@ -128,8 +129,8 @@ class AllocatorHistory:
     """Records what CUDA's caching allocator does within a ``with`` block. The profiler of torch 2.11 does not suffice:
     on a GPU, it reports no freeing, and the size of the block instead of the requested size.
 
-    After the block, ``events`` has for each device the pairs (address, requested bytes) in their order. The bytes are
-    negative if they are freed.
+    After the block, ``events`` has for each device the pairs (address, requested bytes) in their order. The number of
+    bytes is negative if they are freed.
     """
 
     def __enter__(self):
@@ -147,8 +148,8 @@ class AllocatorHistory:
 
 
 def history_can_be_recorded():
-    """Returns whether AllocatorHistory can record. Only one recording at a time is possible, and only with torch's own
-    allocator."""
+    """Returns whether AllocatorHistory can record. Recording needs torch's own allocator, and only one recording is
+    possible at a time."""
     if not torch.cuda.is_initialized():
         return True
     if torch.cuda.get_allocator_backend() != "native":
@@ -166,8 +167,9 @@ def allocations(profiler):
     """Returns the events of a finished profiler in the order of time, as (ns, bytes, address, device, name).
 
     ``bytes`` is positive if memory was allocated and negative if it was freed. An event with ``bytes`` 0 is the
-    beginning of an outermost operation, or of a record_function block named "cairn:...". What Gloo allocates on its own
-    threads is left out: its collectives run whenever other ranks let them, beside any operation.
+    beginning of an outermost operation, or of a record_function block named "cairn:...". Allocations by Gloo's own
+    threads are left out, because Gloo's collectives run at times that depend on other ranks, while any operation may be
+    running.
     """
     found = []
     pending = [(event, True) for event in profiler.profiler.kineto_results.experimental_event_tree()]

@@ -1,11 +1,11 @@
-"""Names and overloads of operators."""
+"""Finds names and overloads of operators."""
 
 import torch
 
 
 def qualified_name(given):
-    """Returns the name "package::name" of an operator: of its name, an overload, all overloads, or what
-    torch.library.custom_op returned."""
+    """Returns the name "package::name" of an operator. ``given`` is this name, an overload, a packet of all overloads,
+    or the result of torch.library.custom_op."""
     if isinstance(given, torch._ops.OpOverload):
         return given._schema.name
     return str(getattr(given, "_qualname", None) or getattr(given, "_qualified_op_name", None) or given)

@@ -1,4 +1,4 @@
-"""The steps of torch's optimizers: functions that are called at each of them, and steps without hooks."""
+"""Wraps the steps of torch's optimizers: calls functions at each step, and finds steps without hooks."""
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -10,14 +10,14 @@ _before, _after = [], []  # functions that are called before and after each step
 
 
 def without_hooks(step):
-    """Returns the step of an optimizer's class without torch's wrapper, which calls hooks. The hooks stay registered,
-    because other threads need them."""
-    wrapper = torch._dynamo.eval_frame.innermost_fn(step)  # without torch.compiler.disable
+    """Returns the step method of an optimizer's class without torch's wrapper, which would call hooks. The hooks stay
+    registered, because other threads need them."""
+    wrapper = torch._dynamo.eval_frame.innermost_fn(step)  # removes the wrapper of torch.compiler.disable
     return wrapper.__wrapped__ if getattr(wrapper, "__code__", None) is _CALLS_HOOKS else step
 
 
 class _Called:
-    """A function that is called at each step of an optimizer until remove() is called."""
+    """Registers a function that is called at each step of any optimizer, until remove() is called."""
 
     def __init__(self, functions, function):
         self.functions, self.function = functions, left_alone(function)
@@ -35,7 +35,7 @@ def after_any_step(function):
     return _Called(_after, function)
 
 
-# torch.compile may capture the next two functions. If they have nothing to call, they do not break the graph.
+# torch.compile may capture the next two functions. As long as no functions are registered, they cause no graph break.
 
 
 def _call_before(*args):
@@ -50,6 +50,7 @@ def _call_after(*args):
             function(*args)
 
 
-# Registered only once, because torch raises an error in threads that call hooks while one is registered or removed.
+# These two hooks are registered once and never removed. If a hook is registered or removed while another thread calls
+# hooks, torch raises an error in that thread.
 register_optimizer_step_pre_hook(_call_before)
 register_optimizer_step_post_hook(_call_after)

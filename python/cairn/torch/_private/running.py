@@ -1,4 +1,5 @@
-"""What running a compiled graph needs: how it is called, and the active modes, hooks and generators."""
+"""Wraps what a running compiled graph needs of torch: the calling convention, and the active modes, hooks and
+generators."""
 
 import contextlib
 import threading
@@ -8,8 +9,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 
 class _BoxedCodeGen(torch.fx.graph.CodeGen):
-    """Generates code that takes its arguments from a list and empties it, so that each argument is freed after its last
-    use."""
+    """Generates code that takes its arguments from a list and empties the list, so that each argument can be freed
+    after its last use."""
 
     def gen_fn_def(self, free_vars, maybe_return_annotation, **options):
         names = [v.split(":")[0].split("=")[0].strip() for v in free_vars if v != "self"]
@@ -21,7 +22,7 @@ class _BoxedCodeGen(torch.fx.graph.CodeGen):
 
 
 def boxed(module):
-    """Returns the module as a function of a list of arguments, which it empties."""
+    """Returns the module as a function that takes a list of arguments and empties the list."""
     module.graph.set_codegen(_BoxedCodeGen())
     module.recompile()
 
@@ -33,14 +34,15 @@ def boxed(module):
 
 
 def called_boxed(function):
-    """Marks a function of a list as one that may empty it, and hides it from torch.compile."""
+    """Marks a function that takes a list of arguments as one that may empty the list, and hides the function from
+    torch.compile."""
     function._boxed_call = True
     return torch._dynamo.disable(function)
 
 
 class SharedContext:
-    """A context that several threads may enter at once. It begins when the first one enters it, and ends when the last
-    one leaves it."""
+    """A context that several threads may enter at once. begin() runs when the first thread enters the context, and
+    end() when the last thread leaves it."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -65,8 +67,8 @@ def left_alone(function):
 
 @contextlib.contextmanager
 def no_modes():
-    """In this context, code works with real tensors and kernels, even during tracing, and without autocast and
-    gradients. At the end, the states of random generators are restored."""
+    """A context for code that needs real tensors and kernels, even if it is called during tracing. Autocast and
+    gradients are off. At the end, the states of random generators are restored."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     with _disable_current_modes(), torch._C._DisableAutocast(), torch.no_grad():
         with torch.random.fork_rng(devices=list(devices)):
@@ -75,9 +77,10 @@ def no_modes():
 
 @contextlib.contextmanager
 def compiling_flag(value):
-    """Within this context, torch.compiler.is_compiling() returns ``value``. Optimizers compute differently if it is True,
-    and models avoid what cannot be traced, such as decisions that depend on data. Only code that a compilation calls,
-    or that traces, may use the context: all threads share the flag, and only one compilation runs at a time."""
+    """Within this context, torch.compiler.is_compiling() returns ``value``. If the flag is True, optimizers choose
+    other implementations, and models avoid what cannot be traced, such as decisions that depend on data. All threads
+    share the flag. So only code that runs within a compilation or a trace may use this context: only one compilation or
+    trace runs at a time."""
     before, torch.compiler._is_compiling_flag = torch.compiler._is_compiling_flag, value
     try:
         yield

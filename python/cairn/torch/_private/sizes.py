@@ -1,4 +1,5 @@
-"""Symbolic sizes: those that a plan is made for, and guards that make torch compile again if a size grows."""
+"""Handles symbolic sizes: chooses the numbers for which a graph is planned, and sets guards that make torch compile
+again if a size exceeds them."""
 
 import weakref
 
@@ -7,11 +8,11 @@ import torch
 from torch.fx.experimental import proxy_tensor, symbolic_shapes
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-DATA_SIZE = 4096  # assumed for an unbounded size that depends on data
+DATA_SIZE = 4096  # size that is assumed where data decide a size without an upper bound
 _UNBOUNDED = 2**48  # a limit of this size or more, such as torch's 2**63 - 1, counts as no limit
-_MOST_TRIED = 128  # sizes below the planned one that are tried for an expression that is no sum of products
+_MOST_TRIED = 128  # number of smaller sizes that are tried if an expression of sizes is not a sum of products
 _LEAST_SYMBOLIC = 2  # sizes 0 and 1 are never symbolic
-_planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the size that plans are made for}
+_planned = weakref.WeakKeyDictionary()  # ShapeEnv -> {symbol: the number for which graphs are planned}
 
 
 class OnlyPresentSizes(Exception):
@@ -23,8 +24,8 @@ class OnlyPresentSizes(Exception):
 
 
 def input_sizes(module):
-    """Yields (name of the input, dimension, size) for the sizes of a captured module's tensors that are no parameters.
-    Names are the same for all variants of a function."""
+    """Yields (name of the input, dimension, size) for all sizes of those inputs of a captured module that are tensors
+    but not parameters. The names are the same in all variants of a function."""
     for node in module.graph.find_nodes(op="placeholder"):
         value = node.meta.get("example_value")
         if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
@@ -32,12 +33,13 @@ def input_sizes(module):
 
 
 def bound_sizes(module, planned=None):
-    """Guards the symbolic sizes of a captured module's inputs, so that torch compiles again for larger ones. A size
-    that was marked by torch._dynamo.mark_dynamic must not be guarded. The plan is then made for its max= (``hint``).
-    Without max=, the size can grow beyond the plan. Returns the sizes that can do so, as (position of the input,
-    dimension or None for a number, present size).
+    """Guards the symbolic sizes of a captured module's inputs, so that torch compiles again for larger ones. Exception:
+    a size that was marked by torch._dynamo.mark_dynamic must not be guarded. The graph is planned for the max= of the
+    mark. If there is no max=, the size can grow beyond the plan. Returns the sizes that can grow beyond the plan, as
+    (position of the input, dimension or None for a number, present size).
 
-    ``planned(name of the input, dimension, size)`` returns the size for which to plan; None: the present one."""
+    ``planned(name of the input, dimension, size)`` returns the size for which to plan. ``planned`` None: the present
+    size."""
     for name, dimension, size in input_sizes(module) if planned is not None else ():
         if _is_given(size) and size.node.expr.is_symbol and size.node.expr not in _marked_ranges(size.node.shape_env):
             _plan_for(size, min(max(planned(name, dimension, _present(size)), hint(size)), _upper(size)))
@@ -57,7 +59,7 @@ def bound_sizes(module, planned=None):
         for size in _sizes_within(value):
             if size.node.expr.free_symbols & _marked_ranges(size.node.shape_env).keys():
                 continue
-            # Torch rejects a guard that permits only one value.
+            # Torch rejects a guard that permits only one value of a symbolic size, so the plan is for one more.
             if hint(size) == _LEAST_SYMBOLIC and size.node.expr.is_symbol:
                 _plan_for(size, _LEAST_SYMBOLIC + 1)
             bool(size <= hint(size))
@@ -65,8 +67,8 @@ def bound_sizes(module, planned=None):
 
 
 def plan_exactly(module):
-    """Makes plans for the present sizes of a captured module's inputs, instead of larger ones. Returns whether there were
-    larger ones."""
+    """Makes further plans of a captured module be for the present sizes of its inputs instead of larger ones. Returns
+    whether the plans so far were for larger sizes."""
     larger = False
     for _, _, size in input_sizes(module):
         if _is_planned(size):
@@ -94,7 +96,7 @@ def _present(size):
 
 
 def _upper(size):
-    """Returns the largest value that the guards so far permit."""
+    """Returns the largest value of a size that the guards so far permit."""
     upper = size.node.shape_env.bound_sympy(size.node.expr).upper
     return int(upper) if upper.is_Integer else _UNBOUNDED
 
@@ -110,7 +112,7 @@ def _symbolic_sizes(value):
 
 
 def _is_given(size):
-    """Returns whether a size is symbolic, and known before the graph runs."""
+    """Returns whether a size is symbolic and known before the graph runs, because it does not depend on data."""
     return isinstance(size, torch.SymInt) and not is_sized_by_data(size)
 
 
@@ -125,7 +127,7 @@ def _sizes_within(value):
 
 
 def _marked_ranges(shape_env):
-    """Returns {symbol: range} of the sizes that were marked with a range. Guards must not narrow this range."""
+    """Returns {symbol: range} for the sizes that the user marked with a range. Guards must not narrow this range."""
     ranges = {}
     for tracked in shape_env.tracked_fakes or ():
         constraints = getattr(tracked.symbolic_context, "constraint_sizes", ())
@@ -138,8 +140,8 @@ def _marked_ranges(shape_env):
 
 
 def pin_sizes(sizes, graph):
-    """Guards input sizes so that they stay equal if a smaller input would make one of ``sizes`` larger, as padding to a
-    fixed length does."""
+    """Guards input sizes against any change if a smaller input would make one of the storage sizes ``sizes`` larger, as
+    padding to a fixed length can."""
     known = {}  # symbol -> SymInt
     for node in graph.find_nodes(op="placeholder"):
         value = node.meta.get("val")
@@ -162,8 +164,8 @@ def pin_sizes(sizes, graph):
 
 
 def _exceeds(expression, sizes, planned):
-    """Returns whether an expression is larger than planned for these sizes. For sizes that would divide by zero, the
-    model itself cannot run."""
+    """Returns whether an expression is larger than ``planned`` for the given sizes of its symbols. Returns False if the
+    expression divides by zero, because the model itself cannot run with such sizes."""
     try:
         return bool(expression.subs(sizes) > planned)
     except (TypeError, ZeroDivisionError):
@@ -172,8 +174,8 @@ def _exceeds(expression, sizes, planned):
 
 def _smaller(expression, least, size):
     """Returns sizes from ``least`` to below ``size`` at which the expression may be larger than at ``size``. A sum of
-    products, such as the bytes of most tensors, grows with each size. For a difference, a remainder or a quotient, many
-    sizes are tried."""
+    products, such as the bytes of most tensors, grows with each size. Differences, remainders and quotients may grow
+    when a size falls, so for these, many sizes are returned."""
     symbols = expression.free_symbols
     if expression.is_polynomial(*symbols) and all(factor > 0 for factor in sympy.Poly(expression, *symbols).coeffs()):
         return {least, size // 2} if least < size else ()
@@ -182,8 +184,8 @@ def _smaller(expression, least, size):
 
 
 def may_exceed_plan(size):
-    """Returns whether a symbolic size can be larger than it is planned, because a bounded size that depends on data is
-    smaller than its bound."""
+    """Returns whether a symbolic size can be larger than planned. It can if it grows when a size that depends on data
+    falls below its upper bound."""
     if not isinstance(size, torch.SymInt):
         return False
     expression, environment = size.node.expr, size.node.shape_env
@@ -233,7 +235,7 @@ def shape_env_of(values):
 
 
 def is_sized_by_data(size):
-    """Returns whether a size is known only when data are."""
+    """Returns whether a size depends on data, so that it is unknown until the data are known."""
     return isinstance(size, torch.SymInt) and (symbolic_shapes.is_nested_int(size) or _from_data(size))
 
 
@@ -243,9 +245,9 @@ def is_sym(value):
 
 
 def hint(value):
-    """Returns the integer for which a symbolic size is planned: its maximum if it was marked with one, else its value
-    during tracing, or DATA_SIZE if it depends on data. Other symbolic numbers are computed from such sizes. Adds no
-    guards."""
+    """Returns the integer for which a symbolic size is planned: its maximum if the user marked it with one, else its
+    value during tracing, or DATA_SIZE if it depends on data. A symbolic number that is an expression of sizes is
+    computed from their hints. This function adds no guards."""
     if isinstance(value, int):
         return value
     if isinstance(value, (torch.SymFloat, torch.SymBool)):
@@ -287,7 +289,7 @@ def _is_of_data(symbol):
 
 
 def _assumed(environment, symbol):
-    """Returns the value between a symbol's bounds that is nearest to DATA_SIZE."""
+    """Returns the value within a symbol's bounds that is nearest to DATA_SIZE."""
     bounds = environment.bound_sympy(symbol)
     largest = min(DATA_SIZE, int(bounds.upper)) if _is_bounded(environment, symbol) else DATA_SIZE
     return sympy.Integer(max(largest, int(bounds.lower)) if bounds.lower.is_Integer else largest)

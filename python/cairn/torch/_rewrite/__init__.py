@@ -1,2 +1,2 @@
-"""Rewrites the traced graph: before planning into a form that is easier to plan, and afterwards into modules that
-follow the plan."""
+"""Rewrites a traced graph twice: before planning, into a form for which better schedules exist, and after planning,
+into modules that follow the schedule."""

@@ -1,8 +1,8 @@
-"""Splits a dropout into an operation that draws the mask, and one that computes the output from the mask and can run
+"""Splits a dropout into two operations: one draws the mask, and the other computes the output from the mask and can run
 again.
 
-``native_dropout`` makes both. The mask is only a quarter to a half as large as the output, so under a budget it is
-better to keep the mask and to compute the output again.
+torch's ``native_dropout`` computes mask and output in one operation. The mask is only a quarter to a half as large as
+the output, so under a budget it is better to keep the mask and to compute the output again.
 """
 
 import operator
@@ -16,9 +16,10 @@ from .._graph.policies import must_save
 
 
 def masked_scale(x, mask, scale):
-    """Computes the output of ``native_dropout`` from input and mask, bit for bit."""
+    """Computes the output of ``native_dropout`` from input and mask, with the same bits."""
     out = x.mul(mask)
-    # On the CPU, torch rounds a Scalar to the tensor's type, but not a Python number.
+    # On the CPU, native_dropout rounds the scale to the tensor's type. mul_.Scalar does so, too; mul_ with a Python
+    # number does not.
     return torch.ops.aten.mul_.Scalar(out, scale) if x.device.type == "cpu" else out.mul_(scale)
 
 
@@ -26,7 +27,7 @@ masked_scale.runs_again = True  # pure function of its arguments
 
 
 def dropout_mask(shape, strides, p):
-    """Draws the mask of ``native_dropout`` on the CPU for an input of these strides, bit for bit."""
+    """Draws the mask that ``native_dropout`` draws on the CPU for an input with these strides, with the same bits."""
     return torch.empty_strided(shape, strides, dtype=torch.bool, device="cpu").bernoulli_(1 - p)
 
 
@@ -65,7 +66,7 @@ def split(graph, layouts):
             with graph.inserting_before(node):
                 drawn = graph.call_function(dropout_mask, (list(value.shape), strides, p))
             drawn.meta = dict(mask.meta)
-            if node in of_backward:  # the node has no inputs that show its pass
+            if node in of_backward:  # the new node has no inputs from which its pass could be seen
                 _private.set_side(drawn, True)
             mask.replace_all_uses_with(drawn)
             graph.erase_node(mask)
@@ -103,9 +104,10 @@ def _scale(p):
 
 
 def _agrees(value, p, strides):
-    """Returns whether a split dropout gives the same bits as a whole one, for this type, device and order of
-    dimensions. On the CPU, also tests a mask drawn without the input. Each kind of input is tested once. ``strides``
-    may be None (unknown) only on the CPU, where the whole dropout consists of the same steps."""
+    """Returns whether a split dropout gives the same bits as a whole one, for inputs with this type, device and order
+    of dimensions. Finds out by running both, once for each kind of input. On the CPU, also tests a mask that is drawn
+    without the input. ``strides`` may be None (unknown) only on the CPU, where the whole dropout consists of the same
+    steps."""
     if value.device.type not in ("cpu", "cuda") or (strides is None and value.device.type != "cpu"):
         return False
     order = () if strides is None else tuple(sorted(range(len(strides)), key=lambda i: (-strides[i], i)))

@@ -1,5 +1,5 @@
-"""Writes a schedule as FX modules, whose nodes are in the schedule's order. A node that runs again becomes several
-nodes. The *border* is the step at which the forward pass has ended."""
+"""Writes a schedule as FX modules, whose nodes are in the schedule's order. A node of the traced graph that runs
+several times becomes several nodes. The *border* is the step that marks the end of the forward pass."""
 
 import collections
 import contextlib
@@ -14,14 +14,14 @@ from .._offload.places import Places
 from . import random
 
 
-# Operators that wait for a collective -> functions that also wait until its memory can be freed.
+# Operator that waits for a collective -> function that also waits until the collective's memory can be freed.
 _WAITS = {"_c10d_functional::wait_tensor": _private.wait_tensor, "_c10d_functional::wait_tensors": _private.wait_tensors}
-_OF_FORWARD = "cairn_of_forward"  # key in a node's meta: whether it belongs to the forward pass
+_OF_FORWARD = "cairn_of_forward"  # key in a node's meta: whether the node belongs to the forward pass
 
 
 class Rewriter:
-    """Writes a graph, one operation after the other. If an operation runs again, it gets a new copy, which later nodes
-    read."""
+    """Writes a new graph in the order of a schedule, one operation after the other. If an operation runs again, it gets
+    a new copy, which later nodes read."""
 
     def __init__(self, trace, source):
         self.trace = trace
@@ -31,12 +31,13 @@ class Rewriter:
         self.runs = {}  # Operation -> number of its copies
         self.repeated = set()  # operations that run more than once
         self.states = {}  # random Operation that runs again -> the generator's state before the first run
-        self.update_function = None  # function of a parameter and its gradient; None: no updates
+        # a function that updates a parameter, given the parameter and its gradient; None: there are no updates
+        self.update_function = None
         self.updates = {}  # Operation that updates a parameter -> its node
         self.positions = {update: position for position, update in trace.updated.items()}
-        self.kept = []  # nodes that run even if nothing reads their results
+        self.kept = []  # new nodes that must run even if nothing reads their results
         self.after_border = False
-        self.first_side = None  # the nodes before the border
+        self.first_side = None  # the new nodes before the border
         of_backward = of_gradients(source)
         for node in source.nodes:
             node.meta[_OF_FORWARD] = not _private.is_backward(node) and node not in of_backward
@@ -44,8 +45,8 @@ class Rewriter:
                 self.newest[node] = self._copy(node)
 
     def write(self, steps, forward_outputs=None, transfers=None):
-        """Writes the new graph and returns it. If there is a border, stores the nodes before it. ``transfers``: as for
-        Places."""
+        """Writes the new graph and returns it. If there is a border, stores the nodes before it in ``first_side``.
+        ``transfers``: as for the class Places."""
         places = Places(self, steps, transfers or ((), ()))
         output = next(iter(reversed(self.source.nodes)))
         self.leaves = leaves = torch.utils._pytree.arg_tree_leaves(*output.args)
@@ -80,7 +81,7 @@ class Rewriter:
         return self.graph
 
     def _value(self, node):
-        """Returns the newest copy of a node, or makes one of a view that has none."""
+        """Returns the newest copy of a node. Makes a copy if the node is a view that has none."""
         if not isinstance(node, torch.fx.Node):
             return node
         if node not in self.newest:
@@ -116,7 +117,7 @@ class Rewriter:
         self.newest[op.node] = new
         if op.effect or (op.state is not None and not again):
             self._keep(new)
-        for part in parts:  # parts are written at once, so that outputs that no node reads are freed
+        for part in parts:  # parts are written at once, so that an output that no node reads is freed at once
             self.newest[part] = self._copy(part)
 
     def _batch_norm_again(self, node):
@@ -134,8 +135,8 @@ class Rewriter:
         return new
 
     def _save_state(self, op):
-        """Saves the generator's state right before the first run of a random operation. The schedule may save it
-        earlier, but the state is the same, because no random operation runs in between."""
+        """Saves the generator's state right before the first run of a random operation. The schedule may place this
+        step earlier. The state is the same nevertheless, because no random operation runs in between."""
         device = generator_device(op.node)
         new = self.graph.call_function(random.save_state, (device,))
         new.meta = {k: v for k, v in op.node.meta.items() if k != "tensor_meta"}
@@ -172,14 +173,15 @@ class Rewriter:
         return new
 
     def _forget_views(self):
-        """Forgets the copies of views of storages that stay in memory across the border. These views are made again
-        after the border, so they need not be saved for the backward pass."""
+        """Forgets all copies of views at the border. After the border, views are made again when they are needed, so
+        they need not be saved for the backward pass."""
         for node in list(self.newest):
             if self.trace.is_view(node) and not _is_part(self.trace, node):
                 del self.newest[node]
 
     def saved(self):
-        """Returns what nodes before the border pass to nodes after it: (tensors, numbers, opaque objects)."""
+        """Returns the values that nodes before the border pass to nodes after it, as (tensors, numbers, opaque
+        objects), each a list of nodes."""
         before = set(self.first_side)
         tensors, numbers, opaque = {}, {}, {}
         for node in self.graph.nodes:
@@ -201,8 +203,8 @@ class Rewriter:
                     else:
                         opaque[argument] = None
         for node in tensors:
-            # A saved tensor from which an operation of the forward pass runs again must be unchanged. For tensors that
-            # only backward nodes read, torch's own rules decide whether they are checked.
+            # A saved tensor must be unchanged if an operation of the forward pass reads it when it runs again, so torch
+            # must check it for writes. For tensors that only backward nodes read, torch's own rules decide.
             if _is_read_again(node, before):
                 _private.check_version(node)
         return list(tensors), list(numbers), list(opaque)
@@ -213,7 +215,8 @@ def _is_part(trace, node):
 
 
 def _is_read_again(node, early=()):
-    """Returns whether a forward operation that is not in ``early`` reads the node or a view of it."""
+    """Returns whether an operation of the forward pass that is not in ``early``, i.e. that runs again, reads the node
+    or a view of it."""
     return any(user.meta.get(_OF_FORWARD) and user not in early and (not is_view(user) or _is_read_again(user, early))
                for user in node.users)
 
@@ -224,7 +227,8 @@ def input_names(module):
 
 
 def rewrite_joint(joint, trace, steps, *, num_fwd_outputs, static_indices=(), update_function=None, transfers=None):
-    """Returns (forward module, backward module), which together run ``steps`` and ``transfers`` (as for Places)."""
+    """Returns (forward module, backward module), which together run ``steps`` and ``transfers`` (as for the class
+    Places)."""
     rewriter = Rewriter(trace, joint.graph)
     rewriter.update_function = update_function
     graph = rewriter.write(steps, num_fwd_outputs, transfers)
@@ -254,8 +258,8 @@ class _WithoutAutocast(torch.fx.Interpreter):
 
 def without_autocast(module, run):
     """Wraps ``run`` of a backward module so that recomputation runs without autocast even if the backward pass is
-    called under autocast, because the graph already contains the casts. AOTAutograd does the same for forward
-    passes."""
+    called under autocast, because the graph already contains the casts of the forward pass. For forward passes,
+    AOTAutograd itself turns autocast off."""
     def call(args):
         return _WithoutAutocast(module).boxed_run(args) if _private.autocasts() else run(args)
 
@@ -263,7 +267,7 @@ def without_autocast(module, run):
 
 
 def rewrite_module(module, trace, steps, transfers=None):
-    """Returns a module that runs ``steps`` and ``transfers`` (as for Places) of a graph without a backward pass."""
+    """Returns a module that runs ``steps`` and ``transfers`` (as for Places) of a graph that has no backward pass."""
     graph = Rewriter(trace, module.graph).write(steps, transfers=transfers)
     new = torch.fx.GraphModule(module, graph)
     new.meta = dict(module.meta)

@@ -1,4 +1,5 @@
-"""Lets random operations run again. Each further run draws from the generator's state before the first run."""
+"""Lets random operations run again. Each further run draws from the state that the generator had before the first run,
+so that the numbers are the same."""
 
 import functools
 
@@ -28,7 +29,7 @@ def state_bytes(device):
 
 @functools.cache
 def first(target):
-    """Wraps a random operation so that torch does not remove its first run if only later runs are read."""
+    """Wraps a random operation so that torch does not remove its first run as dead code if only later runs are read."""
     def run(*args, **kwargs):
         return target(*args, **kwargs)
 
@@ -38,8 +39,9 @@ def first(target):
 
 @functools.cache
 def replayed(target, device):
-    """Returns a random operation as a function of the state from which it draws and of its arguments. It restores the
-    generator."""
+    """Returns a function that runs a random operation again. Its first argument is the generator's state from which to
+    draw; its other arguments are those of the operation. Afterwards the generator has the state that it had before the
+    call."""
     def run(state, *args, **kwargs):
         now = save_state(device)
         _set_state(state, device)
@@ -52,7 +54,8 @@ def replayed(target, device):
     return run
 
 
-# Operator that reads only shape, type and device of a tensor -> operator that takes these and gives the same bits.
+# Operator that reads only shape, type and device of a tensor -> operator that takes shape, type and device instead, and
+# gives the same bits.
 _OF_SHAPE = {
     torch.ops.aten.rand_like.default: torch.ops.aten.rand.default,
     torch.ops.aten.randn_like.default: torch.ops.aten.randn.default,
@@ -62,16 +65,16 @@ _OF_SHAPE = {
 
 
 def free_of_inputs(graph, layouts):
-    """Changes an FX graph in place, so that noise is drawn from a shape instead of from a tensor, which then need not
-    be in memory when the noise is drawn again. The tensor must be known to be contiguous (``layouts``), because drawing
-    fills memory in the order of the strides."""
+    """Changes an FX graph in place, so that operators such as rand_like get a shape instead of a tensor. The tensor
+    then need not be in memory when the operation runs again. Changes only operations whose result ``layouts`` knows to
+    be contiguous, because numbers are drawn in the order of memory."""
     of_backward = of_gradients(graph)
     for like, target in _OF_SHAPE.items():
         for node in graph.find_nodes(op="call_function", target=like):
             value = node.meta["val"]
             if value.layout is torch.strided and all(isinstance(size, int) for size in value.shape) and (
                     layouts.strides(node) == list(torch.empty(value.shape, device="meta").stride())):
-                if node in of_backward:  # the node has no tensor inputs that show its pass
+                if node in of_backward:  # the node will have no tensor inputs from which its pass could be seen
                     _private.set_side(node, True)
                 node.target = target
                 node.args = (list(value.shape), *node.args[1:])

@@ -1,9 +1,9 @@
 """Saves the memory of gradients that the caller does not give, such as that of logits beside a loss.
 
 AOTAutograd's graph has an input, the *tangent*, for the gradient of each differentiated result. If the caller gives no
-gradient, autograd fills in zeros, as large as the result. Here, tangents that are expected to be missing take no
-memory: the number zero is added in their place, with the same bits. If such a gradient is given nevertheless, it is
-added, and takes memory that the promise does not include.
+gradient, autograd fills in zeros, as large as the result. This file makes tangents take no memory if they are expected
+to be missing: the graph adds the number zero in their place, which gives the same bits. If the caller does give such a
+gradient, the graph adds the gradient, whose memory the promised peak does not include.
 """
 
 import torch
@@ -11,8 +11,8 @@ import torch
 from .. import _private
 
 _RESHAPES = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default, torch.ops.aten.reshape.default)
-WORTH_TELLING = 4096  # bytes; less held memory causes no warning, for example losses in a list
-_MISSING = "cairn_missing"  # key in the meta of a placeholder
+WORTH_TELLING = 4096  # bytes; less memory that is held causes no warning, for example a list of losses
+_MISSING = "cairn_missing"  # key in the meta of a placeholder: whether it is expected to be missing
 
 
 def plus_given(x, gradient):
@@ -29,15 +29,15 @@ def is_missing(tangent):
 
 
 def expect_missing(graph):
-    """Marks, in place, the gradients of a joint graph that are expected to be missing. The graph must use such a
-    gradient only once, to add it to the gradient that its result gets from the loss. A loss is a result of a single
-    number, if other results are larger."""
+    """Marks, in place, the gradients of a joint graph that are expected to be missing. A gradient is marked only if its
+    single use in the graph is to be added to the gradient that its result gets from the loss. A result counts as the
+    loss if it is a single number and other results are larger."""
     tangents = [n for n in graph.find_nodes(op="placeholder") if _private.is_tangent(n)]
     tangents = [n for n in tangents if isinstance(n.meta.get("val"), torch.Tensor)]
     of_loss = {n for n in tangents if _private.hint(n.meta["val"].numel()) == 1}
     if not of_loss or len(of_loss) == len(tangents):
         return
-    for node in graph.nodes:  # in topological order
+    for node in graph.nodes:  # nodes are in topological order
         if any(argument in of_loss for argument in node.all_input_nodes):
             of_loss.add(node)
     for tangent in tangents:
@@ -55,7 +55,7 @@ def expect_missing(graph):
 
 def drop_zeros(graph, forward_outputs, metadata):
     """Removes, in place, the zero gradients of inputs that the forward pass writes without autograd noticing, such as
-    averaged or clipped weights under no_grad. As in eager mode, such an input gets no gradient instead of zeros.
+    averaged or clipped weights under no_grad. Such an input then gets no gradient instead of zeros, as in eager mode.
     ``metadata`` comes from _private.compiling()."""
     output, descriptions = next(iter(reversed(graph.nodes))), _private.output_descriptions(graph)
     unseen = _private.unseen_writes(metadata, graph, forward_outputs)
@@ -73,8 +73,8 @@ def drop_zeros(graph, forward_outputs, metadata):
 
 
 def _sum_of(tangent):
-    """Returns (the sum that alone reads the tangent, the nodes before it: the tangent and those that reshape it). The
-    sum is None if something else reads the tangent."""
+    """Returns (the addition that is the only reader of the tangent, the chain of nodes before the addition: the
+    tangent, and views that reshape it). The addition is None if something else reads the tangent."""
     chain = [tangent]
     while len(chain[-1].users) == 1:
         user = next(iter(chain[-1].users))
@@ -99,7 +99,7 @@ def _is_laid_out_alike(one, other):
 
 
 class Tangents:
-    """The gradients of one graph's results while the graph runs."""
+    """Handles missing and given gradients of one graph's results when the graph's backward pass runs."""
 
     def __init__(self, joint, forward_outputs, owner, report):
         self.owner, self.report = owner, report
@@ -113,21 +113,23 @@ class Tangents:
                     self.missing.add(node.name)
                 else:
                     self.others[node.name] = _private.result_of(node.meta.get("desc"), descriptions)
-        # If it is unknown to which result a gradient belongs, autograd fills in zeros as usual.
+        # If it is unknown for some gradient to which result it belongs, missing gradients are not handled here, and
+        # autograd fills in zeros as usual.
         self.active = bool(self.missing) and None not in self.others.values()
 
     def shapes(self, results):
-        """Returns shape, strides, type and device of each gradient that is not expected to be missing."""
+        """Returns {name: (shape, strides, type, device)} for the gradients that are not expected to be missing."""
         return {name: (results[i].shape, results[i].stride(), results[i].dtype, results[i].device)
                 for name, i in self.others.items()} if self.active else {}
 
     def may_be_missing(self, node):
-        """Tells autograd that gradients may be missing in the backward pass of this node of its graph."""
+        """Tells autograd not to replace missing gradients by zeros when it runs the backward pass of this node."""
         if self.active:
             node.set_materialize_grads(False)
 
     def complete(self, args, names, shapes):
-        """Fills in zeros for gradients that are unexpectedly missing, and reports those that are unexpectedly given."""
+        """Fills in zeros for gradients that are unexpectedly missing, and reports gradients that are unexpectedly
+        given."""
         given = 0
         for i, name in enumerate(names):
             if args[i] is None and name in shapes:

@@ -1,8 +1,9 @@
 """Chooses one schedule for each part of a step, so that the step stays within its budget at the least cost.
 
-The step is a list of *windows*. A window is one pass of one part, during which other parts hold memory. This is a
-multiple-choice knapsack with one capacity for each window. Branch and bound solves it exactly for steps of a few parts.
-For larger ones it stops after _MOST_NODES nodes, and exchanges improve what was found.
+The step is a list of *windows*. A window is one pass (forward or backward) of one part (graph), during which other
+parts hold memory. The choice is a multiple-choice knapsack problem with one capacity for each window. Branch and bound
+solves it exactly for steps of a few parts. For larger steps, it stops after _MOST_NODES nodes of the search tree, and
+exchanges of schedules improve the best choice found.
 """
 
 import collections
@@ -11,15 +12,16 @@ import itertools
 
 import numpy as np
 
-_MOST_NODES = 4_000  # nodes of a search; about 0.1 s
-_MOST_EXCHANGES = 200  # improvements by exchanges
-_MOST_HALVINGS = 16  # searches for the least budget, each of which halves what is unknown of it
+_MOST_NODES = 4_000  # largest number of nodes of a search tree; about 0.1 s
+_MOST_EXCHANGES = 200  # largest number of exchanges of schedules
+_MOST_HALVINGS = 16  # largest number of steps of the binary search for the least budget
 
 
 @dataclasses.dataclass(frozen=True)
 class Freed:
-    """A result of a part that nobody holds any more. It is in memory only if a schedule saves it: the schedule of the part
-    itself, or of a reader. ``result``: its index. ``readers``: (part, index of its input) of the latter."""
+    """A result of a part to which nobody outside of the parts holds a reference any more. It is in memory only if a
+    schedule saves it: the schedule of its own part, or of a part that reads it. ``result``: the index of the result.
+    ``readers``: (part, index of the part's input) for the parts that read it."""
 
     part: int
     result: int
@@ -28,10 +30,10 @@ class Freed:
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """One pass of a part. ``others`` has (part, number of its runs that are held) for all runs beside the one that this
-    pass belongs to. ``beside``: bytes of anything else that is in memory. ``freed``: a Freed for each freed result of the
-    parts, which their sizes count, with the number of runs in which it is freed. ``at_end``: the pass takes at least these
-    bytes, whatever its schedule, because autograd adds up gradients when it ends."""
+    """One pass of a part. ``others``: pairs (part, number of its runs that hold memory), not counting the run to which
+    this pass belongs. ``beside``: bytes of anything else that is in memory. ``freed``: pairs (Freed, number of runs in
+    which this result is freed); the Sizes of its part still count it. ``at_end``: bytes that the pass takes at least,
+    with any schedule, because autograd adds up gradients when it ends."""
 
     part: int
     backward: bool
@@ -41,11 +43,12 @@ class Window:
     at_end: int = 0
 
     def count(self, part):
-        """Returns how many other runs of a part are held."""
+        """Returns the number of runs of a part that hold memory, not counting the run to which this pass belongs."""
         return dict(self.others).get(part, 0)
 
     def joined(self, other):
-        """Returns the Window that counts what is in memory in either of two windows of one pass with the same others."""
+        """Returns a Window that covers two windows of the same pass with the same ``others``: it counts everything that
+        is in memory in at least one of them."""
         freed = collections.Counter(dict(self.freed)) & collections.Counter(dict(other.freed))
         return dataclasses.replace(self, beside=max(self.beside, other.beside), freed=tuple(freed.items()),
                                    at_end=max(self.at_end, other.at_end))
@@ -53,10 +56,10 @@ class Window:
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """What a schedule of a part takes, in bytes: in its forward pass, in its backward pass, and between them. Results
-    count to the end of the backward pass. ``cost``: the time of both passes. ``results``: the bytes of each result that
-    the schedule does not save for the backward pass, and 0 for the others. ``saves``: the indices of inputs that it
-    saves."""
+    """The memory that a schedule of a part needs, in bytes: the peak of its forward pass, the peak of its backward
+    pass, and ``held`` between the two passes. Results of the part count until the end of the backward pass. ``cost``:
+    the time of both passes. ``results``: for each result, its bytes if the schedule does not save it for the backward
+    pass, else 0. ``saves``: the indices of inputs that the schedule saves."""
 
     forward: int
     backward: int
@@ -70,12 +73,13 @@ class Sizes:
 
 
 def peak_of(window, sizes):
-    """Returns the bytes in memory at the peak of a window. ``sizes``: of the chosen schedule of each part."""
+    """Returns the bytes in memory at the peak of a window. ``sizes``: the Sizes of the chosen schedule of each part."""
     return sizes[window.part].of(window) + window.beside + held_by_parts(window.others, window.freed, sizes)
 
 
 def held_by_parts(others, freed, sizes):
-    """Returns the bytes that other runs hold, less those of freed results. ``others``, ``freed``: of a Window."""
+    """Returns the bytes that other runs hold, minus the bytes of results that are freed and that no chosen schedule
+    saves. ``others``, ``freed``: as in Window. ``sizes``: the Sizes of the chosen schedule of each part."""
     return sum(count * sizes[part].held for part, count in others) - sum(
         count * sizes[one.part].results[one.result] for one, count in freed if not any(i in sizes[part].saves for part, i in one.readers))
 
@@ -85,19 +89,22 @@ def peak(windows, sizes):
 
 
 class Choice:
-    """The choice among ``pools[part]``, lists of Sizes. ``times[part]``: how often a step runs the part.
+    """Chooses one entry of ``pools[part]``, a list of the Sizes of schedules, for each part. ``times[part]``: number of
+    times that a step runs the part.
 
-    Each schedule has bytes of its own in each window. So a result that several chosen schedules save is counted several
-    times. A choice never takes more than it is said to take."""
+    For each window, the bytes of the chosen schedules are simply added up. So a result that several chosen schedules
+    save is counted several times. The computed peak of a choice may therefore be too high, but never too low."""
 
     def __init__(self, pools, windows, times):
         self.pools, self.windows = pools, list(windows)
         self.costs = [np.array([times[g] * s.cost for s in pool], dtype=float) for g, pool in enumerate(pools)]
-        # For each part and schedule: the bytes that it adds to each window.
+        # For each part, an array with a row for each schedule and a column for each window: the bytes that the schedule
+        # adds to the window.
         self.above = [np.zeros((len(pool), len(self.windows)), dtype=np.int64) for pool in pools]
         for w, window in enumerate(self.windows):
             self._add(w, window)
-        # If all parts added their least, the windows would take these bytes. The schedules add the rest.
+        # The bytes of each window if every part added as few bytes as any of its schedules does. After the loop,
+        # ``above`` contains only what each schedule adds beyond these bytes.
         self.floor = np.array([window.beside for window in self.windows], dtype=np.int64)
         for rows in self.above:
             self.floor += rows.min(axis=0)
@@ -121,8 +128,8 @@ class Choice:
                 add(part, lambda sizes: size if i in sizes.saves else 0)
 
     def within(self, budget):
-        """Returns the index of a schedule for each part, so that no window exceeds ``budget``, at the least cost that is
-        found; None if there is no such choice, or none is found."""
+        """Returns the index of a schedule for each part, so that no window exceeds ``budget`` bytes, at the lowest cost
+        that the search finds; None if the search finds no such choice."""
         capacity = budget - self.floor
         if (capacity < 0).any():
             return None
@@ -131,7 +138,7 @@ class Choice:
 
     def _search(self, capacity):
         by_cost = [np.argsort(costs, kind="stable") for costs in self.costs]
-        rest = [0.0] * (len(self.order) + 1)  # the least cost of all parts from a depth on
+        rest = [0.0] * (len(self.order) + 1)  # rest[d]: lower bound on the cost of all parts at depth d or deeper
         for depth in reversed(range(len(self.order))):
             rest[depth] = rest[depth + 1] + self.costs[self.order[depth]].min()
         best, best_cost, nodes = None, float("inf"), 0
@@ -146,7 +153,7 @@ class Choice:
                 continue
             part = self.order[depth]
             fits = (self.above[part] <= left).all(axis=1)
-            for i in reversed(by_cost[part]):  # the cheapest is on top of the stack
+            for i in reversed(by_cost[part]):  # reversed, so that the cheapest schedule is on top of the stack
                 if fits[i]:
                     stack.append((depth + 1, cost + self.costs[part][i], left - self.above[part][i], (*taken, int(i))))
         if best is None:
@@ -157,7 +164,8 @@ class Choice:
         return chosen
 
     def _exchanged(self, chosen, capacity):
-        """Exchanges schedules of one or two parts as long as the cost falls."""
+        """Replaces the schedules of one or two parts by others as long as the cost falls and all windows keep their
+        capacity."""
         left = capacity - sum(self.above[g][i] for g, i in enumerate(chosen))
         for _ in range(_MOST_EXCHANGES):
             better = self._one_better(chosen, left) or self._two_better(chosen, left)
@@ -188,10 +196,11 @@ class Choice:
         return None
 
     def least(self):
-        """Returns (the lowest peak of a step that is found, the index of a schedule for each part)."""
+        """Returns (the lowest peak of the step that is found, the index of a schedule for each part), by a binary
+        search over budgets."""
         low, step = int(self.floor.max(initial=0)), 1
         best = self.within(low)
-        while best is None:  # budgets above the floor, in growing steps
+        while best is None:  # tries budgets above the floor, in growing steps
             low, step = low + step, 2 * step
             best = self.within(low)
             low = low - step // 2 + 1 if best is not None else low

@@ -14,7 +14,8 @@ from .choose import Sizes
 
 @dataclasses.dataclass
 class Point:
-    """A schedule of a part, and what it takes. ``transfers``: rows as in Solved; None: nothing moves to the host."""
+    """A schedule of a part, and the memory and time that it takes. ``transfers``: [rows of evicts, rows of fetches];
+    None: nothing moves to the host."""
 
     steps: list
     transfers: Optional[list]
@@ -22,13 +23,15 @@ class Point:
 
 
 def sizes_of(trace, cost, steps, transfers=None):
-    """Returns the Sizes of a schedule. Between the passes, the graph holds what is in memory at the end of the forward
-    pass, except the gradients of results, which the caller gives later."""
+    """Returns the Sizes of a schedule. Between the passes, the graph holds everything that is in memory at the end of
+    the forward pass, except the gradients of results: the plan counts them from there on, but the caller gives them
+    only later."""
     steps = list(steps)
     _, _, _, at_border, (forward, backward) = _report.live_at_peak(trace, steps, transfers)
     saved = trace.saved(steps)
     results, known = [], set(saved)
-    for storage in trace.kept_results().values():  # a storage of several results counts for the first one
+    # a storage that several results share counts only for the first of them
+    for storage in trace.kept_results().values():
         results.append(0 if storage in known else storage.size)
         known.add(storage)
     saves = frozenset(i for i, node in enumerate(trace.primals()) if saved.intersection(trace.storages(node)))
@@ -41,7 +44,8 @@ def given_bytes(trace):
 
 
 def key_of(trace):
-    """Returns a name for the graph that is the same when it is compiled again, although measured costs may differ."""
+    """Returns a name for the graph. The name stays the same when the graph is compiled again, although measured costs
+    may differ."""
     edges = [[sorted((s.producer.index, s.output) for s in op.reads), sorted(before.index for before in op.after),
               [[s.size, s.keep] for s in op.outputs], op.pinned] for op in trace.operations]
     results = [[i, s.producer.index, s.output] for i, s in trace.kept_results().items()]
@@ -49,7 +53,8 @@ def key_of(trace):
 
 
 class Part:
-    """A compiled graph with a backward pass. ``prepared``: a Prepared. ``limits``: of searches."""
+    """A compiled graph with a backward pass, as a part of a step. ``prepared``: a Prepared. ``limits``: the limits of
+    searches. ``offload``: whether values may move to the host."""
 
     def __init__(self, prepared, report, limits, offload):
         self.trace, self.baseline, self.report, self.limits, self.offload = (
@@ -61,7 +66,8 @@ class Part:
         self.runs = self.unplanned  # the Point of the schedule that runs
 
     def add(self, steps, transfers=None):
-        """Adds the point of a schedule, if its sizes are new, and returns it; None if it is no schedule of this part."""
+        """Returns the Point of a schedule, and adds it to ``points`` unless a point with equal Sizes is there. Returns
+        None if the steps are no valid schedule of this part."""
         if not is_schedule(self.graph, steps, transfers):
             return None
         cost = cairn.evaluate(self.graph, cairn.Schedule(steps, transfers)).cost
@@ -73,14 +79,15 @@ class Part:
 
     def find(self, most, held, arguments):
         """Searches for the cheapest schedule whose peak is at most ``most``, and which holds at most ``held`` bytes
-        between the passes. Adds the point of what is found, even if it takes more. ``most`` None: searches for the
-        schedule that holds least, or for that of least peak if ``held`` is None, too."""
+        between the passes. Adds the Point of the schedule that is found, even if it needs more. If ``most`` is None,
+        searches instead for the schedule that holds least or, if ``held`` is None as well, for the schedule of least
+        peak."""
         if most is None:
             beside = 0 if held is None else 2 * self.graph.baseline.peak
         else:
             beside = max(0, most - held - given_bytes(self.trace))
         graph = self._graph(beside)
-        graph = graph if most is None else self.limits.linked(graph)  # transfers are searched for within a budget only
+        graph = graph if most is None else self.limits.linked(graph)  # a search for transfers needs a budget
         try:
             schedule = cairn.solve(graph, "min" if most is None else max(1, most), peak_only=True, **arguments).schedule
         except (cairn.InfeasibleError, cairn.NotFoundError) as error:
@@ -92,8 +99,9 @@ class Part:
         return self.add(steps if transfers else self.trace.in_time(steps), transfers)
 
     def _graph(self, beside):
-        """Builds the Cairn graph. While the border runs, all later parts of the step run. ``beside``: the bytes that these
-        take, which become scratch of the border."""
+        """Builds the Cairn graph of the part. In a step, later parts run between the part's forward and backward pass,
+        i.e. at its border. ``beside``: the bytes that they take. These bytes become scratch of the border, so that a
+        budget limits them together with the bytes that this part holds."""
         border = self.trace.border
         border.scratch = beside
         graph = self.trace.build(self.offload)

@@ -1,5 +1,5 @@
-"""Averages gradients over the ranks of DistributedDataParallel as operations of a graph, before the updates of
-parameters."""
+"""Inserts operations into a graph that average gradients over the ranks of DistributedDataParallel before parameters
+are updated."""
 
 import contextlib
 
@@ -10,8 +10,8 @@ from .._graph.inline import inline
 
 
 class Averages:
-    """The DistributedDataParallel modules of a step's optimizers. Within a ``with`` block, they leave gradients alone,
-    because the graphs average them."""
+    """The DistributedDataParallel modules of a step's optimizers. Within a ``with`` block, the modules do not average
+    gradients themselves, because the compiled graphs do."""
 
     def __init__(self):
         self._modules = None  # list of _private.DataParallel; None: not searched yet
@@ -23,7 +23,7 @@ class Averages:
         if self._modules is None:
             known = {id(p): i for i, p in enumerate(parameters)}
             found = [([known[id(p)] for p in one.parameters() if id(p) in known], one) for one in _private.DataParallel.all()]
-            # All ranks exchange in the order of the optimizers' parameters.
+            # Sorted by the optimizers' parameters, because all ranks must exchange gradients in the same order.
             self._modules = [one for at, one in sorted(((at, one) for at, one in found if at), key=lambda entry: min(entry[0]))]
         if not self._modules and _private.collective_store() is not None:
             raise cairn.InputError("optimizer: with several ranks gradients are exchanged before the optimizer's step, and no "
@@ -43,9 +43,9 @@ class Averages:
         return id(parameter) in self._averaged
 
     def insert(self, graph, placeholders, inputs):
-        """Replaces, in place, the gradients that a joint graph returns by their averages. ``inputs``: the tensor of each
-        placeholder. Raises InputError if parameters of a module have no gradient in this graph, because all ranks must
-        exchange the same."""
+        """Replaces, in place, the gradients that a joint graph returns by their averages. ``placeholders``, ``inputs``:
+        the graph's placeholders, and the tensor of each. Raises InputError if a parameter of a module has no gradient
+        in this graph, because all ranks must exchange the gradients of the same parameters."""
         if _private.DataParallel.runs():
             raise cairn.InputError("optimizer: a DistributedDataParallel that has no parameters of this optimizer, or that was made "
                                    "after the first step; plan the step without optimizer=")

@@ -10,19 +10,19 @@ import cairn
 from .._errors import CairnWarning
 from .one_parameter import FIRST_STEPS, Owner, alone, are_same, copied_with, laid_out_as, settings_of, step_alone
 
-# Factors of the gradients in the rounds in which updates are compared. Small gradients come first, because bounds from
-# below have no effect when averages of large ones are there.
+# Factor of the gradients in each round in which updates are compared. Small gradients come first: an optimizer's lower
+# bounds (such as eps) affect updates only as long as its averages contain no large gradients.
 _SCALES = (1e-3, 10.0, 1e4, 1.0) * (FIRST_STEPS // 4)
 
 
 def refuse_coupled(optimizer):
-    """Raises an error unless the optimizer updates each parameter independently. For each group and each kind of
-    parameter (_smallest), copies the two smallest, because some optimizers treat matrices differently from vectors, or
-    use a setting for all parameters that depends on the type of the first one (Adafactor).
-    Makes two sets of copies, and updates both with the same gradients in several rounds. The first set is updated by
-    one step for all copies. The second set is updated one by one, followed by a step without gradients. Both sets must
-    have the same bits after each round, because only then may each parameter be updated as soon as its gradient is
-    complete. In the last round, a gradient is infinite."""
+    """Raises an error unless the optimizer updates each parameter independently. The test runs on copies of small
+    parameters: the two smallest of each group and each kind (_smallest). All kinds are tested, because some optimizers
+    treat matrices differently from vectors, or let the type of the first parameter decide a setting for all
+    (Adafactor). There are two sets of copies, which get the same gradients in several rounds. The first set is updated
+    by one step for all copies. The second set is updated one parameter at a time, followed by a step without gradients.
+    Both sets must have the same bits after each round, because only then each parameter may be updated as soon as its
+    gradient is complete. In the last round, one gradient is infinite."""
     name = type(optimizer).__name__
     generator = torch.Generator().manual_seed(0)
     chosen = [(group, _smallest(group["params"])) for group in optimizer.param_groups]
@@ -46,7 +46,7 @@ def refuse_coupled(optimizer):
                     p.grad[(0,) * p.ndim] = torch.inf
                 gradients.append(p.grad.clone())
             step_alone(together)
-            for group in reversed(apart.param_groups):  # reversed, to find out whether the order matters
+            for group in reversed(apart.param_groups):  # in reverse order, to find out whether the order matters
                 for i, q in reversed(list(enumerate(group["params"]))):
                     q.grad = gradients.pop()
                     step_alone(alone(apart, Owner(apart, group, i), q))

@@ -1,5 +1,5 @@
-"""Runs an optimizer's step for a single parameter, as an operation of a graph. Also records what the step depends on,
-so that later changes are noticed."""
+"""Runs an optimizer's step for a single parameter, as an operation of a graph. Also records the settings and the state
+on which the step depends, so that later changes of them are noticed."""
 
 import collections
 import copy
@@ -10,9 +10,9 @@ from torch.utils import _pytree as pytree
 from .. import _private
 from .._graph.layouts import is_dense
 
-FIRST_STEPS = 12  # number of steps in which an optimizer is tested, and in which the memory of an update is measured
+FIRST_STEPS = 12  # number of steps that tests of optimizers and measurements of an update's memory run
 
-# Attributes that each copy of an optimizer has separately.
+# Attributes of an optimizer that a copy does not take over, but gets anew.
 _OWN = ("param_groups", "state", "step", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
 
@@ -25,9 +25,11 @@ class Update:
     def __init__(self, parameter, owner):
         kind = type(owner.optimizer)
         self.size = parameter.numel() * parameter.element_size()
-        self.lasts = kind.__module__.startswith("torch.")  # whether its measurements are also valid in other processes
+        # whether its measurements are also valid in other processes: the code of other packages may differ there
+        self.lasts = kind.__module__.startswith("torch.")
         settings = sorted((k, repr(v)) for k, v in settings_of(owner.group).items() if k != "lr")
-        # The text says whether the learning rate is a tensor, because a tensor takes more memory than a number.
+        # ``text`` is the key of the update's measurement. It contains the kind of the learning rate, because a tensor
+        # takes more memory than a number, but not its value.
         rate = owner.group.get("lr")
         settings.append(("lr", f"{rate.dtype}{rate.device}" if isinstance(rate, torch.Tensor) else ""))
         self.text = (f"update {kind.__module__}.{kind.__qualname__} {settings} {parameter.dtype}{list(parameter.shape)}"
@@ -35,13 +37,14 @@ class Update:
         self._made_from = parameter, owner
 
     def let_go(self):
-        """Drops the references to the parameter and its optimizer, so that they can be freed when they are replaced."""
+        """Drops the references to the parameter and its optimizer, so that they can be freed when the caller replaces
+        them."""
         self._made_from = None
 
     def run(self):
-        """Makes a copy of the parameter with a gradient. Returns a function without arguments that updates the copy. Its
-        second call, whose memory is measured, makes several steps, because some optimizers (RAdam) need more memory
-        from a later step on."""
+        """Makes a copy of the parameter, with a gradient, and updates it once. Returns a function without arguments
+        that updates the copy again. Only the second call of this function is measured. It makes FIRST_STEPS steps,
+        because some optimizers (RAdam) need more memory from a later step on."""
         parameter, owner = self._made_from
         new = torch.nn.Parameter(laid_out_as(parameter))
         with torch.no_grad():
@@ -67,15 +70,15 @@ class Owner:
         self.optimizer, self.group, self.index = optimizer, group, index
 
     def is_current(self, parameter):
-        """Returns whether the parameter is still at this index of this group. It need not be, because an optimizer that
-        loads a state replaces its groups."""
+        """Returns whether the parameter is still at this index of this group. This can change, because an optimizer
+        that loads a state replaces its groups."""
         return (any(group is self.group for group in self.optimizer.param_groups) and
                 self.index < len(self.group["params"]) and self.group["params"][self.index] is parameter)
 
 
 def is_kept_as_gradient(gradient, parameter):
-    """Returns whether torch stores the gradient that a backward pass returns without copying it. For this, the gradient
-    must have the layout of the parameter, or be contiguous if the parameter's layout has gaps."""
+    """Returns whether torch stores a gradient in the parameter without copying it. Torch does so if the gradient has
+    the layout of the parameter or, if the parameter's layout has gaps, if the gradient is contiguous."""
     known = _strides(parameter)
     return gradient.is_contiguous() if known is None else known == [
         (_private.hint(stride), size) for stride, (_, size) in zip(
@@ -97,7 +100,8 @@ def laid_out_as(parameter):
 
 def settings_of(group, as_numbers=False):
     """Returns the present settings of a group. ``as_numbers``: whether to convert tensors on the CPU to numbers, so
-    that storing the settings for a comparison takes no memory of torch, which no plan would include."""
+    that settings that are stored for a later comparison take no memory from torch's allocator, which no plan would
+    include."""
     def own(value):
         if not isinstance(value, torch.Tensor):
             return copy.deepcopy(value)
@@ -107,8 +111,8 @@ def settings_of(group, as_numbers=False):
 
 
 def state_with_versions(optimizer, parameter):
-    """Returns the optimizer's state of a parameter, each value with its version. A changed version shows that the value
-    was written."""
+    """Returns the optimizer's state of a parameter as pairs (value, its version counter). A changed counter shows that
+    the value was written."""
     return [(leaf, leaf._version if isinstance(leaf, torch.Tensor) else None)
             for leaf in pytree.tree_leaves(optimizer.state.get(parameter) or {})]
 
@@ -125,7 +129,8 @@ def are_same(before, after):
 def _new(optimizer, attributes, groups, state):
     one = object.__new__(type(optimizer))
     one.__dict__.update(attributes)
-    one.__dict__.pop("step", None)  # removes the wrapper of a learning-rate schedule, which would count this call
+    # removes the wrapper that a learning-rate schedule puts around step(), because it would count the call as a step
+    one.__dict__.pop("step", None)
     one.param_groups, one.state = groups, state
     one._optimizer_step_pre_hooks = collections.OrderedDict()
     one._optimizer_step_post_hooks = collections.OrderedDict()
@@ -133,7 +138,8 @@ def _new(optimizer, attributes, groups, state):
 
 
 def alone(optimizer, owner, parameter):
-    """Returns a copy of the optimizer that has only this parameter, and shares the parameter's state."""
+    """Returns a copy of the optimizer that has only this parameter. The copy shares the parameter's state with the
+    original."""
     group = {**owner.group, "params": [parameter]}
     if "param_names" in group:
         group["param_names"] = [group["param_names"][owner.index]]
@@ -141,8 +147,8 @@ def alone(optimizer, owner, parameter):
 
 
 def copied_with(optimizer, chosen):
-    """Returns a copy of the optimizer with copies of the chosen parameters. ``chosen`` has a dict {parameter: its copy}
-    for each group. The copy shares nothing with the original."""
+    """Returns a copy of the optimizer with copies of the chosen parameters. ``chosen``: for each group, (the group, a
+    dict {parameter: its copy}). The new optimizer shares nothing with the original."""
     memo = {id(p): p for group in optimizer.param_groups for p in group["params"]}
     attributes = copy.deepcopy({k: v for k, v in optimizer.__dict__.items() if k not in _OWN}, memo)
     groups, state = [], collections.defaultdict(dict)

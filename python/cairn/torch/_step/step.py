@@ -14,7 +14,7 @@ from .._memory.events import MemoryTrace
 from .._memory.together import storages_of
 from .updates import OptimizersThatStep, Updates
 
-_LATEST = 10  # the whole step is measured from this step on even if some graphs are not measured
+_LATEST = 10  # from this step on, the whole step is measured even if some graphs have not been measured
 
 
 def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="keep", inputs="checked", differentiated="loss",
@@ -32,21 +32,22 @@ def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="
 
         train_step = cairn.torch.step(train_step, budget="8GiB")
 
-    The graph contains everything before ``backward()`` that leads to the loss, and its derivative. The rest of the step
-    (clipping, optimizers, learning rates, averages of weights, hooks, exchange between ranks) runs as it does without
-    Cairn. torch.compile compiles the step. So if modes, shapes, frozen parameters, or numbers that the step uses
-    change, it is compiled and planned again.
+    The graph contains all operations before ``backward()`` on which the loss depends, and their derivatives. The rest
+    of the step (clipping, optimizers, learning rates, averages of weights, hooks, exchange between ranks) runs as it
+    does without Cairn. torch.compile compiles the step. So if modes, shapes, frozen parameters, or numbers that the
+    step uses change, the step is compiled and planned again.
 
     optimizer: an optimizer, or a list of optimizers, to include in the plan. Each parameter is updated in the backward
         pass, as soon as its gradient is complete and no later operation reads the parameter. The gradient is then
-        freed. Gradients are part of the budget instead of resident, but need little memory. The step is written as
-        usual, with ``optimizer.step()``, and computes the same parameters bit for bit. But no code may use gradients:
-        clipping them, scaling the loss, adding up several backward passes, or changing a learning rate between
-        ``backward()`` and ``step()`` raises InputError. The backward pass has already updated parameters by then.
-        Optimizers that do not update each parameter independently raise InputError at once.
+        freed. Gradients are then part of the budget instead of resident, but few are in memory at a time. The step is
+        written as usual, with ``optimizer.step()``, and computes parameters with the same bits. But no other code may
+        use gradients, because the backward pass has already updated the parameters when it ends. So clipping gradients,
+        scaling the loss, adding up several backward passes, or changing a learning rate between ``backward()`` and
+        ``step()`` raises InputError. Optimizers that do not update each parameter independently raise InputError at
+        once.
 
-    The other options are those of ``backend``. Gives a CairnWarning if the step becomes several graphs, because
-    something in its forward pass cannot be compiled, or if it becomes no graph.
+    The other options are those of ``backend``. Gives a CairnWarning if torch.compile captures several graphs, because
+    something in the forward pass cannot be compiled, or no graph at all.
     """
     if not callable(train_step):
         raise cairn.InputError(f"step: a function that does a training step, not {train_step!r}")
@@ -65,7 +66,7 @@ def step(train_step, budget="min", *, optimizer=None, compiler="eager", random="
 
 
 class Step:
-    """A planned step, which is called like the original function. ``report`` is the Report of all its graphs."""
+    """A planned step. It is called like the original function. ``report`` is the Report of all its graphs."""
 
     def __init__(self, function, made):
         functools.update_wrapper(self, function, updated=())
@@ -88,8 +89,9 @@ class Step:
         self._calls += 1
         updates = self._backend.options.updates
         # The first step compiles the graphs and allocates the optimizers' state. Graphs are measured in the first or
-        # the second step, so the whole step is measured in the step after that. Two measurements cannot run at once, so
-        # graphs that are not measured yet, such as those of other shapes, come first.
+        # the second step, so the whole step is measured in the step after that. Two measurements cannot run at the same
+        # time, so the measurement of the whole step waits as long as some graph, for example one for other shapes, has
+        # not been measured.
         waits = self._calls < _LATEST and any(graph.measured is None for graph in self.report.graphs)
         measured = (self._calls >= (2 if updates is None else 3) and self.report.whole_step is None
                     and self._backend.options.measure and not waits)
@@ -129,13 +131,13 @@ class Step:
 
 def measure_step(step, report=None):
     """Calls ``step``, a function without arguments that does a whole training step, and returns its result. Sets
-    ``whole_step`` of the report to the most memory, in bytes, that was in use at once beyond what was in use before. It
-    includes new gradients, the optimizer, and code outside of graphs, which no promise includes. ``whole_step_at`` is the
-    operation at this peak.
+    ``whole_step`` of the report to the step's peak: the largest number of bytes in use during the step, minus the bytes
+    in use before it. The peak includes new gradients, the optimizer, and code outside of graphs, which promised peaks
+    do not include. ``whole_step_at`` is the operation at this peak.
 
-    ``report``: of the backend; default: last_report(). Raises InputError if nothing has been compiled, or if a profiler
-    of torch is running; the step has not run then. Raises InputError after the step if it has compiled graphs, because
-    this takes memory, too.
+    ``report``: the Report of the backend; by default last_report(). Raises InputError without running the step if
+    nothing has been compiled, or if a profiler of torch is running. Raises InputError after the step if the step has
+    compiled graphs, because compiling takes memory as well.
     """
     report = report or last_report()
     if report is None or not report.graphs:
@@ -150,12 +152,13 @@ def measure_step(step, report=None):
 
 
 def _measured_into(report, step):
-    """Calls ``step``. Stores its peak in the report, unless it compiles something: this ends the measurement, because
-    operations are measured then."""
+    """Calls ``step``. Stores its peak in the report. Stores nothing if the step compiles something: compiling measures
+    operations, which ends this measurement."""
     known = list(map(id, report.graphs))
     with MemoryTrace(report.graphs[0].device, optional=True) as trace:
         result = step()
     if list(map(id, report.graphs)) == known and not trace.ended:
-        # Old gradients that the step frees count to its end, because only the step before decides whether there are any.
+        # Gradients of the previous step that this step frees count until its end. Otherwise, the result would depend on
+        # whether the previous step left gradients.
         report.whole_step, report.whole_step_at = trace.at_peak(held=set(trace.addresses))
     return result

@@ -33,7 +33,8 @@ def _kind_of(value, is_rate):
 
 class Mark(torch.Tensor):
     """Takes the place of the gradient of a parameter that has already been updated. Its elements are NaN. Python code
-    may ask only for properties such as shape and type; everything else raises an error. C++ code gets no error."""
+    may read only properties such as shape and type; any other use by Python code raises an error. Uses by C++ code
+    cannot be noticed here."""
 
     _KIND = frozenset(
         "shape size dim ndim ndimension numel nelement stride element_size itemsize nbytes dtype device get_device layout is_cpu "
@@ -45,8 +46,8 @@ class Mark(torch.Tensor):
         name = getattr(function, "__name__", "")
         if name == "__get__":
             name = getattr(function.__self__, "__name__", "")
-        # Tracers inspect every tensor that they can reach, and must get no error. But code that is being traced must
-        # get the error.
+        # A tracer inspects every tensor that it can reach, and must get no error for that. But the user's code must get
+        # the error even while it is being traced.
         if name not in cls._KIND and (torch.compiler.is_dynamo_compiling() or not _private.asked_by_tracer(sys._getframe(1))):
             raise cairn.InputError(
                 f"optimizer: the gradient of a parameter was read or written ({name}) between backward() and the optimizer's step, "
@@ -56,9 +57,9 @@ class Mark(torch.Tensor):
 
 
 class Updates:
-    """The updates of a step's parameters. Within a ``with`` block, ``update`` updates a parameter during the backward
-    pass, and the optimizer's own step skips this parameter. In between, the gradient of the parameter is a Mark (NaN),
-    so that code that reads, clips or scales gradients is noticed."""
+    """Runs the updates of a step's parameters. Within a ``with`` block, ``update`` updates a parameter during the
+    backward pass, and the optimizer's own step skips this parameter. Between the update and the optimizer's step, the
+    gradient of the parameter is a Mark (NaN), so that code is noticed that reads, clips or scales gradients."""
 
     def __init__(self, optimizers):
         self.optimizers = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
@@ -71,26 +72,27 @@ class Updates:
         self.averages = Averages()
         self._active = False
         self._owners = {}  # id(parameter) -> Owner; None if the parameter belongs to two optimizers
-        self._updated = {}  # id(parameter) -> (parameter, mark, the parameter's version, its state with versions)
+        # id(parameter) -> (parameter, its Mark, its version counter, result of state_with_versions())
+        self._updated = {}
         self._settings = {}  # id(group) -> (Owner, the group's settings when the first of its parameters was updated)
         self._marks = {}  # (dtype, device) -> (a scalar NaN, its version)
-        self._hooks = {}  # id(optimizer) -> handle
+        self._hooks = {}  # id(optimizer) -> handle of the hook that calls _before_step()
         self._stepping = set()  # ids of optimizers whose step() runs
         self._stepped = set()  # ids of optimizers in the plan whose step() has ended in this step
         self._ever_updated = set()  # ids of parameters that were updated in a backward pass of any step
         self._zeroing = {}  # id(optimizer) -> function that takes the place of its zero_grad() while a step runs
         self._own_zeroing = {}  # id(optimizer) -> zero_grad() that the caller has set; None: that of the class
-        self._fills_zeros = set()  # ids of optimizers whose latest zero_grad() was to leave tensors of zeros
+        self._fills_zeros = set()  # ids of optimizers whose latest zero_grad() was called with set_to_none=False
         # Number of times that settings changed between two steps in a way that can change the memory of updates.
         self.changes = 0
-        # The result of _kinds_now() before the latest step. For the first step, it is the result after that step
-        # instead, because counters among the settings begin at 0.
+        # The result of _kinds_now() before the latest step. For the first step, this is the result after the step
+        # instead: some settings are counters that are 0 only before it.
         self._kinds = None
 
     # --- While a graph is compiled
 
     def of_inputs(self, inputs):
-        """Returns a dict from index to Update, for the inputs of a graph that are parameters which may be updated in
+        """Returns a dict from index to Update, for those inputs of a graph that are parameters and may be updated in
         the backward pass."""
         self._find_owners()
         with _private.no_modes():
@@ -143,7 +145,8 @@ class Updates:
         return self
 
     def _make_marks(self):
-        """Makes the scalars of Marks that are missing or were written. A step with all of them takes no memory for them."""
+        """Makes a scalar NaN for the Marks of each type and device, unless there is one that nobody has written. Marks
+        are views of these scalars. So later steps need no memory for Marks."""
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 for p in group["params"]:
@@ -153,7 +156,8 @@ class Updates:
                         self._marks[p.dtype, p.device] = scalar, scalar._version
 
     def _watch_zeroing(self):
-        """Replaces zero_grad() of the optimizers by functions that note whether gradients are to be zeros, not None."""
+        """Replaces zero_grad() of the optimizers by functions that note whether the caller wants gradients of zeros
+        instead of None."""
         for optimizer in self.optimizers:
             self._own_zeroing[id(optimizer)] = vars(optimizer).get("zero_grad")
             if id(optimizer) not in self._zeroing:
@@ -169,8 +173,9 @@ class Updates:
         return noted
 
     def _kinds_now(self):
-        """Returns what the memory of updates can depend on: for each setting, whether it is 0 (a weight decay, a
-        momentum) and whether it is a tensor. Values of learning rates change in every step, and are left out."""
+        """Returns the properties of settings on which the memory of updates can depend: for each setting, such as
+        weight decay or momentum, whether it is 0 and whether it is a tensor. Values of learning rates are left out,
+        because they may change in every step."""
         return [sorted((name, _kind_of(leaf, name in ("lr", "initial_lr")))
                        for name, value in group.items() if name not in ("params", "param_names")
                        for leaf in pytree.tree_leaves(value))
@@ -200,7 +205,7 @@ class Updates:
             raise cairn.InputError(
                 f"optimizer: step() of the optimizer was not called in this step, though {left} parameters are updated as soon as "
                 "their gradients are there (a scaler that skipped it? micro batches?); plan this step without optimizer=")
-        # Torch raises this error if autograd adds a gradient to a Mark.
+        # Torch raises an error with these words if autograd adds a gradient to a Mark.
         if issubclass(kind, RuntimeError) and "single memory location" in str(error):
             raise cairn.InputError(
                 f"optimizer: a second backward pass added to gradients when {left} parameters had been updated already; plan this "
@@ -226,7 +231,7 @@ class Updates:
         if owner is not None and not owner.is_current(parameter):
             self._find_owners()
             owner = self._owners.get(id(parameter))
-        if not _private.accumulates(parameter):  # the backward pass computes gradients for other leaves only
+        if not _private.accumulates(parameter):  # the backward pass does not add to this parameter's gradient
             return gradient
         if parameter.grad is not None or not self._may_update(parameter):
             self.tell("a parameter that is to be updated as soon as its gradient is there was left to the optimizer's step, as it has a "
@@ -240,7 +245,7 @@ class Updates:
         del gradient
         with _private.no_autocast():
             step_alone(alone(owner.optimizer, owner, parameter))
-        # Makes torch raise an error if a value saved before the update is read.
+        # Makes torch raise an error if autograd later reads the parameter's value from before the update.
         torch.autograd.graph.increment_version(parameter)
         mark = self._marks[parameter.dtype, parameter.device][0].expand_as(parameter).as_subclass(Mark)
         parameter.grad = mark
@@ -255,8 +260,8 @@ class Updates:
             raise cairn.InputError(f"optimizer: {type(optimizer).__name__} has parameters of an optimizer that is in the plan")
 
     def _before_step(self, optimizer, args, kwargs):
-        """Checks that nothing has changed since the updates. Afterwards removes the Marks, so that the optimizer skips
-        the parameters that have been updated."""
+        """Checks that settings, state and gradients have not changed since the parameters were updated in the backward
+        pass. Then removes the Marks, so that the optimizer skips these parameters."""
         name = type(optimizer).__name__
         if any(a is not None for a in (*args[1:], *kwargs.values())):  # the first argument is the optimizer
             raise cairn.InputError("optimizer: one that is called with a closure cannot be in the plan; plan the closure")
@@ -307,21 +312,22 @@ class Updates:
             del self._updated[id(p)]
 
     def tell_of_unused(self):
-        """Warns of the optimizers of which no parameter was updated in a backward pass so far."""
+        """Warns about each optimizer of which no parameter has been updated in a backward pass so far."""
         for optimizer in self.optimizers:
             if not any(id(p) in self._ever_updated for group in optimizer.param_groups for p in group["params"]):
                 self.tell(f"optimizer: the plan does not contain {type(optimizer).__name__}, as no graph of this step computes "
                           "the gradient of one of its parameters (does it have the parameters of another model?)")
 
     def _after_step(self, optimizer, args, kwargs):
-        # A step() that calls the one of its base class calls hooks twice.
+        # If an optimizer's step() calls the step() of its base class, torch calls the hooks twice; only the first call
+        # counts.
         if id(optimizer) in self._stepping:
             self._stepping.remove(id(optimizer))
             self._stepped.add(id(optimizer))
 
 
 class OptimizersThatStep:
-    """Collects the optimizers whose step this thread runs within a ``with`` block."""
+    """Collects the optimizers whose step() this thread runs within a ``with`` block."""
 
     def __enter__(self):
         self.optimizers = []

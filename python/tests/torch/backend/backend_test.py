@@ -1,5 +1,5 @@
-"""Tests that a step of torch.compile under a budget has the same results bit for bit and stays within the promised
-bytes, and that errors and warnings say what went wrong."""
+"""Tests that a step of torch.compile under a budget has results with the same bits as without Cairn and stays within
+the promised peak, and that errors and warnings say what went wrong."""
 
 import contextlib
 import copy
@@ -24,7 +24,7 @@ backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK
 
 
 class Budgets(harness.Fresh):
-    """Every budget is kept, and no result changes."""
+    """Tests that every budget is kept, and that no result changes."""
 
     def check(self, model, inputs, budgets, parts=1, **options):
         reference = harness.train(model, inputs, harness.unscheduled(), **options)
@@ -42,7 +42,7 @@ class Budgets(harness.Fresh):
                         self.assertLessEqual(graph.promised, graph.budget)
                     self.assertLessEqual(graph.measured, graph.promised)
                     self.assertEqual(graph.kept, True)
-                if not options.get("loss_of"):  # otherwise, memory outside of the graphs is measured, too
+                if not options.get("loss_of"):  # with loss_of, the measurement includes memory outside of the graphs
                     self.assertLessEqual(step.peak, report.promised)
                     self.assertGreaterEqual(step.peak, (0.97 if parts == 1 else 0.9) * report.promised)
         return reference
@@ -55,7 +55,8 @@ class Budgets(harness.Fresh):
         self.check(*harness.cnn(), ["60%", "min"])
 
     def test_a_result_that_the_tracer_has_behind_the_backward_pass(self):
-        """The tracer puts a view of a tensor that was written in place after the backward pass."""
+        """Tests a model with a view of a tensor that is written in place. The tracer computes such a view only after
+        the backward pass, although it is a result of the forward pass."""
         class Normal(harness.Layers):
             def forward(self, x):
                 for layer in self.layers:
@@ -83,7 +84,8 @@ class Budgets(harness.Fresh):
         self.check(Broken(), (torch.randn(2, 3, 16, 16),), [1_000_000, "min"], parts=2)
 
     def test_a_view_of_a_buffer_that_is_written(self):
-        """Operations that read the view must run in the forward pass, and must not run again."""
+        """Tests a view of a buffer that the model writes. Operations that read the view must run in the forward pass,
+        and must not run again after the write."""
 
         class Centered(torch.nn.Module):
             def __init__(self):
@@ -107,8 +109,9 @@ class Budgets(harness.Fresh):
         self.check(harness.Amp(harness.gpt()[0]), harness.gpt()[1], ["70%", "min"])
 
     def test_norms_of_16_bits(self):
-        """Forward kernels save statistics with 16 or 32 bits, depending on the types of input and weights. Each
-        backward kernel can be measured with such statistics, and the promise contains its scratch."""
+        """Tests norms (batch norm, layer norm, ...) of 16-bit values. Their forward kernels save statistics with 16 or
+        32 bits, depending on the types of input and weights. Calibration must be able to measure each backward kernel
+        with such statistics, so that the promised peak contains its scratch."""
         kinds = [torch.nn.BatchNorm2d(16), torch.nn.BatchNorm2d(16, track_running_stats=False), torch.nn.GroupNorm(4, 16),
                  torch.nn.InstanceNorm2d(16, affine=True), torch.nn.LayerNorm(14)]
         for norm in kinds:
@@ -182,13 +185,15 @@ class Budgets(harness.Fresh):
         size = sum(p.untyped_storage().nbytes() for p in model.parameters())
         self.assertEqual(graph.resident["gradient"], size)
         self.assertGreater(graph.promised, size)
-        self.assertLessEqual(trace.peak, graph.promised + 64)  # 64 bytes for the sum of the model's results
+        # the test itself needs 64 bytes for the sum of the model's results
+        self.assertLessEqual(trace.peak, graph.promised + 64)
 
     def test_batch_norm_under_autocast(self):
         self.check(harness.Amp(harness.cnn()[0]), harness.cnn()[1], ["70%", "min"])
 
     def test_gradients_that_are_laid_out_otherwise_are_copied(self):
-        """After the backward pass, torch copies gradients of convolutions whose input is channels-last."""
+        """Tests convolutions whose input is channels-last. After the backward pass, torch copies their gradients to
+        another layout."""
         class Patches(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -262,7 +267,7 @@ class Reports(harness.Fresh):
             self.assertIn(word, text)
         self.assertRegex(text, r"the process: \S+ [GM]iB in memory now")
         self.assertGreater(cairn.torch.last_report().process_memory, weights)
-        with unittest.mock.patch("pathlib.Path.read_text", side_effect=OSError):  # not Linux
+        with unittest.mock.patch("pathlib.Path.read_text", side_effect=OSError):  # simulates a system that is not Linux
             self.assertNotIn("the process", str(cairn.torch.last_report()))
 
     def test_a_schedule_comes_from_the_cache_the_second_time(self):
@@ -285,7 +290,8 @@ class Reports(harness.Fresh):
             self.assertEqual(bool(cairn.torch.last_report().graphs[0].recomputed), recomputes)
 
     def test_what_an_earlier_process_measured_is_of_the_same_operations(self):
-        """Measurements of custom operations are not reused, because the code may have changed since then."""
+        """Tests that the peak that an earlier process has measured is reused only for the same operations. It is never
+        reused for custom operations, because their code may have changed since then."""
         custom = torch.library.custom_op("cairn_tests::sine", lambda x: x.sin(), mutates_args=(), schema="(Tensor x) -> Tensor")
         custom.register_fake(torch.empty_like)
         custom.register_autograd(lambda ctx, gradient: gradient)
@@ -296,7 +302,8 @@ class Reports(harness.Fresh):
             self.assertEqual(cairn.torch.last_report().graphs[0].measured_before, inherited)
 
     def test_masks_of_later_steps_choose_more(self):
-        """Operations with masks are measured with masks that choose all, as far as the operations accept that."""
+        """Tests that operations with masks are measured with masks that are true everywhere, if the operations accept
+        such masks, because later steps may need as much scratch."""
         scale = torch.nn.Parameter(torch.ones(64))
 
         def loss_of(x, mask):
@@ -358,7 +365,8 @@ class Reports(harness.Fresh):
             self.assertEqual([path.name for path in cairn.torch._cache.folder().iterdir()], ["taken"])
 
     def test_without_a_home_what_is_stored_lasts_as_long_as_the_process(self):
-        """Operations are not measured twice, because that is impossible in a step that is profiled."""
+        """Tests that measurements and schedules are stored in the process if there is no folder for files. Otherwise
+        operations would be measured again, which is impossible in a step that is profiled."""
         with unittest.mock.patch.dict(os.environ, CAIRN_CACHE="", XDG_CACHE_HOME="relative"):
             with unittest.mock.patch("os.path.expanduser", side_effect=lambda path: path):
                 self.assertIsNone(cairn.torch._cache.folder())
@@ -376,7 +384,8 @@ class Reports(harness.Fresh):
             self.assertIsNone(cairn.torch._cache.folder())
 
     def test_a_broken_promise_names_the_operation(self):
-        """Without calibration, the scratch of convolutions is unknown, so the promise is broken."""
+        """Tests the warning about a broken promise. Without calibration, the scratch of convolutions is unknown, so the
+        measured peak is above the promised one."""
         model, inputs = harness.cnn(batch=2)
         with self.assertWarnsRegex(cairn.torch.CairnWarning, "promised a peak of .* measured .* at aten::convolution"):
             torch.compile(model, backend=backend("40%", calibrate=False, seed=5))(*inputs).backward()
@@ -399,7 +408,8 @@ class BadInput(harness.Fresh):
         self.assertLessEqual(cairn.torch.last_report().measured, least)
 
     def test_a_share_is_of_the_largest_graph_so_far(self):
-        """A small graph after a graph break could not meet a share of its own peak."""
+        """Tests that a budget in percent refers to the largest graph so far. A small graph after a graph break could
+        not meet a share of its own peak."""
 
         class WithLoss(torch.nn.Module):
             def __init__(self):
@@ -417,7 +427,7 @@ class BadInput(harness.Fresh):
         self.assertLess(small.baseline, large.baseline)
 
     def test_no_gpu(self):
-        """If there is no GPU, Cairn does not use CUDA, but it can still trace a graph for a GPU."""
+        """Tests that Cairn does not use CUDA if there is no GPU, but can still trace a graph for a GPU."""
         if torch.cuda.is_available():
             self.skipTest("there is a GPU")
         model, inputs = harness.cnn()
@@ -461,7 +471,7 @@ class BadInput(harness.Fresh):
                 cairn.torch.graph(Model(), (x,))
 
     def test_one_warning_for_one_reason(self):
-        """A model has many graphs that cannot be scheduled. There is only one warning."""
+        """Tests that a model with many graphs that cannot be scheduled for the same reason causes only one warning."""
         class Broken(torch.nn.Module):
             def __init__(self):
                 super().__init__()

@@ -1,4 +1,4 @@
-"""Tests how the backend works together with torch.compile: its errors, options, symbolic sizes and limits."""
+"""Tests the backend together with torch.compile: errors, options, symbolic sizes and limits."""
 
 import contextlib
 import operator
@@ -26,14 +26,15 @@ def two_layers(width=64):
 
 
 def run(program, **environment):
-    """Runs a program in a process of its own. Returns (stdout, lines of stderr)."""
+    """Runs a Python program in a separate process. Returns (stdout, lines of stderr)."""
     kept = {k: v for k, v in os.environ.items() if k not in ("KINETO_LOG_LEVEL", "TORCH_CPP_LOG_LEVEL", "TORCHDYNAMO_VERBOSE")}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**kept, **environment})
     return done.stdout, done.stderr.splitlines()
 
 
 class Fallback(harness.Fresh):
-    """With fallback=True, the model runs without a schedule if anything fails before its first run has ended."""
+    """Tests that with fallback=True, the model runs without a schedule if anything fails before its first run has
+    ended."""
 
     def test_nested_tensors_that_are_jagged(self):
         linear = torch.nn.Linear(8, 8)
@@ -43,7 +44,8 @@ class Fallback(harness.Fresh):
 
         chosen = backend(fallback=False)
         compiled = torch.compile(loss_of, backend=chosen)
-        for lengths, graphs in (((3, 5), 1), ((2, 4), 1), ((7, 9), 2), ((3, 3), 2)):  # a larger size is planned again
+        # `graphs`: number of graphs planned so far; a larger size makes another plan necessary
+        for lengths, graphs in (((3, 5), 1), ((2, 4), 1), ((7, 9), 2), ((3, 3), 2)):
             x = torch.nested.nested_tensor([torch.randn(n, 8) for n in lengths], layout=torch.jagged)
             loss_of(x).backward()
             expected, linear.weight.grad, linear.bias.grad = linear.weight.grad, None, None
@@ -54,8 +56,8 @@ class Fallback(harness.Fresh):
             self.assertTrue(chosen.report.kept)
 
     def test_switches_of_kernels_that_are_turned_between_steps(self):
-        """torch.compile guards only some settings. If another one changes, the plan stays, and the promise is checked
-        again."""
+        """Tests changes of kernel settings between steps. torch.compile compiles again only for some of them. For all
+        others, the plan stays, and the next step is measured and compared with the promised peak again."""
         model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
         for training in (True, False):
             chosen = backend("min", fallback=False)
@@ -78,8 +80,8 @@ class Fallback(harness.Fresh):
             self.assertFalse(chosen.report.kept)
 
     def test_switches_of_kernels_that_are_turned_for_the_backward_pass_alone(self):
-        """If settings of kernels change only for the backward pass, a warning comes at once. The promise is checked
-        again from the next step on."""
+        """Tests changes of kernel settings between forward and backward pass. A warning comes at once. From the next
+        step on, the peak is measured and compared with the promised one again."""
         model = torch.nn.Sequential(*[torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.SiLU()] * 2)
         for budget in harness.afresh(("100%", "min")):
             chosen = backend(budget, fallback=False)
@@ -102,8 +104,8 @@ class Fallback(harness.Fresh):
             self.assertFalse(chosen.report.kept)
 
     def test_hooks_that_copy_what_is_saved(self):
-        """Hooks that copy need more memory than is promised. This is noticed even if an earlier process or step was
-        measured without hooks."""
+        """Tests saved-tensor hooks that copy values, and so need more memory than promised. This must be noticed even
+        if an earlier process or step was measured without hooks."""
         with harness.new_cache():
             model, x = two_layers(), torch.randn(400, 64)
             for steps, kept in harness.afresh((((False,), True), ((True,), False), ((False, True), False))):
@@ -118,7 +120,8 @@ class Fallback(harness.Fresh):
                 self.assertEqual(chosen.report.kept, kept)
 
     def test_a_region_that_is_compiled_once(self):
-        """The region is part of the graph that calls it, and is measured together with it."""
+        """Tests a nested compile region, i.e. a subgraph that is compiled once. It is part of the graph that calls it,
+        and both are measured together."""
         layer = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 64), torch.nn.GELU())
 
         @torch.compiler.nested_compile_region
@@ -144,8 +147,8 @@ class Fallback(harness.Fresh):
             self.assertTrue(torch.equal(found, function(x)))
 
     def test_gradients_of_many_at_once(self):
-        """torch.autograd.functional.jacobian(vectorize=True) computes many gradients at once. Such a step is not
-        measured."""
+        """Tests a backward pass for several gradients at once, as in
+        torch.autograd.functional.jacobian(vectorize=True). Such a step is not measured."""
         model, x = two_layers(), torch.randn(4, 64, requires_grad=True)
         found = []
         for chosen in harness.afresh(("aot_eager", backend("min", fallback=False))):
@@ -155,8 +158,8 @@ class Fallback(harness.Fresh):
         self.assertIsNone(cairn.torch.last_report().kept)
 
     def test_a_kernel_that_follows_pointers_is_not_tried(self):
-        """oneDNN's derivative of an LSTM uses pointers that its forward kernel has stored. It would crash if it were
-        measured with other bytes in their place."""
+        """Tests that oneDNN's backward kernel of an LSTM is not measured. It follows pointers that its forward kernel
+        has stored, so it would crash if it were called with other bytes in their place."""
         lstm, x, chosen = torch.nn.LSTM(32, 32, batch_first=True), torch.randn(4, 16, 32), backend()
         expected = lstm(x)[0].square().mean()
         with torch._dynamo.config.patch(allow_rnn=True):
@@ -164,11 +167,11 @@ class Fallback(harness.Fresh):
             found, told = harness.told_by(compiled, x)
         self.assertTrue(torch.equal(found, expected))
         self.assertTrue(all("mkldnn_rnn_layer_backward" in name for graph in chosen.report.graphs for name in graph.estimated))
-        self.assertGreater(len(told), 0)  # torch cannot run this graph either
+        self.assertGreater(len(told), 0)  # torch without Cairn cannot run this graph either
 
     def test_jagged_ones_of_two_rows_at_least(self):
-        """In the second call, the number of rows is symbolic and has the smallest value that torch permits for a
-        symbolic size."""
+        """Tests jagged tensors of at least two rows. In the second call, the number of rows becomes symbolic; later it
+        has the smallest value that torch permits for a symbolic size."""
         linear = torch.nn.Linear(8, 8)
         compiled = torch.compile(lambda x: torch.tanh(torch.tanh(linear(x))).values().square().sum(),
                                  backend=backend(fallback=False))
@@ -179,7 +182,8 @@ class Fallback(harness.Fresh):
             self.assertEqual(cairn.torch.last_report().graphs[-1].met, True)
 
     def test_a_promise_beside_a_graph_that_has_none(self):
-        """The promise is not reported as kept, because the memory of the other graph is unknown."""
+        """Tests a backend with one planned graph and one graph that could not be planned. The report does not say that
+        the promise was kept, because the memory of the second graph is unknown."""
         chosen, (first, second) = backend(), (two_layers(), two_layers())
         torch.compile(first, backend=chosen)(torch.randn(4, 64)).sum().backward()
         self.assertEqual((chosen.report.kept, chosen.report.unplanned), (True, []))
@@ -189,7 +193,8 @@ class Fallback(harness.Fresh):
         self.assertIn("a graph runs without a budget: LookupError: no such thing", str(chosen.report))
 
     def test_a_promise_beside_one_that_was_not_measured(self):
-        """The other graph was not measured, because a profiler was already active."""
+        """Tests a backend with one measured graph and one that could not be measured, because another profiler was
+        active."""
         chosen, (first, second) = backend(), (two_layers(), two_layers())
         torch.compile(first, backend=chosen)(torch.randn(4, 64)).sum().backward()
         self.assertTrue(chosen.report.kept)
@@ -201,7 +206,8 @@ class Fallback(harness.Fresh):
         self.assertIn(f"whether all promises are kept is unknown: {chosen.report.unknown[0]}\n", str(chosen.report))
 
     def test_a_result_whose_gradient_nobody_asks_for(self):
-        """The promise is then about the forward pass, as soon as a run has been freed without a backward pass."""
+        """Tests runs that are freed without a backward pass. After such a run, the report compares the forward pass
+        with the promised peak, until a backward pass has run."""
         chosen, model, x = backend("min"), two_layers(), torch.randn(4, 64)
         compiled = torch.compile(model, backend=chosen)
         found = []
@@ -215,7 +221,8 @@ class Fallback(harness.Fresh):
         self.assertLessEqual(graph.measured, graph.promised)
 
     def test_whatever_the_backend_does(self):
-        """Whichever part of the backend raises an error, the model runs without a budget, with one warning."""
+        """Tests that whichever part of the backend raises an error, the model runs without a budget, with one
+        warning."""
         model, x = two_layers(), torch.randn(4, 64)
         expected = model(x)
         for part in (f"{_private.__name__}.bound_sizes", "cairn.torch._backend.compiling.partition",
@@ -230,7 +237,8 @@ class Fallback(harness.Fresh):
                 self.assertEqual(chosen.report.graphs, [])
 
     def test_a_schedule_that_does_not_run(self):
-        """The first run falls back to the unscheduled model, which draws the same random numbers as without Cairn."""
+        """Tests a schedule whose first run fails. The call falls back to the unscheduled model, which draws the same
+        random numbers as without Cairn."""
         original = cairn.torch._backend.compiling.partition
 
         def broken(*arguments, **options):
@@ -257,7 +265,8 @@ class Fallback(harness.Fresh):
                 torch.compile(model, backend=backend(fallback=False))(*inputs)
 
     def test_an_error_of_the_model_itself(self):
-        """The error is passed on unchanged, and the next call tries the schedule again."""
+        """Tests an error that the model itself raises. It is passed on unchanged, and the next call tries the schedule
+        again."""
         model, (tokens, targets) = harness.gpt(layers=1)
         chosen = backend()
         compiled = torch.compile(model, backend=chosen)
@@ -267,7 +276,8 @@ class Fallback(harness.Fresh):
         self.assertTrue(chosen.report.graphs[0].kept)
 
     def test_an_error_of_the_model_itself_leaves_its_buffers_alone(self):
-        """The failed call writes no buffers, as with AOTAutograd. The next batch does write them."""
+        """Tests that a call that fails because of the model writes no buffers, as with AOTAutograd, and that the next
+        call does."""
         class Model(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -296,7 +306,7 @@ class Fallback(harness.Fresh):
                 self.assertTrue(all(map(torch.equal, found[0], other)))
 
     def test_an_error_that_comes_once(self):
-        """An error in the user's code is passed on, and does not count as a failure of the schedule."""
+        """Tests that an error in the user's code is passed on, and does not count as a failure of the schedule."""
         calls = []
 
         @torch.library.custom_op("cairn_tests::once", mutates_args=())
@@ -317,7 +327,7 @@ class Fallback(harness.Fresh):
         self.assertEqual(chosen.report.unplanned, [])
 
     def test_operators_of_other_packages_that_are_pure(self):
-        """They run again after declare_pure(), and only then."""
+        """Tests that custom operators run again only if declare_pure() has been called for them."""
         calls, x = [], torch.randn(64, 64)
 
         @torch.library.custom_op("cairn_tests::pure", mutates_args=())
@@ -368,8 +378,9 @@ class Fallback(harness.Fresh):
                 cairn.torch.declare_pure(given)
 
     def test_a_checkpoint_about_it_that_stops_early(self):
-        """A checkpoint around a graph runs it again, which writes the graph's buffers a second time, even if the graph
-        is compiled only then. The exception by which the checkpoint ends the recomputation is no error of the graph."""
+        """Tests a checkpoint around a compiled graph. It runs the graph again, which writes the graph's buffers a
+        second time, even if the graph is compiled only then. The exception by which the checkpoint ends the
+        recomputation early must not count as an error of the graph."""
         class Model(torch.nn.Module):
             def __init__(self, again):
                 super().__init__()
@@ -395,8 +406,10 @@ class Fallback(harness.Fresh):
                 self.assertTrue(all(map(torch.equal, found[0], other)))
 
     def test_checkpoints_about_it_of_several_sizes(self):
-        """The first size has a graph of its own, and all later ones share a graph for all sizes. A checkpoint of the first
-        size runs its own graph again, although torch.compile would choose the shared one by then."""
+        """Tests a checkpoint around a function that is called with several sizes. The first size has a graph for this
+        size alone, and all later sizes share one graph for all sizes. When a checkpoint repeats a forward pass of the
+        first size, it must run the graph of the first size again, although torch.compile would choose the shared graph
+        by then."""
         def layers():
             torch.manual_seed(0)
             return torch.nn.Sequential(*[f() for _ in range(6) for f in (lambda: torch.nn.Linear(64, 64), torch.nn.GELU, torch.nn.Tanh)])
@@ -423,7 +436,8 @@ class Fallback(harness.Fresh):
                 self.assertTrue(all(map(torch.equal, found[0], other)))
 
     def test_a_checkpoint_about_it_that_would_return_something_else(self):
-        """A graph for all sizes may also return a size, which the graph for one size does not."""
+        """Tests a checkpoint around a function whose graph for all sizes returns one result more, a size, than its
+        graph for one size."""
         w = torch.nn.Parameter(torch.randn(64, 64) / 8)
 
         def function(x):
@@ -440,7 +454,8 @@ class Fallback(harness.Fresh):
             sum(losses).backward()
 
     def test_a_checkpoint_about_it_that_would_run_another_function(self):
-        """If the code that a checkpoint runs again has other inputs than before, an error says so."""
+        """Tests that an error is raised if the function that a checkpoint runs again has other inputs than the first
+        time."""
         class Model(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -460,7 +475,8 @@ class Fallback(harness.Fresh):
             torch.compile(two_layers(), backend=backend(1000))(torch.randn(8, 64))
 
     def test_suppressed_errors(self):
-        """With torch._dynamo.config.suppress_errors, no error is raised, and a warning says what the error was."""
+        """Tests that with torch._dynamo.config.suppress_errors, no error is raised, but a warning contains the error's
+        text."""
         model, x = two_layers(), torch.randn(8, 64)
         for options, given, reason in (({"budget": 1000}, {}, "InfeasibleError: .* cannot be met"),
                                        ({"budget": 1000, "fallback": False}, {}, "InfeasibleError: .* cannot be met"),
@@ -474,7 +490,7 @@ class Fallback(harness.Fresh):
 
 
 class Options(harness.Fresh):
-    """mode= and options= of torch.compile are obeyed, or rejected with a message of one line."""
+    """Tests that mode= and options= of torch.compile are obeyed, or rejected with a message of one line."""
 
     def refused(self, regex, compiler="eager", **given):
         torch._dynamo.reset()
@@ -519,7 +535,7 @@ class Lengths(harness.Fresh):
         compiled(torch.randn(length, 16)).square().sum().backward()
 
     def test_few_plans_for_many_lengths(self):
-        """Torch gives up a function after eight variants."""
+        """Tests that few plans serve many lengths. Torch stops compiling a function after eight variants."""
         draw = random.Random(0)
         lengths = sorted(int(2 ** draw.uniform(5, 11)) for _ in range(150))
         for dynamic, order in ((None, lengths), (True, lengths), (None, draw.sample(lengths, len(lengths)))):
@@ -550,7 +566,8 @@ class Lengths(harness.Fresh):
         self.assertEqual(chosen.report.graphs[0].promised, chosen.report.graphs[1].promised)
 
     def test_a_budget_that_only_the_present_length_meets(self):
-        """The plan is then for this length."""
+        """Tests a budget that a plan for the present length can meet, but a plan for a larger length cannot. The plan
+        must be for the present length."""
         chosen = backend("min", fallback=False)
         compiled = torch.compile(lambda x: self.model(x), backend=chosen, dynamic=True)
         self.train(compiled, 101)
@@ -598,14 +615,15 @@ class Sizes(harness.Fresh):
             self.assertEqual(len(self.chosen.report.graphs), graphs)
 
     def test_with_a_minimum_alone_a_larger_one_is_told(self):
-        """A larger size causes a warning, because a guard against it would contradict the mark."""
+        """Tests that a size marked dynamic with a minimum alone causes a warning when it grows. It cannot be guarded,
+        because a guard would contradict the mark."""
         if torch.__version__ < "2.12":
             self.skipTest("torch up to 2.11 asks for max=, too")
         self.assertEqual(harness.told_by(lambda: self.train(8, min=2))[1], [])
         told = harness.told_by(lambda: [self.train(size, min=2) for size in (16, 32)])[1]
         self.assertEqual(len(told), 3)
         self.assertRegex(told[0], "marked dynamic is 16 now, and the plan is for up to 8")
-        for text in told[1:]:  # each new size is measured
+        for text in told[1:]:  # each new size is measured, and exceeds the promised peak
             self.assertRegex(text, "promised a peak of .*, measured")
 
     def test_what_grows_when_a_marked_size_shrinks_is_not_planned(self):
@@ -616,7 +634,8 @@ class Sizes(harness.Fresh):
         self.assertRegex(told[0], "without a budget.* marked dynamic makes something larger when it is smaller")
 
     def test_smaller_sizes_that_need_more_scratch_are_measured(self):
-        """The resize needs a pass over the height, and a buffer for it, only if the height is not 64 already."""
+        """Tests that smaller sizes are measured as well, because they can need more scratch: the resize in this model
+        needs a buffer unless the height is 64 already."""
         weight = torch.nn.Parameter(torch.ones(16, 1, 1))
         chosen = backend("min")
         compiled = torch.compile(lambda x: torch.nn.functional.interpolate(
@@ -681,7 +700,7 @@ class Sizes(harness.Fresh):
         self.assertIn("data decide which code cond", str(chosen.report))
 
     def test_later_steps_are_measured_again(self):
-        """The 10th step, the 100th, and so on."""
+        """Tests that the 10th step, the 100th step, and so on are measured again."""
         def loss(x):
             y = torch.nn.functional.gelu(self.model(x))
             return torch.cond(x[0, 0] > 0, torch.sin, lambda a: (a[:, None] * a[None]).exp().mean(0), (y,)).sum()
@@ -698,8 +717,9 @@ class Sizes(harness.Fresh):
         self.assertRegex(told[-1], "promised a peak of .*, measured ")
 
     def test_a_size_that_is_a_remainder(self):
-        """x.shape[0] % 16 is larger for some smaller sizes, so that a plan holds for one size. After 8 variants, torch
-        compiles none any more, and nothing reads as kept."""
+        """Tests a size that is a remainder. x.shape[0] % 16 is larger for some smaller inputs, so a plan is valid for
+        one size only. After 8 variants, torch compiles no more, and the report no longer says that the promise is
+        kept."""
         def loss(x):
             return (self.model(x) + torch.ones(x.shape[0] % 16, 16).exp().sum(0)).square().mean()
 
@@ -708,14 +728,16 @@ class Sizes(harness.Fresh):
         with harness.cairn_warnings("ignore"):
             for rows in (40, 40, 31, 24):
                 compiled(torch.randn(rows, 16)).backward()
-            self.assertEqual(len(chosen.report.graphs), 2)  # the plan for 31 holds for all up to it
+            # the plan for 31 rows is valid for all smaller numbers of rows
+            self.assertEqual(len(chosen.report.graphs), 2)
             self.assertTrue(chosen.report.kept)
             for rows in range(50, 60):
                 compiled(torch.randn(rows, 16)).backward()
         self.assertIsNone(chosen.report.kept)
 
     def test_numbers_that_come_of_a_marked_size_by_division(self):
-        """A variance divides by the size minus one. This must not make the size a constant."""
+        """Tests a variance of a tensor whose size is marked dynamic. The variance divides by the size minus one, which
+        must not make the size a constant."""
         model = torch.nn.Linear(32, 64)
         chosen = backend("min")
         compiled = torch.compile(lambda x: model(x).std(0).sum(), backend=chosen)
@@ -731,7 +753,7 @@ class Sizes(harness.Fresh):
         self.assertEqual(len(chosen.report.graphs), 1)
 
     def test_zeros_that_are_nowhere(self):
-        """A forward-mode derivative saves tensors of zeros that have no memory."""
+        """Tests a forward-mode derivative, which saves tensors of zeros that have no memory."""
         weight = torch.nn.Parameter(torch.randn(64, 64) * 0.1)
 
         def function(x):
@@ -741,7 +763,7 @@ class Sizes(harness.Fresh):
 
 
 class Limits(harness.Fresh):
-    """If the limit of recompilations is reached, a CairnWarning says so."""
+    """Tests that a CairnWarning is given when torch.compile reaches its limit of recompilations."""
 
     def told_of(self, chosen):
         weight = torch.randn(4, requires_grad=True)
@@ -786,7 +808,8 @@ x = torch.randn(8, 64)
         self.assertGreater(len(told), 30)
 
     def test_nothing_of_our_own_measuring(self):
-        """Nothing is printed if memory that was allocated before is freed while a step is measured."""
+        """Tests that Cairn's measuring prints nothing when memory that was allocated before the measurement is freed
+        during it."""
         program = self.SETUP + """
 def train(x):
     optimizer.zero_grad()

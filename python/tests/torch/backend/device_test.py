@@ -1,5 +1,5 @@
-"""Tests that a step of torch.compile under a budget on a GPU has the same results bit for bit and stays within the
-promised bytes. Skipped without a GPU."""
+"""Tests that a step of torch.compile under a budget on a GPU has results with the same bits as without Cairn and stays
+within the promised peak. Skipped if there is no GPU."""
 
 import pathlib
 import sys
@@ -69,7 +69,7 @@ class Budgets(unittest.TestCase):
 
 @unittest.skipUnless(torch.cuda.is_available(), "no CUDA device")
 class Allocator(unittest.TestCase):
-    """The model of PyTorch's allocator against the allocator itself."""
+    """Compares Cairn's simulation of PyTorch's allocator with the allocator itself."""
 
     def test_what_is_reserved_for_a_training(self):
         model, inputs = on_gpu(*harness.gpt(layers=4, width=256, batch=8, length=128))

@@ -17,8 +17,8 @@ RANKS = 2
 
 
 class Sum(torch.autograd.Function):
-    """Sums values, and in the backward pass gradients, over all ranks. Not every version of torch has this
-    derivative."""
+    """Sums values, and in the backward pass gradients, over all ranks. Written here, because not every version of torch
+    can differentiate all_reduce."""
 
     @staticmethod
     def forward(context, x):
@@ -80,7 +80,8 @@ def work(rank, _):
             found[budget] = error.least_budget
     torch._dynamo.reset()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cairn.torch.CairnWarning)  # gloo may free its copies late
+        # gloo may free its copies late, so that a measured peak may be above the promised one
+        warnings.simplefilter("ignore", cairn.torch.CairnWarning)
         torch.compile(Gathered(), backend=cairn.torch.backend("100%", work_limit=1_000))(x).backward()
     found["gathered"] = cairn.torch.last_report().graphs[0].promised_forward
     found["steps"] = steps(rank)
@@ -90,7 +91,7 @@ def work(rank, _):
 def steps(rank):
     """Trains whole steps of a model whose gradients are averaged over the ranks. Returns the parameters without and
     with Cairn."""
-    # torch.compile does not compile this forward pass of DistributedDataParallel, and a warning says so.
+    # torch.compile does not compile this forward pass of DistributedDataParallel; the warning that says so is expected.
     warnings.filterwarnings("ignore", "a part of the model before the graph", cairn.torch.CairnWarning)
     results = []
     for planned in (False, True):
@@ -119,7 +120,8 @@ def steps(rank):
 
 class OtherRanks(unittest.TestCase):
     def test_a_budget_of_another_rank_that_was_not_met(self):
-        """It says nothing about a higher budget, or about the least one."""
+        """Tests that another rank's failure to meet a budget says nothing about a higher budget of this rank, or about
+        the least budget."""
         unmet = {"unmet": ["cannot be met", 5, 20]}
         for goal, own in ((10, False), (19, False), (20, True), (None, True)):
             with unittest.mock.patch.object(solve, "first_of_ranks", return_value=(unmet, True)), \
@@ -144,7 +146,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual(found[0]["70%"]["recomputed"], found[1]["70%"]["recomputed"])
         self.assertEqual({one["70%"]["source"] for one in found}, {"solved", "another rank"})
         self.assertEqual(found[0][1000], found[1][1000])
-        given = 128 * 64 * 4  # bytes that a rank gives to the all-gather; gloo copies them and the result
+        given = 128 * 64 * 4  # bytes that a rank gives to the all-gather; gloo copies these bytes and the result
         self.assertGreaterEqual(found[0]["gathered"], 2 * (given + RANKS * given))
         for one in found:
             plain, planned = one["steps"]

@@ -1,8 +1,8 @@
-"""Tests that random modules under budgets have the same loss, gradients and buffers bit for bit, and peaks within the
-promise. Every second module replays its random operations.
+"""Tests that random modules under budgets have the same bits in loss, gradients and buffers as without a budget, and
+that their peaks are within the promised ones. Every second module replays its random operations.
 
-``CAIRN_TORCH_MODELS`` is the number of modules (24; with scripts/test_torch.sh --full 200), ``CAIRN_TORCH_FIRST`` the
-number of the first one.
+``CAIRN_TORCH_MODELS`` is the number of modules (24 by default; scripts/test_torch.sh --full sets 200),
+``CAIRN_TORCH_FIRST`` the number of the first module.
 """
 
 import os
@@ -46,11 +46,13 @@ class RandomModules(unittest.TestCase):
             model = random_models.RandomModel(seed)
             random = ("keep", "replay")[seed % 2]
             if random == "replay":
-                model.batch *= 8  # so that random operations draw more bytes than a generator's state has
+                # so that a random operation draws more bytes than a generator's state has; only then it is worth
+                # replaying
+                model.batch *= 8
             inputs = model.inputs()
             try:
                 reference = harness.train(model, inputs, harness.unscheduled(), loss_of=random_models.loss_of)
-            # AOTAutograd itself cannot train the module, for example because of an unexpected layout.
+            # AOTAutograd without Cairn cannot train the module, for example because of an unexpected layout.
             except RuntimeError:
                 impossible.append(seed)
                 continue

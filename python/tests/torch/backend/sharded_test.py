@@ -37,7 +37,7 @@ class Model(nn.Module):
 
 
 def by_fsdp(model, count):
-    """FSDP2's hooks break the graph at each block."""
+    """Divides the parameters by FSDP2, whose hooks break the graph at each block."""
     from torch.distributed.fsdp import fully_shard
 
     for block in model.blocks:
@@ -46,7 +46,7 @@ def by_fsdp(model, count):
 
 
 def by_tensors(model, count):
-    """The collectives are operations of the graph."""
+    """Divides the parameters by tensor parallelism, whose collectives are operations of the graph."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -59,7 +59,8 @@ DIVIDED = {"FSDP": by_fsdp, "tensors": by_tensors}
 
 
 def train(divide, rank, count, backend):
-    """Returns the losses and this rank's parts of the parameters."""
+    """Trains some steps of a model whose parameters ``divide`` divides among the ranks. Returns the losses and this
+    rank's parts of the parameters."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     model = Model()
@@ -68,7 +69,7 @@ def train(divide, rank, count, backend):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
     losses = []
     for step in range(STEPS):
-        torch.manual_seed(100 + step + (rank if divide is by_fsdp else 0))  # ranks of FSDP have their own data
+        torch.manual_seed(100 + step + (rank if divide is by_fsdp else 0))  # under FSDP, each rank has other data
         loss = compiled(torch.randn(BATCH, 16)).square().mean()
         loss.backward()
         optimizer.step()
@@ -78,7 +79,8 @@ def train(divide, rank, count, backend):
 
 
 def work(rank, count):
-    warnings.filterwarnings("ignore", "graph .* runs while", cairn.torch.CairnWarning)  # of a step of several graphs
+    # expected, because the step is several graphs
+    warnings.filterwarnings("ignore", "graph .* runs while", cairn.torch.CairnWarning)
     warnings.filterwarnings("error", "graph .*: promised", cairn.torch.CairnWarning)
     found = {}
     for name, divide in DIVIDED.items():

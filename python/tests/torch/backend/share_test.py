@@ -22,8 +22,8 @@ backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK
 
 
 class Mlp(torch.nn.Module):
-    """Layers and, unless the loss is computed outside, a loss. The model has dropout, so that evaluations are separate
-    graphs."""
+    """Layers and, unless the loss is computed outside, a loss. The model has dropout, so that training and evaluation
+    have different graphs."""
 
     def __init__(self, loss=True, layers=6, width=64):
         super().__init__()
@@ -37,8 +37,8 @@ class Mlp(torch.nn.Module):
 
 
 class Evaluations(harness.Fresh):
-    """An evaluation before training (Lightning's sanity check, ``eval_on_start``) takes the least budget that works if
-    it cannot meet the share."""
+    """Tests that an evaluation before training (Lightning's sanity check, ``eval_on_start``) takes the least budget
+    that works if it cannot meet its share."""
 
     def test_an_evaluation_first_then_training(self):
         model = Mlp()
@@ -48,7 +48,8 @@ class Evaluations(harness.Fresh):
             _, told = harness.told_by(compiled, torch.randn(2, 64))  # this graph cannot meet 50%
         self.assertEqual(len(told), 1)
         self.assertRegex(told[0], "^graph 0: 50% is .* the least that is found is .* because it has no backward pass$")
-        _, told = harness.told_by(compiled, torch.randn(400, 64))  # larger than the graph that trains
+        # this graph is larger than the later graph for training
+        _, told = harness.told_by(compiled, torch.randn(400, 64))
         model.train()
         harness.told_by(compiled(torch.randn(100, 64)).backward)
         first, second, training = cairn.torch.last_report().graphs
@@ -60,8 +61,8 @@ class Evaluations(harness.Fresh):
         self.assertLessEqual(training.measured, training.budget)
 
     def test_an_evaluation_with_gradients(self):
-        """There is no error as long as the backward pass does not run. If it runs, the graph counts as one that
-        trains."""
+        """Tests an evaluation with gradients enabled that cannot meet its share. No error is raised unless its backward
+        pass runs. Then the graph counts as a graph for training."""
         model = Mlp()
         compiled = torch.compile(model, backend=backend("5%"))
         loss, told = harness.told_by(compiled.eval(), torch.randn(100, 64))
@@ -117,7 +118,8 @@ class Evaluations(harness.Fresh):
             self.assertTrue(small.met)
 
     def test_an_error_of_the_backward_pass_holds_nothing_of_the_forward_pass(self):
-        """After the error has been handled, no values of the forward pass stay in memory."""
+        """Tests that after an error of the backward pass has been handled, no values of the forward pass stay in
+        memory."""
         compiled = torch.compile(Mlp(layers=8, width=300).eval(), backend=backend("10%"))
         loss, _ = harness.told_by(compiled, torch.randn(100, 300))
         saved = [reference for reference, _ in next(iter(together._open)).storages.values()]
@@ -133,7 +135,8 @@ class Evaluations(harness.Fresh):
 
 
 class LeastPeaks(unittest.TestCase):
-    """"min" is never above a budget that was met, and an error names the least budget that any search has found."""
+    """Tests that the budget "min" is never above a budget that was met, and that an error names the least budget that
+    any search has found."""
 
     def setUp(self):
         self.enterContext(harness.new_cache())
@@ -143,7 +146,8 @@ class LeastPeaks(unittest.TestCase):
         return solve(graph, goal, Limits(work_limit=work), baseline)
 
     def test_the_least_is_at_most_any_budget_that_was_met(self):
-        """Searches random graphs for several budgets and for the least one. All searches have the same limits."""
+        """Tests that "min" finds a peak that is at most that of any budget met before. Searches random graphs for
+        several budgets and for the least one, always with the same limits."""
         for seed in range(4):
             graph, met = random_graph(seed), []
             for share in random.Random(seed).sample([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], 4):
@@ -154,7 +158,8 @@ class LeastPeaks(unittest.TestCase):
             self.assertLessEqual(self.solve(graph, None).peak, min(met))
 
     def test_budgets_below_the_least_are_not_met(self):
-        """Tries lower budgets by searches that do not share results. A few of these searches may succeed by luck."""
+        """Tests that budgets below the one that "min" finds are hardly ever met. Tries lower budgets by searches that
+        do not share results; a few of them may succeed by luck."""
         met, met_of_one_search, budgets = 0, 0, 0
         for seed in range(8):
             graph = random_graph(seed)
@@ -164,7 +169,8 @@ class LeastPeaks(unittest.TestCase):
                 budgets += 1
                 met += self.is_met(graph, int(share * found[0]))
                 met_of_one_search += self.is_met(graph, int(share * found[1]))
-        # The search for the least budget also tries budgets below the one that it finds.
+        # Cairn's search for the least budget tries lower budgets as well, so fewer lower budgets are met than after a
+        # single search.
         self.assertLess(met_of_one_search, budgets / 4)
         self.assertLess(met, budgets / 12)
 
@@ -176,7 +182,7 @@ class LeastPeaks(unittest.TestCase):
             return False
 
     def test_an_irregular_model(self):
-        """For this model, a single search without a budget ends far above the least peak."""
+        """Tests a model for which a single search for the least peak ends far above it."""
         class Scaled(torch.nn.Module):
             """Convolutions with squeeze and excitation, as in RegNetY."""
 
@@ -203,7 +209,8 @@ class LeastPeaks(unittest.TestCase):
         self.assertEqual(caught.exception.least_budget, least)
 
     def test_a_schedule_that_was_met_for_a_budget_is_a_candidate(self):
-        """The schedule of an earlier search for a budget is used even if a search without a budget finds nothing."""
+        """Tests that "min" uses the schedule of an earlier search under a budget, even if the search for the least peak
+        finds nothing."""
         graph = random_graph(1)
         least = self.solve(graph, None).peak
         nothing = unittest.mock.patch.object(Least, "search", lambda self, limits: None)  # a search that finds nothing

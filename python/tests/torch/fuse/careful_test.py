@@ -1,4 +1,5 @@
-"""Tests of models for which careless fusion would give wrong results without an error. Each was found by a review."""
+"""Tests of models for which careless fusion would give wrong results without an error. Each of these models was found
+by a review of the code."""
 
 import unittest.mock
 
@@ -23,7 +24,7 @@ class Careful(harness.Fresh):
         self.addCleanup(patch.stop)
 
     def gradients(self, function, inputs, weights, chosen):
-        """Returns the loss and the gradients of the weights."""
+        """Compiles the function with the backend ``chosen``. Returns the loss and the gradients of the weights."""
         torch._dynamo.reset()
         torch.manual_seed(3)
         for weight in weights:
@@ -39,7 +40,8 @@ class Careful(harness.Fresh):
                 self.assertLess((value.double() - other.double()).abs().max(), tolerance * (1 + other.double().abs().max()))
 
     def test_statistics_of_norms_of_16_bits(self):
-        """On a CPU, torch's kernels return statistics with 32 bits, although the tracer assumes 16."""
+        """Tests norms of 16-bit values. On a CPU, torch's kernels return their statistics with 32 bits, although the
+        tracer assumes 16."""
         x = torch.randn(64, 64).bfloat16()
         w = [torch.randn(64, 64).bfloat16().requires_grad_() for _ in range(2)]
         scale, shift = torch.ones(64, requires_grad=True), torch.zeros(64, requires_grad=True)
@@ -65,7 +67,8 @@ class Careful(harness.Fresh):
         self.check(model, (torch.randn(2, 8, 16, 16).bfloat16(),), [conv[0].weight, scale], tolerance=3e-2)
 
     def test_views_of_inputs_that_others_write(self):
-        """What reads a view of such an input is not computed again, either."""
+        """Tests inputs whose memory code outside of the graph writes. Operations that read a view of such an input must
+        not be computed again."""
         for view in (torch.t, lambda x: x[:, :32], lambda x: x.chunk(2, 1)[0], lambda x: x.t().unsqueeze(0).select(0, 0)):
             for inputs in ("checked", "changing"):
                 found = []
@@ -106,7 +109,8 @@ class Careful(harness.Fresh):
             self.assertTrue(torch.equal(model.state, expected.state))
 
     def test_the_order_of_random_operations(self):
-        """ones_like() has an argument of which only the shape counts."""
+        """Tests that fusion keeps the order of random operations. ones_like() needs only the shape of its argument, so
+        it must not make fusion move its argument, a random tensor, to an earlier place."""
         weight = torch.randn(16, 16, requires_grad=True)
 
         def model(x):
@@ -126,7 +130,8 @@ class Careful(harness.Fresh):
         self.check(model, (torch.randn(16, 16),), weights)
 
     def test_numbers_that_16_bits_cannot_represent(self):
-        """Products and quotients use them unrounded, but sums, on a CPU, rounded."""
+        """Tests numbers that 16 bits cannot represent. Torch's products and quotients of 16-bit tensors use such
+        numbers unrounded, but sums on a CPU round them to 16 bits first."""
         for dtype in (torch.bfloat16, torch.float16):
             with self.subTest(dtype):
                 x, weight = torch.randn(64, 64).to(dtype), torch.randn(64, 64).to(dtype).requires_grad_()
@@ -148,8 +153,8 @@ class Careful(harness.Fresh):
                 self.assertTrue(torch.equal(torch.compile(values, backend=backend())(x)[0], expected))
 
     def test_the_maximum_of_values_of_16_bits(self):
-        """The backward pass compares the maximum with the values that it was taken of. It must not compute these again
-        without rounding them."""
+        """Tests the maximum of 16-bit values. The backward pass compares the maximum with the values, so it must not
+        recompute the values without rounding them."""
         p, q = torch.randn(64, 64).bfloat16().requires_grad_(), torch.randn(64, 64).bfloat16()
 
         def model():
@@ -160,8 +165,9 @@ class Careful(harness.Fresh):
         self.check(model, (), [p], tolerance=3e-2)
 
     def test_what_is_computed_again_from_values_of_16_bits(self):
-        """The forward pass computes with the rounded value, too. Otherwise, the maximum of what the backward pass computes
-        again would not be among its elements, and the gradient would be 0/0."""
+        """Tests that forward kernels compute with rounded 16-bit values, as the backward pass does when it reads saved
+        values. Otherwise, the saved maximum would not be among the recomputed elements, and the gradient would be
+        0/0."""
         layers = torch.nn.ModuleList(torch.nn.Linear(32, 32) for _ in range(3))
         norm, x = torch.nn.LayerNorm(32), torch.randn(4, 16, 32)
 
@@ -180,7 +186,8 @@ class Careful(harness.Fresh):
                 self.check(function, (x,), [*layers.parameters(), *norm.parameters()], tolerance=3e-2)
 
     def test_what_the_backward_pass_compares(self):
-        """It is saved, and not computed again by the kernel that compares it."""
+        """Tests that a value that a backward kernel compares with others is saved, and not recomputed by that
+        kernel."""
         w, x, computed = torch.randn(64, 64, requires_grad=True), torch.randn(64, 64), []
         again = recompute._computed_again
 
@@ -198,7 +205,8 @@ class Careful(harness.Fresh):
         self.assertIn(torch.ops.aten.tanh.default, [node.target for node in computed])
 
     def test_makers_that_are_read_by_groups_that_are_not_compiled(self):
-        """Such a group runs when its last operation was to run, which can be before the constants that it reads."""
+        """Tests a group of operations that cannot be compiled and reads constants. The group may run before the
+        original places of the constants, so the constants must be moved before it."""
         layer, x = torch.nn.Linear(16, 48), torch.randn(2, 16, 16)
 
         def attention(x):
@@ -213,8 +221,8 @@ class Careful(harness.Fresh):
                 self.check(function, (x,), [*layer.parameters()], budgets=("100%",))
 
     def test_what_kernels_leave_in_memory(self):
-        """A kernel does not hold the sizes and tensors with which it was traced. After a failure for lack of memory, it is
-        compiled again."""
+        """Tests that a kernel keeps no reference to the sizes and tensors with which it was traced, and that a kernel
+        that could not be compiled for lack of memory is compiled again."""
         model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Sigmoid()), torch.randn(64, 8)
         for _ in range(2):
             torch._dynamo.reset()

@@ -1,4 +1,5 @@
-"""Tests of what is fused, without a compiler: which values the backward pass computes again, and the order of the graph."""
+"""Tests of the decisions of fusion, without a compiler: which values the backward pass computes again, and the order of
+the fused graph."""
 
 import itertools
 import operator
@@ -20,7 +21,7 @@ BINARY = (aten.mul.Tensor, aten.add.Tensor)
 
 class Drawn:
     """A small random joint graph of elementwise operations and matrix products. Values have 1 to 4 columns, so that
-    their sizes differ; operations take the first column of their arguments."""
+    their sizes differ; each operation reads only the first column of its arguments."""
 
     def __init__(self, seed, forward, backward):
         draw = random.Random(seed)
@@ -41,7 +42,7 @@ class Drawn:
             one, other = draw.choice(sources), draw.choice(sources)
             kind = draw.random()
             if kind < 0.25 or not made:
-                node = self.graph.call_function(aten.cat.default, ([one] * columns, 1))  # no kernel of ours computes this
+                node = self.graph.call_function(aten.cat.default, ([one] * columns, 1))  # no fused kernel computes cat
             elif kind < 0.6:
                 node = self.graph.call_function(draw.choice(UNARY), (one,))
             else:
@@ -65,7 +66,8 @@ class Drawn:
 
 
 def price(node, drawn, kinds):
-    """Returns the bytes of keeping a value of the forward pass for kernels of the backward pass."""
+    """Returns the number of bytes that must be kept in addition if kernels of the backward pass read a value of the
+    forward pass; 0 if the value is kept anyway."""
     if node.op != "call_function":
         return 0
     kept_anyway = any(u.op == "output" or (drawn.is_backward(u) and not kinds.computes(u)) for u in node.users)
@@ -73,7 +75,8 @@ def price(node, drawn, kinds):
 
 
 def kept_bytes(readers, computed, drawn, kinds):
-    """Returns the bytes that ``readers`` read, if they compute the values ``computed`` again."""
+    """Returns the bytes of forward values that ``readers`` read if they recompute the values in ``computed`` instead of
+    reading them."""
     read, pending = set(), list(readers)
     while pending:
         for source in pending.pop().all_input_nodes:
@@ -105,7 +108,8 @@ class WhatIsComputedAgain(unittest.TestCase):
         self.assertGreater(fewer, 50)
 
     def test_operations_that_read_what_may_change(self):
-        """Operations that read such an input are not copied into the backward pass."""
+        """Tests that operations that read an input which may change after the forward pass are not copied into the
+        backward pass."""
         drawn = Drawn(0, forward=1, backward=1)
         graph, x = torch.fx.Graph(), None
         x = graph.placeholder("primals_1")
@@ -115,7 +119,8 @@ class WhatIsComputedAgain(unittest.TestCase):
         graph.output((y, z))
         for node in (x, y, tangent, z):
             node.meta["val"] = drawn.parameter.meta["val"]
-        for not_again, copies in ((set(), 0), ({x}, 0)):  # y is a result of the forward pass, so it is in memory anyway
+        # y is a result of the forward pass, so it is in memory anyway and need not be recomputed
+        for not_again, copies in ((set(), 0), ({x}, 0)):
             self.assertEqual(recompute.recompute_in_readers(graph, operators.Kinds(graph), {z}.__contains__, not_again), copies)
         next(iter(reversed(graph.nodes))).args = ((x, z),)
         for not_again, copies in (({x}, 0), (set(), 1)):
@@ -123,11 +128,13 @@ class WhatIsComputedAgain(unittest.TestCase):
 
 
 class Order(harness.Fresh):
-    """A fused graph computes the same bits, in an order in which its nodes come after what they read."""
+    """Tests that a fused graph computes the same bits, and that each of its nodes comes after the nodes that it
+    reads."""
 
     def fused(self, model, inputs, loss_of=None, check=lambda *_: None):
-        """Trains a model by kernels that call torch's operations one by one. Returns (for each joint graph its nodes before and the fused
-        graph; the step). ``check(nodes, groups, is_backward, kinds)`` is called for each graph."""
+        """Trains a model with fused "kernels" that only call torch's operations one by one. Returns ([(nodes before
+        fusion, fused graph) for each joint graph], the step). ``check(nodes, groups, is_backward, kinds)`` is called
+        for each joint graph."""
         found = []
         real_groups = groups.groups_of
 
@@ -159,7 +166,7 @@ class Order(harness.Fresh):
             torch.manual_seed(0)
             try:
                 reference = harness.train(model, inputs, harness.unscheduled(), loss_of=loss_of)
-            except RuntimeError:  # AOTAutograd itself cannot train the module
+            except RuntimeError:  # AOTAutograd without Cairn cannot train the module
                 continue
             found, step = self.fused(model, inputs, loss_of, self.check_times)
             self.assertEqual(harness.same(reference, step), "")
@@ -169,7 +176,8 @@ class Order(harness.Fresh):
                 self.assertEqual([n for n in graph.nodes if n in set(places)], [n for n in places if n in set(graph.nodes)])
 
     def check_times(self, before, made, is_backward, kinds):
-        """Each group lies in one pass, and reads what is made before its time."""
+        """Checks that each group is in one pass (forward or backward), and reads only values that are made before the
+        group's time."""
         position = {node: i for i, node in enumerate(before)}
         time = {node: group.time for group in made for node in group.members}
         for group in made:
@@ -182,7 +190,8 @@ class Order(harness.Fresh):
                         self.assertLess(time.get(source, position[source]), group.time)
 
     def test_results_of_an_operation_with_several(self):
-        """A norm has three results. Its derivative reads two of them, and the next layer reads the other one."""
+        """Tests an operation with several results: a norm has three. Its backward kernel reads two of them, and the
+        next layer reads the third."""
         model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.Sigmoid(), torch.nn.Linear(8, 1))
         inputs = (torch.randn(16, 8),)
         found, step = self.fused(model, inputs, torch.Tensor.sum)

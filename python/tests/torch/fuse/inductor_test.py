@@ -1,5 +1,5 @@
-"""Tests of compiler="inductor": a budget changes no bit of a step, promises are kept, and results are near those of
-torch's kernels."""
+"""Tests of compiler="inductor": a budget changes no bit of a step, peaks stay within the promised ones, and results are
+close to those of torch's kernels."""
 
 import copy
 import os
@@ -19,7 +19,7 @@ def backend(budget, **options):
 
 
 class Primitives(torch.nn.Module):
-    """A norm, an activation and a gate that are written with elementwise operations, as many models have them."""
+    """A norm, an activation and a gate, all written with elementwise operations, as in many models."""
 
     def __init__(self, width=64, layers=3):
         super().__init__()
@@ -45,7 +45,8 @@ MODELS = {"elementwise operations": primitives, "transformer with dropout": lamb
 
 class Inductor(harness.Fresh):
     def compare(self, model, inputs, budgets=("70%", "min"), tolerance=1e-4, **options):
-        """Trains at 100% and at smaller budgets. Returns the report of the last."""
+        """Trains with the budget 100% and with each of ``budgets``, and compares the steps. Returns the report of the
+        last budget."""
         whole = harness.train(model, inputs, backend("100%", **options))
         near = harness.train(model, inputs, "aot_eager")
         self.assertTrue(torch.allclose(whole.loss, near.loss, rtol=tolerance, atol=1e-6))
@@ -85,7 +86,8 @@ class Inductor(harness.Fresh):
         harness.train(model, inputs, backend("100%"))
         fused = cairn.torch.last_report().graphs[0]
         self.assertLess(fused.operations, single.operations / 2)
-        # For each activation, the backward pass reads its argument alone, instead of five intermediate results.
+        # For each activation, the backward pass reads only the activation's argument, instead of five intermediate
+        # results.
         self.assertLess(fused.baseline, 0.7 * single.baseline)
 
     def test_other_options(self):
@@ -177,7 +179,7 @@ class Inductor(harness.Fresh):
                     try:
                         whole = harness.train(model, inputs, backend("100%"), loss_of=random_models.loss_of)
                         less = harness.train(model, inputs, backend("min"), loss_of=random_models.loss_of)
-                    # A graph is too small, or AOTAutograd itself cannot train the module.
+                    # A graph is too small for the budget, or AOTAutograd without Cairn cannot train the module.
                     except (cairn.InfeasibleError, RuntimeError) as error:
                         self.assertNotIn("size", str(error))
                         continue
@@ -186,7 +188,8 @@ class Inductor(harness.Fresh):
 
 
 class Compiler(harness.Fresh):
-    """What happens if Inductor cannot compile a kernel, or if a kernel gets other tensors than traced."""
+    """Tests what happens if Inductor cannot compile a kernel, or if a kernel gets tensors that differ from the traced
+    ones."""
 
     def setUp(self):
         super().setUp()
@@ -194,7 +197,7 @@ class Compiler(harness.Fresh):
         self.addCleanup(kernels._kernels.clear)
 
     def test_no_compiler(self):
-        """Kernels of torch run instead, one by one, and a warning says so."""
+        """Tests that if there is no compiler, torch's kernels run the operations one by one, and a warning says so."""
         model, inputs = primitives()
         expected = harness.train(model, inputs, "aot_eager")
         with unittest.mock.patch.object(_private, "compile_kernel", side_effect=RuntimeError("no\ncompiler")):
@@ -207,7 +210,7 @@ class Compiler(harness.Fresh):
         self.assertIn("which Inductor could not compile", str(report))
 
     def test_kernels_that_return_what_was_not_traced(self):
-        """Such kernels are not used."""
+        """Tests that kernels whose results differ from the traced ones, for example in layout, are not used."""
         model, inputs = primitives()
         compiled = _private.compile_kernel
 
@@ -228,7 +231,8 @@ class Compiler(harness.Fresh):
                 self.assertRegex(told[0], text)
 
     def test_arguments_that_are_not_laid_out_as_traced(self):
-        """The kernels of torch compute what a kernel would. Here, torch's tracer is wrong about an operation."""
+        """Tests arguments with another layout than traced, because torch's tracer is wrong about an operation. Torch's
+        kernels must then run instead of the fused kernel."""
         @torch.library.custom_op("cairn_fuse_test::turned", mutates_args=())
         def turned(x: torch.Tensor) -> torch.Tensor:
             return x.t().contiguous().t()
@@ -257,7 +261,7 @@ class Compiler(harness.Fresh):
         self.assertEqual(compiled.call_count, len(kernels._kernels))
 
     def test_cache_artifacts(self):
-        """torch.compiler.save_cache_artifacts() saves the kernels."""
+        """Tests that torch.compiler.save_cache_artifacts() saves the fused kernels."""
         model, inputs = primitives()
         torch.compiler._cache.CacheArtifactManager.clear()
         harness.train(model, inputs, backend("60%"))

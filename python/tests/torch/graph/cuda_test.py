@@ -1,5 +1,5 @@
-"""Tests of what can be tested for CUDA without a GPU: graphs of fake tensors on a GPU, and torch's allocator and
-kernels as its sources describe them."""
+"""Tests of the CUDA code that need no GPU: graphs of fake tensors on a GPU, and the behaviour of torch's allocator and
+kernels according to their source code."""
 
 import unittest
 import unittest.mock
@@ -15,8 +15,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 
 def traced(function, *inputs):
-    """Traces a function of fake tensors, which are given as (shape, device) or (shape, device, dtype). Returns (Trace,
-    FX graph)."""
+    """Traces a function of fake tensors. Each of ``inputs`` is (shape, device) or (shape, device, dtype). Returns
+    (Trace, FX graph)."""
     with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
         given = [torch.empty(shape, device=device, dtype=dtype[0] if dtype else None) for shape, device, *dtype in inputs]
         graph = make_fx(function)(*given).graph
@@ -24,7 +24,7 @@ def traced(function, *inputs):
 
 
 class Devices(unittest.TestCase):
-    """A budget limits the device that holds the most bytes."""
+    """Tests that a budget limits only the device that holds the most bytes."""
 
     def test_bytes_of_another_device_do_not_count(self):
         def function(x, y):
@@ -53,10 +53,11 @@ class Devices(unittest.TestCase):
 
 
 class Kernels(unittest.TestCase):
-    """Operations that use atomic additions run once on a GPU."""
+    """Tests that operations that use atomic additions are pinned (run only once) on a GPU."""
 
     def pinned(self, function, *inputs):
-        """Returns the names of the operators that run once although no result is read outside of the graph."""
+        """Returns the names of the pinned operators, apart from those that are pinned because the caller reads their
+        results."""
         trace, _ = traced(lambda *given: function(*given).sin().cos(), *inputs)
         return [op.node.target._schema.name for op in trace.operations if op.pinned and op.outputs[0].keep is False]
 
@@ -95,10 +96,11 @@ class Kernels(unittest.TestCase):
 
 
 class Allocator(unittest.TestCase):
-    """Tests of CUDA's caching allocator, as its sources describe it."""
+    """Tests of code about CUDA's caching allocator, whose behaviour is known from its source code."""
 
     def test_events_get_the_time_at_which_the_profiler_saw_them(self):
-        """The profiler records neither the allocation of another thread (at address 40) nor frees (negative sizes)."""
+        """Tests that events of the allocator get the times of the profiler's events. The profiler does not record the
+        allocation of another thread (at address 40), nor frees (negative sizes)."""
         history = [(10, 100), (20, 513), (10, -100), (40, 512), (10, 1), (20, -513)]
         profiled = [(1000, 1024, 10), (2000, 1024, 20), (3000, 512, 10)]
         self.assertEqual(events.timed(history, profiled), [
@@ -106,7 +108,8 @@ class Allocator(unittest.TestCase):
         self.assertEqual(events.timed([(10, -5)], []), [(0, -512, 10)])
 
     def test_a_result_that_lies_in_the_memory_of_the_host(self):
-        """The tracer assumes that the seed of an attention's dropout is on the GPU, but it is in the host's memory."""
+        """Tests the layout of a result in the host's memory, although the tracer assumes that the result is on the GPU.
+        The seed of an attention's dropout is such a result."""
         with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
             given = torch.empty(4, 4, device="cuda:0"), torch.empty(4, 4, device="cuda:0")
             graph = make_fx(lambda x, y: torch.aminmax(x @ y))(*given).graph

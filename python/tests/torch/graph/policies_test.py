@@ -11,7 +11,7 @@ import torch
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 aten = torch.ops.aten
-RULES = {}  # operator -> policy, for the model that is compiled now
+RULES = {}  # operator -> policy, for the model that is being compiled
 
 
 def policy(context, operator, *arguments, **options):
@@ -22,7 +22,8 @@ CONTEXTS = functools.partial(create_selective_checkpoint_contexts, policy)
 
 
 class Blocks(torch.nn.Module):
-    """Blocks in checkpoints with policies, in checkpoints without policies, or without checkpoints."""
+    """A model of blocks that run in checkpoints with policies (``checkpoints`` True), in checkpoints without policies
+    (False), or without checkpoints (None)."""
 
     def __init__(self, checkpoints, dropout=0.0):
         super().__init__()
@@ -51,7 +52,7 @@ class Blocks(torch.nn.Module):
 
 class Policies(unittest.TestCase):
     def train(self, model, budget, rules=(), **options):
-        """Trains the model. Returns (Step, names of the operations that ran again, GraphReport)."""
+        """Trains the model. Returns (harness.Step, names of the operations that ran again, GraphReport)."""
         RULES.clear()
         RULES.update(rules)
         chosen = cairn.torch.backend(budget, fallback=False, work_limit=100_000, **options)
@@ -62,7 +63,7 @@ class Policies(unittest.TestCase):
         return step, recomputed, graph
 
     def runs(self, name, model, budget):
-        """Returns how often an operator is called in a step."""
+        """Returns the number of calls of an operator in a step."""
         torch._dynamo.reset()
         compiled = torch.compile(model, backend=cairn.torch.backend(budget, fallback=False, work_limit=100_000))
         compiled(self.inputs()).backward()
@@ -89,7 +90,8 @@ class Policies(unittest.TestCase):
             self.assertGreater(len(recomputed), 0)
 
     def test_what_must_be_recomputed_is_not_kept(self):
-        """The results are not kept even if the budget has room for them."""
+        """Tests that results of MUST_RECOMPUTE operations are not kept for the backward pass, even if the budget has
+        room for them."""
         reference = self.reference()
         _, _, free = self.train(Blocks(True), "100%")
         size = 50 * 64 * 4
@@ -102,7 +104,8 @@ class Policies(unittest.TestCase):
                     step, _, graph = self.train(Blocks(True), budget, rules)
                     self.assertEqual(harness.same(reference, step), "")
                     self.assertGreaterEqual(self.runs("aten::tanh", Blocks(True), budget), 2 * 5)
-                    self.assertLessEqual(graph.saved, kept)  # the inputs of the recomputation may be kept instead
+                    # instead of the results, the inputs of their recomputation may be kept
+                    self.assertLessEqual(graph.saved, kept)
 
     def test_plain_checkpoints_are_planned_freely(self):
         _, _, without = self.train(Blocks(None), "100%")
@@ -126,7 +129,8 @@ class Policies(unittest.TestCase):
                 self.assertEqual(harness.same(reference, step), "")
 
     def test_what_reads_a_buffer_that_is_written_is_kept(self):
-        """If such an operation ran again in the backward pass, it would read the new value of the buffer."""
+        """Tests a MUST_RECOMPUTE operation that reads a buffer which the model writes. It must not run again in the
+        backward pass, because it would read the new value of the buffer."""
         reference = self.reference()
         step, _, _ = self.train(Blocks(True), "100%", {aten.cos.default: CheckpointPolicy.MUST_RECOMPUTE})
         self.assertEqual(harness.same(reference, step), "")
@@ -158,7 +162,7 @@ class Names(harness.Fresh):
                 self.assertEqual(harness.same(self.reference, self.step), "")
 
     def test_modules(self):
-        """Of the blocks that are named, nothing runs again."""
+        """Tests that no operation of the modules that never_recompute= names runs again."""
         with harness.cairn_warnings("error"):
             found = self.recomputed("blocks.*")
         self.assertFalse(any("gelu" in text or "addmm" in text for text in found), found)

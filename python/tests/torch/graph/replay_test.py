@@ -19,7 +19,7 @@ backend = functools.partial(cairn.torch.backend, fallback=False, work_limit=WORK
 
 
 class Masks(harness.Layers):
-    """A model that mostly keeps the masks of its dropouts."""
+    """A model in which the masks of dropouts take most of the memory that is kept for the backward pass."""
 
     def forward(self, x):
         for layer in self.layers:
@@ -28,7 +28,7 @@ class Masks(harness.Layers):
 
 
 class Noise(harness.Layers):
-    """A model with several kinds of noise, which its derivatives read."""
+    """A model with several kinds of noise, which its backward pass reads again."""
 
     def __init__(self, layers=4):
         super().__init__(layers)
@@ -45,7 +45,7 @@ class Noise(harness.Layers):
 
 
 class NoisyGradient(torch.autograd.Function):
-    """A function that draws random numbers in the backward pass, too."""
+    """A function that draws random numbers in the forward and in the backward pass."""
 
     @staticmethod
     def forward(ctx, x):
@@ -67,8 +67,8 @@ class DrawsInBackward(harness.Layers):
 
 
 class Early(torch.nn.Module):
-    """A model that draws numbers long before it reads them. Under a budget, the numbers of the first run are therefore
-    discarded, and drawn again right before they are read."""
+    """A model that draws numbers long before it reads them. Under a budget, the schedule therefore discards the numbers
+    of the first run, and draws them again right before they are read."""
 
     def __init__(self, width=64):
         super().__init__()
@@ -96,11 +96,12 @@ class Attention(torch.nn.Module):
 
 
 class Replayed(harness.Fresh):
-    """Every budget is kept, and no result changes, although masks and noise are drawn again."""
+    """Tests that every budget is kept and that no result changes, although masks and noise are drawn again."""
 
     def check(self, model, inputs, budgets=("70%", "min"), replays=True, **options):
-        """``replays``: whether random operations must run again under the last budget, because this saves so much that
-        every search finds it."""
+        """Trains under each budget, and compares the steps with a step without a schedule. ``replays``: whether random
+        operations must run again under the last budget, because that saves so much memory that every search finds
+        it."""
         reference = harness.train(model, inputs, harness.unscheduled(), **options)
         state = torch.get_rng_state()
         for budget in budgets:
@@ -119,7 +120,7 @@ class Replayed(harness.Fresh):
         self.check(*harness.gpt(batch=8, length=64), replays=False)
 
     def test_sizes_that_are_symbolic(self):
-        """With symbolic sizes, a mask cannot be drawn without the input of its dropout."""
+        """Tests dropouts with symbolic sizes. Their masks cannot be drawn without the input of the dropout."""
         self.check(Masks(6), (torch.randn(512, 64),), dynamic=True)
 
     def test_noise_and_several_kinds_of_dropout(self):
@@ -129,8 +130,8 @@ class Replayed(harness.Fresh):
         self.check(Attention(), (torch.randn(4, 48, 32),), replays=False)
 
     def test_before_every_use(self):
-        """Instead of the schedule of the search, uses one in which everything that is drawn without inputs is drawn
-        again before each operation that reads it."""
+        """Tests a schedule in which every value that is drawn without inputs is drawn again before each operation that
+        reads it. The test puts this schedule in place of the one that the search has found."""
         schedule = partition.schedule
         inserted = []
 
@@ -180,7 +181,8 @@ class Replayed(harness.Fresh):
         self.assertTrue(torch.equal(torch.get_rng_state(), state))
 
     def test_others_draw_between_the_passes(self):
-        """Several steps without seeds draw numbers between forward and backward pass and in their losses."""
+        """Tests several steps without seeds, in which other code draws random numbers between the forward and the
+        backward pass and in the losses."""
         found = []
 
         def three(compiled, inputs):
@@ -200,7 +202,8 @@ class Replayed(harness.Fresh):
         for model, inputs in ((Noise(layers=2), (torch.randn(200, 64),)), harness.gpt()):
             for body in (three, twice_forward):
                 with self.subTest(model=type(model).__name__, body=body.__name__), harness.cairn_warnings("ignore"):
-                    gradients, drawn = [], []  # a warning is about gradients that are accumulated
+                    # warnings are ignored, because one about accumulated gradients is expected
+                    gradients, drawn = [], []
                     for chosen in (harness.unscheduled(), backend("60%")):
                         found.clear()
                         gradients.append(harness.gradients_after(model, inputs, chosen, body))
@@ -267,11 +270,11 @@ class Parts(unittest.TestCase):
 
 
 class Once(unittest.TestCase):
-    """Operations that cannot or need not be replayed run once."""
+    """Tests that operations that cannot or need not be replayed run only once."""
 
     def state_of(self, target, *args, numbers=4096, **kwargs):
-        """Returns the operation that saves the generator's state for a random operation, in a graph of only this
-        operation."""
+        """Makes a graph with one random operation, ``target``. Returns the Operation that saves the generator's state
+        for it, or None if the random operation must run once."""
         graph = torch.fx.Graph()
         with torch._subclasses.FakeTensorMode():
             x = graph.placeholder("x")

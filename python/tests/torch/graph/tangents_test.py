@@ -1,4 +1,5 @@
-"""Tests that gradients that nobody gives, such as those of logits beside a loss, take no memory."""
+"""Tests that gradients of results take no memory if the caller does not give them, such as those of logits beside a
+loss."""
 
 import unittest
 import warnings
@@ -36,7 +37,8 @@ class Causal(torch.nn.Module):
 
 
 class Pair(torch.nn.Module):
-    """A model that returns features, and a number that is not computed from them, such as CLIP's scale."""
+    """A model that returns features, and a number that does not depend on the features, such as the scale of CLIP
+    models."""
 
     def __init__(self):
         super().__init__()
@@ -47,7 +49,8 @@ class Pair(torch.nn.Module):
 
 
 def gradients(model, inputs, backend, body, **options):
-    """Calls ``body`` with the results of the model. Returns (gradients, texts of CairnWarnings)."""
+    """Compiles the model with ``backend``, and calls ``body`` with the model's results. Returns (gradients, texts of
+    CairnWarnings)."""
     torch._dynamo.reset()
     model.zero_grad()
     with harness.told() as told:
@@ -77,13 +80,14 @@ class Given(unittest.TestCase):
                         compiled(x).backward(ways[way]())
                     model.zero_grad()
                     with cairn.torch.MemoryTrace() as trace:
-                        result = compiled(x)  # the result is held to the end, as the promise assumes
+                        result = compiled(x)  # the result is held to the end of the step, as the promised peak assumes
                         result.backward(ways[then]())
                 del result
                 really = trace.at_peak({p.grad.untyped_storage().data_ptr() for p in model.parameters()})[0]
                 self.assertRegex(told[0], "gradients of results are laid out in another way")
                 self.assertGreaterEqual(chosen.report.promised, really)
-                # The promise counts a copied gradient until the pass ends, but autograd frees it after its last use.
+                # The promised peak counts a copied gradient until the pass ends, but autograd frees it after its last
+                # use.
                 copied = 0 if then == "a part" else x.nbytes
                 self.assertLessEqual(chosen.report.promised, 1.01 * really + copied)
                 self.assertTrue(chosen.report.kept)
@@ -127,8 +131,8 @@ class Logits(unittest.TestCase):
         self.size = 2 * 32 * 2000 * 4
 
     def check(self, body, model=None, inputs=None, told=(), budget="min", compile_options=None, **options):
-        """Checks that the gradients are the same, bit for bit, as without a schedule, where autograd fills in zeros.
-        Returns the report."""
+        """Checks that the gradients have the same bits as without a schedule, where autograd fills in zeros for missing
+        gradients, and that the warnings match the patterns ``told``. Returns the report."""
         model, inputs = model or self.model, inputs or (self.tokens,)
         expected, _ = gradients(model, inputs, harness.unscheduled(), body, **(compile_options or {}))
         found, said = gradients(model, inputs, backend(budget, **options), body, **(compile_options or {}))
@@ -144,7 +148,7 @@ class Logits(unittest.TestCase):
         counted = self.check(lambda out: out["loss"].backward(), differentiated="all")
         self.assertTrue(counted.kept)
         self.assertGreaterEqual(counted.promised - report.promised, 0.9 * self.size)
-        # The peak has the logits, their softmax, the gradient of the softmax and that of the logits.
+        # At the peak, four tensors of this size are in memory: the logits, their softmax, and the gradients of both.
         self.assertLess(report.promised, 4.1 * self.size)
 
     def test_what_the_step_really_takes(self):
@@ -161,13 +165,14 @@ class Logits(unittest.TestCase):
         self.assertGreaterEqual(peak, 0.97 * promised)
 
     def test_logits_that_are_differentiated_all_the_same(self):
-        """The gradients are right, and a warning reports the additional memory."""
+        """Tests a caller that gives a gradient of the logits although none was expected. The gradients must be right,
+        and a warning must report the additional memory."""
         def both(out):
             (out["loss"] + out["logits"].square().mean()).backward()
 
         report = self.check(both, told=("the caller gives gradients of results beside the loss, 500.00 KiB", "promised a peak of"))
         self.assertFalse(report.kept)
-        # After this, the cache says that the schedule has kept its promise.
+        # This call stores in the cache that the schedule has kept its promise.
         self.check(lambda out: out["loss"].backward())
         report = self.check(both, told=("the caller gives",))
         self.assertTrue(report.graphs[0].measured_before)
@@ -203,7 +208,7 @@ class Logits(unittest.TestCase):
         x = torch.randn(32, 64)
         report = self.check(lambda out: (out[0] * out[1]).sum().backward(), Pair(), (x,), budget="100%")
         self.assertTrue(report.kept)
-        # Only one result is differentiated, so the gradient of the other one is zeros.
+        # Only one result is differentiated, so the gradient of the other result is zeros.
         self.check(lambda out: out[0].sum().backward(), Pair(), (x,), budget="100%")
         self.check(lambda out: out[1].backward(), Pair(), (x,), budget="100%")
 
@@ -244,7 +249,8 @@ class Logits(unittest.TestCase):
         self.assertLess(graph.baseline.peak, 4.9 * self.size)
 
     def test_zeros_are_added(self):
-        """Zeros are added as autograd adds them, which can change the sign of a zero."""
+        """Tests that adding zeros for a missing gradient gives the same bits as when autograd adds them; adding zeros
+        can change the sign of a zero."""
         for dtype in (torch.float32, torch.bfloat16, torch.float64):
             x = torch.tensor([-0.0, 0.0, -1.5, float("inf"), 1e-40], dtype=dtype)
             whole = torch.zeros_like(x) + x

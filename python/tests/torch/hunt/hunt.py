@@ -44,26 +44,28 @@ import time
 import warnings
 
 HERE = pathlib.Path(__file__).parent
-WORK = 5_000  # work limit; schedules need not be good, only different
+WORK = 5_000  # work limit of a search; schedules need not be good, only different from the traced order
 RECYCLE = 60  # number of seeds after which a process is replaced, because torch keeps compiled code
 # Budgets, as positions between the least peak (0) and the peak without a budget (1).
 BUDGETS = {"min": 0.0, "quarter": 0.25, "middle": 0.5}
-EXPECTED = "an input now shares memory with something else"  # a warning that is expected for inputs that share memory
+EXPECTED = "an input now shares memory with something else"  # part of a warning that is expected if inputs share memory
 
 # --- What is run
 
 
 @dataclasses.dataclass(frozen=True)
 class Mode:
-    """How a module is trained, and the options of the backend."""
+    """The way in which a module is trained, and the options of the backend."""
 
     steps: int = 2
     random: str = "keep"
     dynamic: bool = False
     calibrate: bool = True
-    whole_step: str = ""  # "step": by cairn.torch.step; "optimizer": with the optimizer in the plan, too
+    # "step": trained by cairn.torch.step; "optimizer": in addition, the plan contains the optimizer; empty: by
+    # cairn.torch.backend
+    whole_step: str = ""
     allow_rnn: bool = False
-    pattern: str = ""  # what the caller does in addition to forward and backward pass
+    pattern: str = ""  # what the caller does in addition to a forward and a backward pass: one of PATTERNS
 
 
 PATTERNS = ("two_forwards", "eval_between", "no_grad_between", "accumulate", "retain")
@@ -79,7 +81,7 @@ def draw_mode(seed, spec):
 
 
 class Recorder:
-    """Records what a caller sees of each step, as a dictionary of tensors and other values."""
+    """Records everything that a caller can see of each step, as a dictionary of tensors and other values."""
 
     def __init__(self, case):
         self.case, self.steps = case, []
@@ -135,8 +137,8 @@ def begin_step(case, mode, recorder, number):
 
 
 def train(case, mode, compiled, kept=False):
-    """Trains a model, compiled or not, and returns the records of its steps. ``kept``: whether shared memory is
-    overwritten only after the backward pass."""
+    """Trains a model, compiled or not, and returns the records of its steps. ``kept``: whether memory that inputs share
+    with numpy is overwritten only after the backward pass, not before it."""
     recorder, optimizer = Recorder(case), optimizer_of(case.model)
     for number in range(mode.steps):
         begin_step(case, mode, recorder, number)
@@ -173,7 +175,8 @@ def between(case, mode, compiled):
 
 
 def train_whole(case, mode, wrap, model=None):
-    """Trains a model whose training step is wrapped as a whole, and returns the records of its steps."""
+    """Trains a model whose whole training step is wrapped by ``wrap``, for example by cairn.torch.step. Returns the
+    records of the steps."""
     recorder, optimizer = Recorder(case), optimizer_of(case.model)
     model = case.model if model is None else model
     overwrite = torch._dynamo.disable(case.overwrite)
@@ -239,8 +242,8 @@ def bits(tensor):
 
 
 def difference(a, b):
-    """Compares two values. Returns None if they are equal, otherwise the size of the difference (relative to the
-    largest number) or a description."""
+    """Compares two values. Returns None if they are equal. Otherwise returns the largest difference, relative to the
+    largest number in ``b``, or a description of the difference."""
     if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
         return None if not isinstance(a, torch.Tensor) and not isinstance(b, torch.Tensor) and a == b else f"{a} {b}"[:400]
     if a.shape != b.shape or a.dtype != b.dtype:
@@ -249,12 +252,12 @@ def difference(a, b):
         return None
     a, b = a.double(), b.double()
     if torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(), b.nan_to_num()):
-        return None if a.isnan().any() else 0.0  # 0: only signs of zeros differ
+        return None if a.isnan().any() else 0.0  # 0.0: only the signs of zeros differ
     return float((a - b).abs().nan_to_num(nan=1e9).max() / b.abs().nan_to_num().max().clamp(min=1e-30))
 
 
 def differences(steps, reference):
-    """Returns [step, name, size of the difference] for each value that differs, in the first step in which any value
+    """Returns a list of [step, name, difference] for the values that differ in the first step in which any value
     differs."""
     for number, (step, other) in enumerate(zip(steps, reference)):
         found = [[number, name, size] for name in sorted(step.keys() | other.keys())
@@ -265,8 +268,8 @@ def differences(steps, reference):
 
 
 def verdict(steps, references, overwritten, whole_step):
-    """Returns the verdict on the records of a module, and their differences from aot_eager. ``references``: function
-    from the name of a compiler to its records."""
+    """Returns the verdict on the records of a module (see the top of this file), and their differences from aot_eager.
+    ``references``: a function that returns the records of the compiler with a given name."""
     found = differences(steps, references("aot_eager"))
     if not found:
         return "same", []
@@ -292,7 +295,8 @@ def message(error):
 
 
 class Judge:
-    """Compares a module under budgets with its references. Each reference is computed once, when it is needed."""
+    """Compares a module under budgets with its references, i.e. the same module trained by the compilers REFERENCES.
+    Each reference is computed once, when it is first needed."""
 
     def __init__(self, spec, mode):
         self.spec, self.mode, self.known, self.peaks = spec, mode, {}, []
@@ -321,12 +325,14 @@ class Judge:
         return ""
 
     def judge(self, budget):
-        """Returns the row for a budget. The budget is a name of BUDGETS, or any budget that the backend accepts."""
+        """Returns the row of results for a budget, which is a name in BUDGETS, or any budget that the backend
+        accepts."""
         asked, least = budget, None
         if BUDGETS.get(budget, 0):
             share = max((low + BUDGETS[budget] * (high - low)) / high for low, high in self.least())
             budget = f"{min(100 * share + 0.05, 100):.1f}%"
-        for _ in range(8):  # repeated, because each of several graphs can need a larger budget
+        # repeated with larger budgets, because each of several graphs can need more than the graphs before
+        for _ in range(8):
             try:
                 steps, report, told = run(self.spec, self.mode, "cairn", budget)
                 break
@@ -367,7 +373,7 @@ def judge_seed(seed):
         row["impossible"] = impossible
     else:
         row["budgets"] = [judge.judge("min")]
-        # If nothing is recomputed, other budgets would only change the order.
+        # If nothing is recomputed at the least budget, other budgets would only change the order of operations.
         if row["budgets"][0].get("recomputed", 1):
             row["budgets"] += [judge.judge(budget) for budget in ("quarter", "middle")]
     row["seconds"] = round(time.process_time() - start, 2)
@@ -382,7 +388,7 @@ def changed(mode):
 
 
 def smaller(spec, mode):
-    """Yields specs and modes that are simpler in one respect."""
+    """Yields pairs of a spec and a mode, each simpler in one respect than the given pair."""
     for index in range(len(spec.parts)):
         yield dataclasses.replace(spec, parts=spec.parts[:index] + spec.parts[index + 1:]), mode
     for index in range(len(spec.traits)):
@@ -441,7 +447,7 @@ def shrink(seed, budget=None):
 
 
 def prepare():
-    """Imports what needs torch, and keeps torch quiet and on one thread."""
+    """Imports torch and the modules that need it, turns off torch's messages, and limits torch to one thread."""
     global cairn, harness, hunt_models, hunt_ops, torch
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")
     sys.path[:0] = str(HERE), str(HERE.parent)
@@ -467,7 +473,8 @@ def worker():
 
 
 class Worker:
-    """A process that judges seeds. It is replaced after RECYCLE seeds or if it takes too long."""
+    """A process that judges seeds. The process is replaced after RECYCLE seeds, or if a seed takes longer than
+    ``timeout`` seconds."""
 
     def __init__(self, timeout):
         self.timeout, self.process, self.done = timeout, None, 0
@@ -523,7 +530,7 @@ def hunt(seeds, jobs, results, timeout):
 
 
 def findings(row):
-    """Yields one line for each finding of a row."""
+    """Yields one line of text for each finding in a row of results."""
     about = f"seed {row['seed']}"
     described = f"{' '.join(row.get('parts', ()))} [{' '.join(row.get('traits', ()))}] {row.get('mode', '')}"
     if "lost" in row:

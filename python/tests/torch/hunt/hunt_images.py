@@ -17,8 +17,8 @@ def bumped(noise):
 
 
 def in_float(operation):
-    """Returns the operation in a form that computes in float if the argument is bfloat16, because PyTorch has no kernel
-    for bfloat16."""
+    """Returns the operation in a form that computes in float32 if the argument is bfloat16, for operations for which
+    PyTorch has no kernel for bfloat16."""
     return lambda h: operation(h.float() if h.dtype == torch.bfloat16 else h).to(h.dtype)
 
 
@@ -92,7 +92,7 @@ DRAWS = {name for name in EITHER | IMAGE | VOLUME if any(word in name for word i
 
 
 class Image(Part):
-    """A chain of operations on (batch, WIDTH, side, side)."""
+    """A chain of operations on tensors of shape (batch, WIDTH, side, side)."""
 
     OPERATIONS = EITHER | IMAGE
     MODULES = {
@@ -115,7 +115,8 @@ class Image(Part):
 
     @classmethod
     def draw_kind(cls, draw):
-        """Draws two to four operations. One in three is a layer, and usually at least one is random."""
+        """Draws two to four operations. About one in three operations is a layer. With a probability of 0.4, one random
+        operation is added."""
         names = [draw.choice(sorted(cls.MODULES)) if draw.random() < 0.35 else draw.choice(sorted(cls.OPERATIONS))
                  for _ in range(draw.randint(2, 4))]
         if draw.random() < 0.4:
@@ -135,7 +136,7 @@ class Image(Part):
 
 
 class Volume(Image):
-    """A chain of operations on (batch, WIDTH, side, side / 2, 2)."""
+    """A chain of operations on tensors of shape (batch, WIDTH, side, side / 2, 2)."""
 
     OPERATIONS = EITHER | VOLUME
     MODULES = {

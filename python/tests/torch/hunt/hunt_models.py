@@ -1,5 +1,5 @@
-"""Makes random modules for hunt.py. A seed determines a ``Spec``, the same on every machine. A spec determines a module
-and its inputs.
+"""Makes random modules for hunt.py. A seed determines a ``Spec``, which is the same on every machine. A spec determines
+a module and its inputs.
 
 Each part is drawn from its own seed, so that it stays the same if other parts are removed from the spec.
 """
@@ -20,7 +20,8 @@ FAMILIES = {f.__name__: f for f in (
     hunt_parts.Common, hunt_parts.Custom, hunt_parts.Untold, hunt_parts.Higher, hunt_parts.HigherRandom, hunt_parts.Nested,
     hunt_parts.Views, hunt_parts.InPlace, hunt_parts.Buffers, hunt_parts.Draws, hunt_parts.Index, hunt_parts.Networks,
     hunt_parts.Breaks, Image, Volume)}
-# For each family: the probability that a module has parts of it, and the family's weight when parts are drawn.
+# For each family of parts: the probability that a module has parts of this family, and the weight of the family when a
+# part is drawn.
 THEMES = {"Common": (1.0, 2), "Custom": (0.3, 2), "Untold": (0.2, 1), "Higher": (0.15, 1), "HigherRandom": (0.15, 1),
           "Nested": (0.3, 1), "Views": (0.4, 2), "InPlace": (0.4, 2), "Buffers": (0.4, 2), "Draws": (0.4, 2),
           "Index": (0.3, 1), "Networks": (0.15, 1), "Breaks": (0.06, 1), "Image": (0.4, 3), "Volume": (0.12, 1)}
@@ -28,8 +29,8 @@ THEMES = {"Common": (1.0, 2), "Custom": (0.3, 2), "Untold": (0.2, 1), "Higher": 
 TRAITS = {
     "x_requires_grad": 0.4,
     "twice": 0.25,  # a part is used a second time at the end
-    "tied": 0.15,  # two parts with the same weight
-    "eval_part": 0.2,  # a part in eval mode while the module trains
+    "tied": 0.15,  # two parts share the same weight
+    "eval_part": 0.2,  # one part is in evaluation mode while the module trains
     "unused_parameter": 0.15,
     "autocast": 0.08,
     "double": 0.05,
@@ -44,10 +45,10 @@ TRAITS = {
     "out_number": 0.08,
     "frames": 0.12,  # two uint8 inputs that overlap in a ring buffer of numpy
     "ring": 0.12,  # two float inputs that overlap in a ring buffer of numpy
-    "shared": 0.08,  # two tensors on the same storage, by way of .data
-    "shared_set": 0.05,  # two tensors on the same storage, by way of set_
+    "shared": 0.08,  # two tensors share a storage, because one is the other's .data
+    "shared_set": 0.05,  # two tensors share a storage, because set_() gave one the storage of the other
     "state": 0.12,  # an input that is written
-    "state_shared": 0.05,  # an input that is written, and a second that shares its memory
+    "state_shared": 0.05,  # an input that is written, and a second input that shares its memory
     "buffer_is_input": 0.06,
     "overwritten": 0.5,  # memory shared with numpy is overwritten between forward and backward
 }
@@ -56,8 +57,8 @@ NUMPY = ("frames", "ring")
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """The description of a module: ``parts`` are (family, kind, seed, index of the part that a skip comes from), and
-    ``traits`` are names of TRAITS in order."""
+    """The description of a module. ``parts``: a tuple (family, kind, seed, index of the earlier part from which a skip
+    connection comes, or None) for each part. ``traits``: names of TRAITS in order."""
 
     seed: int
     parts: tuple
@@ -83,7 +84,7 @@ def draw_spec(seed):
 
 
 class HuntModel(torch.nn.Module):
-    """A chain of parts with skips. It returns its loss and further outputs."""
+    """A chain of parts with skip connections. It returns its loss and further outputs."""
 
     def __init__(self, spec):
         super().__init__()
@@ -109,7 +110,7 @@ class HuntModel(torch.nn.Module):
             self.parts[spec.seed // 7 % len(self.parts)].eval()
 
     def mixed(self, x, extra):
-        """Returns ``x``, changed by the further inputs."""
+        """Returns ``x`` combined with the further inputs ``extra``."""
         if "frames_a" in extra:
             x = x + self.mix(extra["frames_a"].to(x.dtype) / 255).tanh() * (extra["frames_b"].to(x.dtype) / 128).cos()
         if "ring_a" in extra:
@@ -152,7 +153,7 @@ class HuntModel(torch.nn.Module):
         for part, skip in zip(self.parts, self.skips):
             x = part(x)
             if self.head.weight.dtype == torch.bfloat16:
-                x = x.to(torch.bfloat16)  # some parts add float32 tensors
+                x = x.to(torch.bfloat16)  # needed, because some parts add float32 tensors
             if skip is not None:
                 x = x + seen[min(skip, len(seen) - 1)]
             seen.append(x)
@@ -170,12 +171,13 @@ class HuntModel(torch.nn.Module):
 
 
 def total_of(out):
-    """Returns the number that is differentiated: the loss plus a part of each further output that has a derivative."""
+    """Returns the number that is differentiated: the loss plus a fraction of each further output that requires
+    gradients."""
     return out[0] + sum(0.1 * o.float().square().mean() for o in out[1:] if isinstance(o, torch.Tensor) and o.requires_grad)
 
 
 class Case:
-    """A new module and its inputs, made from a spec."""
+    """A case of the hunt: a new module and its inputs, made from a spec."""
 
     def __init__(self, spec):
         hunt_ops.reset()
@@ -191,7 +193,7 @@ class Case:
         self.extra = dict(self.further_inputs())
 
     def ring(self, name, dtype):
-        """Makes two inputs that are neighbours in a ring buffer. They overlap in all rows but one."""
+        """Makes two inputs that are neighbouring windows of a ring buffer of numpy. They share all rows except one."""
         ring = self.rings[name] = numpy.zeros((self.shape[0] + 1, *self.shape[1:]), dtype)
         self.fill()
         return torch.from_numpy(ring[:-1]), torch.from_numpy(ring[1:])
@@ -232,7 +234,7 @@ class Case:
             ring[...] = self.numpy.randint(0, 256, ring.shape) / (1 if ring.dtype == numpy.uint8 else 128)
 
     def overwrite(self):
-        """If the spec says so, writes new numbers into inputs without torch noticing."""
+        """If the spec says so, writes new numbers into inputs through numpy, which torch does not notice."""
         if "overwritten" in self.spec.traits:
             self.fill()
 

@@ -1,8 +1,9 @@
-"""Custom operations for hunt_models.py. There are deterministic and random ones, and ones with effects that no schema
-mentions, with several outputs, and with arguments that they write. They are made by torch.library.custom_op and
+"""Custom operations for hunt_models.py. Some are deterministic and some are random. Some have effects that their
+schemas do not mention, several outputs, or arguments that they write. They are made by torch.library.custom_op and
 torch.library.Library.
 
-Each operation with an effect appends a number to ``LOG`` when it runs, and a second one that depends on its argument.
+Each operation with an effect appends two numbers to ``LOG`` when it runs: the operation's number, and a number that
+depends on its argument.
 """
 
 import torch
@@ -25,8 +26,8 @@ def custom(name, *, mutates=(), tags=()):
 
 
 def differentiable(op, backward, save=lambda inputs, output: ()):
-    """Registers the shape of the first argument as the shape of the result, and a derivative that gets what ``save``
-    returns."""
+    """Makes a custom operation differentiable. Its result has the shape of its first argument. ``backward`` computes
+    the gradient from the result's gradient and from the tensors that ``save`` returns."""
     def setup_context(ctx, inputs, output):
         saved = save(inputs, output)
         ctx.save_for_backward(*(t for t in saved if isinstance(t, torch.Tensor)))

@@ -1,7 +1,8 @@
-"""The parts that hunt_models.py composes: each takes a tensor of (batch, length, WIDTH) and returns one of that shape.
+"""Contains the parts that hunt_models.py composes. Each part takes a tensor of shape (batch, length, WIDTH), and
+returns a tensor of this shape.
 
 A family of parts is a class, and each of its methods is a kind of part. The length is the square of ``side``, so that
-an image is a view of the tensor.
+the tensor can be viewed as a batch of images.
 """
 
 import torch
@@ -18,14 +19,15 @@ WIDTH = 24
 
 
 def like(x, stacked):
-    """Returns what scan has stacked as (batch, length, WIDTH). Different versions of torch stack along different
-    dimensions."""
+    """Returns a result that scan has stacked, in the shape (batch, length, WIDTH) of ``x``. Different versions of torch
+    stack along different dimensions."""
     return stacked if stacked.shape[0] == x.shape[0] else stacked.transpose(0, 1)
 
 
 class Part(torch.nn.Module):
     """The base class of all parts. ``kind``: name of the method that computes the part. ``draw``: a random.Random.
-    MODULES: kind -> function that makes what the kind needs in addition to a layer, a scale and a buffer."""
+    MODULES: kind -> function that makes a further module for parts of this kind. All parts have a layer, a scale and a
+    buffer."""
 
     MODULES = {}
     HIDDEN = ("__init__", "forward")
@@ -102,7 +104,7 @@ class Common(Part):
 
 
 class Custom(Part):
-    """Custom operations whose schemas and tags say everything that they do."""
+    """Parts with custom operations whose schemas and tags mention all their effects."""
 
     def bend(self, x):
         return ops.bend(self.lin(x)) + x
@@ -141,7 +143,8 @@ class Custom(Part):
 
 
 class Untold(Part):
-    """Custom operations that draw random numbers or have effects that no tag and no schema mentions."""
+    """Parts with custom operations that draw random numbers or have effects without mentioning it in a tag or a
+    schema."""
 
     def noise(self, x):
         return ops.noise(x) * self.scale
@@ -186,7 +189,7 @@ class Untold(Part):
 
 
 class Higher(Part):
-    """Higher-order operations without random numbers."""
+    """Parts with higher-order operations, such as torch.cond, that draw no random numbers."""
 
     def cond(self, x):
         return torch.cond(x.sum() > 0, lambda a: torch.tanh(self.lin(a)), lambda a: self.lin(a).sin() * self.scale, (x,))
@@ -211,7 +214,7 @@ class Higher(Part):
 
 
 class HigherRandom(Part):
-    """Higher-order operations that draw random numbers."""
+    """Parts with higher-order operations, such as torch.cond, that draw random numbers."""
 
     def cond_dropout(self, x):
         return torch.cond(x.sum() > 0, lambda a: F.dropout(self.lin(a), 0.3), lambda a: F.dropout(a, 0.2) * self.scale, (x,))
@@ -267,7 +270,7 @@ class LoggedFunction(torch.autograd.Function):
 
 
 class Nested(Part):
-    """Checkpoints, and functions that have their own backward pass."""
+    """Parts with checkpoints, and with functions that have their own backward pass."""
 
     def _body(self, x):
         return F.dropout(torch.relu(self.lin(x)), self.p, self.training) * self.scale
@@ -480,7 +483,8 @@ class Buffers(Part):
 
 
 class Ring(torch.nn.Module):
-    """Subtracts the mean of the last four steps' means, which are in a ring buffer. ``next`` counts the steps."""
+    """Subtracts the mean over the last four steps, from step means that are stored in a ring buffer. ``next`` counts
+    the steps."""
 
     def __init__(self):
         super().__init__()
@@ -494,7 +498,7 @@ class Ring(torch.nn.Module):
 
 
 class Draws(Part):
-    """Random operations of all kinds."""
+    """Parts with random operations of all kinds."""
 
     def dropout_none(self, x):
         return F.dropout(self.lin(x), 0.0, True).sin()

@@ -1,8 +1,8 @@
 """Tests that no module of the hunt (hunt.py) has silently different results under a budget, and that no module fails
-that AOTAutograd can train.
+under Cairn that AOTAutograd can train.
 
-``CAIRN_TORCH_HUNT`` is the number of modules (6), ``CAIRN_TORCH_HUNT_FIRST`` the number of the first one. To run
-thousands, use hunt.py itself.
+``CAIRN_TORCH_HUNT`` is the number of modules (6 by default), ``CAIRN_TORCH_HUNT_FIRST`` the number of the first module.
+To test thousands, run hunt.py itself.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Tests of the model of PyTorch's allocator, of snapshots of the real one, and of will_it_fit()."""
+"""Tests of the simulation of PyTorch's allocator, of snapshots of the real allocator, and of will_it_fit()."""
 
 import dataclasses
 import os
@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 
 class Rules(unittest.TestCase):
-    """What the comments in c10/cuda/CUDACachingAllocator.cpp say."""
+    """Tests the rules that comments in c10/cuda/CUDACachingAllocator.cpp state."""
 
     def reserved(self, *sizes, **options):
         allocator = CachingAllocator(**options)
@@ -29,13 +29,14 @@ class Rules(unittest.TestCase):
     def test_segments(self):
         for sizes, reserved in (((1,), 2 * MIB), ((MIB,), 2 * MIB), ((MIB + 1,), 20 * MIB), ((10 * MIB - 512,), 20 * MIB),
                                 ((10 * MIB,), 10 * MIB), ((11 * MIB,), 12 * MIB), ((0,), 0),
-                                # Small blocks share a segment, and so do large ones.
+                                # Small blocks share a segment, and large blocks share another one.
                                 ((512,) * 4096, 2 * MIB), ((512,) * 4097, 4 * MIB), ((5 * MIB,) * 4, 20 * MIB),
                                 ((512, 2 * MIB), 22 * MIB)):
             self.assertEqual(self.reserved(*sizes), reserved, sizes)
 
     def test_ends_of_blocks(self):
-        """A large block is cut only if more than 1 MiB is left, a small one if 512 bytes are left."""
+        """Tests when a block is cut: a large block only if more than 1 MiB would be left, a small block if at least 512
+        bytes would be left."""
         allocator = CachingAllocator()
         allocator.allocate(19 * MIB)
         self.assertEqual((allocator.reserved, allocator.in_use), (20 * MIB, 20 * MIB))
@@ -52,20 +53,21 @@ class Rules(unittest.TestCase):
         for i in (0, 2):
             allocator.free(blocks[i])
         self.assertEqual(allocator.allocate(4 * MIB).address, 0)
-        allocator.free(blocks[1])  # merges with the free block behind it
+        allocator.free(blocks[1])  # the freed block merges with the free block behind it
         self.assertEqual(allocator.allocate(8 * MIB).address, 4 * MIB)
         self.assertEqual(allocator.reserved, 20 * MIB)
 
     def test_memory_that_is_given_back(self):
         allocator = CachingAllocator(capacity=40 * MIB)
         allocator.free(allocator.allocate(30 * MIB))
-        allocator.allocate(36 * MIB)  # the segment of 30 MiB is given back for it
+        allocator.allocate(36 * MIB)  # to make room, the free segment of 30 MiB is given back to the driver
         self.assertEqual((allocator.reserved, allocator.peak_reserved), (36 * MIB, 36 * MIB))
         with self.assertRaisesRegex(OutOfMemory, r"^\d+ bytes cannot be allocated: 37748736 of 41943040 bytes are reserved"):
             allocator.allocate(5 * MIB)
 
     def test_scattered_blocks(self):
-        """Only expandable segments use free memory that is in several segments."""
+        """Tests an allocation that needs free memory of several segments. Only with expandable segments, it can use
+        this memory."""
         for expandable, reserved in ((False, 250 * MIB), (True, 160 * MIB)):
             allocator = CachingAllocator(expandable_segments=expandable)
             blocks = [allocator.allocate(10 * MIB) for _ in range(15)]
@@ -75,7 +77,7 @@ class Rules(unittest.TestCase):
             self.assertEqual(allocator.reserved, reserved)
 
     def test_blocks_that_can_grow(self):
-        """In an expandable segment, the last free block counts as large as it can become."""
+        """Tests that in an expandable segment, the last free block counts as large as it can become."""
         allocator = CachingAllocator(expandable_segments=True)
         first, _, last = (allocator.allocate(size * MIB) for size in (40, 2, 30))
         allocator.free(first)
@@ -110,7 +112,8 @@ class Rules(unittest.TestCase):
 
 
 def recorded(seed, before=5, events=200):
-    """Makes a snapshot as torch's, of random allocations by the model. Returns (it, the allocator, most bytes in use)."""
+    """Simulates random allocations. Returns (a snapshot of them in torch's form, the simulated allocator, largest
+    number of bytes in use)."""
     draw = random.Random(seed)
     allocator, live, trace, most = CachingAllocator(), [], [], 0
 
@@ -197,7 +200,8 @@ class Snapshots(unittest.TestCase):
             path.write_bytes(pickle.dumps({"device_traces": [[]], "segments": Malicious()}))
             with self.assertRaisesRegex(cairn.InputError, "putenv"):
                 cairn.torch.read_snapshot(path)
-            path.write_bytes(b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b".")  # a bytearray of 1 TiB
+            # a damaged pickle whose length field claims a bytearray of 1 TiB
+            path.write_bytes(b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b".")
             with self.assertRaisesRegex(cairn.InputError, "no pickle"):
                 cairn.torch.read_snapshot(path)
             refused = 0
@@ -240,7 +244,8 @@ class Fits(harness.Fresh):
         self.assertLessEqual(cairn.torch.last_report().promised, found.budget)
 
     def test_a_device_on_which_free_segments_are_given_back(self):
-        """The reserved bytes are those of unlimited memory, so they may be more than a device has that suffices."""
+        """Tests that a device can suffice although it has less memory than would be reserved in unlimited memory,
+        because free segments are given back."""
         fits = self.fit("1GiB")
         needed = fits.needs.reserved + fits.resident["others"]
         for device, text in ((needed, "fits"), (needed - 1, "fits: with unlimited memory, .* would be reserved; .*")):

@@ -1,4 +1,4 @@
-"""Tests that a memory trace is right about known allocations and frees."""
+"""Tests that MemoryTrace reports known allocations and frees correctly."""
 
 import unittest
 
@@ -37,7 +37,7 @@ class Traces(unittest.TestCase):
             _, peak, _ = cairn.torch.measure_peak(lambda: torch.ones(10))
         self.assertEqual((trace.ended, trace.peak, peak), (True, 0, 40))
         with cairn.torch.MemoryTrace() as trace:
-            cairn.torch.MemoryTrace.end_optional()  # ends no other trace
+            cairn.torch.MemoryTrace.end_optional()  # must not end this trace, which is not optional
             torch.ones(100)
         self.assertEqual((trace.ended, trace.peak), (False, 400))
 
@@ -46,7 +46,7 @@ class Traces(unittest.TestCase):
             before = torch.ones(1000)
         held = {address(before)}
         with cairn.torch.MemoryTrace() as trace:
-            torch.ones(100)  # comes before the free, because a trace begins with an operation
+            torch.ones(100)  # an allocation must come before the free, because a trace begins with an operation
             del before
             after = torch.ones(500)
         self.assertEqual(trace.live()[-1], -2000)

@@ -37,7 +37,7 @@ class Loss(torch.nn.Module):
 
 
 class Halves(torch.nn.Module):
-    """Layers with a graph break in the middle."""
+    """A model of layers with a graph break in the middle, unless ``broken`` is False."""
 
     def __init__(self, layers=6, layer=Layer, broken=True):
         super().__init__()
@@ -53,8 +53,8 @@ class Halves(torch.nn.Module):
 
 
 class Quarters(torch.nn.Module):
-    """Layers with three graph breaks. Two later parts read the same result. So in the backward pass, autograd keeps the
-    gradient from the first of them while other parts run."""
+    """A model of layers with three graph breaks. Two later parts read the same result. So in the backward pass,
+    autograd keeps the gradient from the first of them while other parts run."""
 
     def __init__(self):
         super().__init__()
@@ -71,7 +71,7 @@ class Quarters(torch.nn.Module):
 
 
 class Shared(torch.nn.Module):
-    """Layers that are used before and after a graph break."""
+    """A model whose layers are used before and after a graph break, so that two graphs share parameters."""
 
     def __init__(self):
         super().__init__()
@@ -268,8 +268,8 @@ class Together(harness.Fresh):
             report, _, really = self.run_steps(lambda: compiled(x).backward(), torch.nn.ParameterList([weight]))
             self.assertEqual((report.promised, report.measured, report.kept), (really, really, True))
         torch._dynamo.reset()
-        # A plan of the graph alone within this limit takes one value of this size more, and does not fit beside the
-        # earlier result.
+        # Within this limit, a plan of the graph alone would keep one more value of this size. Together with the earlier
+        # result, it would exceed the limit.
         limit = report.promised + x.nbytes // 2
         compiled = torch.compile(loss_of, backend=backend(limit, together=True))
         report, _, really = self.run_steps(lambda: compiled(x).backward(), torch.nn.ParameterList([weight]))
@@ -663,8 +663,8 @@ class Ddp(unittest.TestCase):
 
 
 class WithCompiledAutograd(unittest.TestCase):
-    """Tests of compiled autograd. unittest runs them after the other tests by name, because torch keeps the graph that
-    compiled autograd has run."""
+    """Tests of compiled autograd. unittest sorts classes by name, so these tests run last. They must, because torch
+    keeps the graph that compiled autograd has run."""
 
     def test_autograd_that_is_compiled_of_what_lies_beside_a_loss(self):
         from torch._dynamo import compiled_autograd

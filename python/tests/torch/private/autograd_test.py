@@ -93,12 +93,12 @@ class Nodes(unittest.TestCase):
         number = type(nodes[1])._forward_cls._aot_id
         self.assertIs(nodes[1], _private.backward_node([written], 0, number))
         self.assertIsNone(_private.backward_node([written], 0, number + 1))
-        nodes[1].metadata["cairn"] = True  # marks the node as one that was found before
+        nodes[1].metadata["cairn"] = True  # marks the node as found before, so that it is not found again
         self.assertIsNone(_private.backward_node([written], 0))
         with torch.no_grad():
             view = w[1:]
             view.mul_(1)
-        # Torch raises an error when asked for the node of this view.
+        # Torch raises an error if the gradient function of this view is read.
         self.assertIsNone(_private.backward_node([view], 0))
 
     def test_metadata_of_node(self):

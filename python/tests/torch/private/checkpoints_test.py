@@ -1,4 +1,4 @@
-"""Tests that the frames of torch.utils.checkpoint are still found from within it."""
+"""Tests that code within torch.utils.checkpoint can still find the checkpoint's frame."""
 
 import unittest
 

@@ -24,7 +24,7 @@ class Processes(unittest.TestCase):
                 self.assertIs(result, begun)
                 self.assertEqual(_private.holders(result), 1)
                 self.assertTrue(torch.equal(result, torch.ones(1000)))
-            if not hasattr(operators, "wait_tensors"):  # newer than torch 2.9
+            if not hasattr(operators, "wait_tensors"):  # wait_tensors is newer than torch 2.9
                 return
             begun = operators.all_reduce_coalesced([torch.ones(2), torch.ones(3)], "sum", group)
             self.assertEqual([_private.holders(tensor) for tensor in _private.wait_tensors(begun)], [1, 1])
@@ -32,8 +32,8 @@ class Processes(unittest.TestCase):
 
 class Parallel(unittest.TestCase):
     def test_gradients_are_copied(self):
-        """Copying is recognised within the forward pass of a DistributedDataParallel. One rank suffices for this
-        test."""
+        """Tests that within the forward pass of a DistributedDataParallel, it is recognised whether gradients are
+        copied into buckets. One rank suffices for this test."""
         found = [_private.gradients_are_copied()]
 
         class Seen(torch.nn.Linear):

@@ -9,7 +9,8 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 class Written(OfJointGraph):
     def test_static_inputs(self):
-        """The model contains checks, for which its graph has tokens before the inputs."""
+        """Tests static inputs of a model with checks (assertions). Its graph has placeholders of effect tokens before
+        the inputs."""
         found = []
 
         def partition(joint, inputs, *, num_fwd_outputs, static_lifetime_input_indices, **_):
@@ -54,7 +55,8 @@ class Written(OfJointGraph):
         self.assertEqual(of_results, [(0, "the first")])
 
     def test_unseen_writes(self):
-        """Unseen writes are found from AOTAutograd's metadata while it cuts the graph."""
+        """Tests that writes that autograd does not see are found from AOTAutograd's metadata while AOTAutograd cuts the
+        graph."""
         found = []
 
         def look(joint, *, num_fwd_outputs, **_):

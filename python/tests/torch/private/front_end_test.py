@@ -1,5 +1,5 @@
-"""Tests that torch.compile's front end still leaves alone what it is told to, and says what it captures and what it
-gives up."""
+"""Tests that torch.compile's front end still does not compile what it is told to leave alone, and still tells what it
+captures and what it stops compiling."""
 
 import sys
 import unittest
@@ -105,7 +105,7 @@ class FrontEnd(unittest.TestCase):
         self.assertEqual(frames, set())
 
     def test_compile_again(self):
-        """Also while the compiled function runs, in the middle of which torch has ended a graph."""
+        """Tests compile_again(), also when it is called while the compiled function runs, at a graph break."""
         compiled, codes, again = [], set(), []
 
         def backend(module, _):
@@ -133,7 +133,8 @@ class FrontEnd(unittest.TestCase):
         self.assertIn(function.__code__, codes)
 
     def test_compile_again_as_first_time(self):
-        """Without it, sizes that have varied are symbolic from the beginning."""
+        """Tests compile_again(as_first_time=True). Without this argument, sizes that have varied are symbolic from the
+        beginning."""
         symbolic = []
 
         def backend(module, inputs):
@@ -143,7 +144,7 @@ class FrontEnd(unittest.TestCase):
         def function(x):
             return x.sin() * scale
 
-        for scale in (2, 3):  # a variable of a closure, too
+        for scale in (2, 3):  # changes a variable of the function's closure
             for as_first_time in (False, True):
                 torch._dynamo.reset()
                 symbolic.clear()

@@ -1,4 +1,4 @@
-"""Traces a new joint graph of AOTAutograd for each test."""
+"""Functions for tests that need a joint graph of AOTAutograd, which contains forward and backward pass."""
 
 import harness
 import torch
@@ -6,7 +6,7 @@ from cairn.torch import _private
 
 
 def joint_graph(function, inputs):
-    """Returns the joint graph of a function, and the two modules that ``extract`` cuts from it."""
+    """Returns a dict with the joint graph of a function and the two modules that ``extract`` cuts from it."""
     found = {}
 
     def partition(joint, _, *, num_fwd_outputs, static_lifetime_input_indices=None, **__):
@@ -33,7 +33,7 @@ def cut_after(look, bw_compiler=None, **options):
 
 
 class OfJointGraph(harness.Fresh):
-    """A test that has the joint graph of a small function."""
+    """A base class of tests, which traces the joint graph of a small function for each test."""
 
     def setUp(self):
         super().setUp()

@@ -22,7 +22,8 @@ class Joint(OfJointGraph):
         self.assertTrue(_private.is_backward(node))
 
     def test_tell_sides(self):
-        """A node that has lost its mark belongs to the forward pass if a result of that pass needs it."""
+        """Tests tell_sides(): an unmarked node belongs to the forward pass if a result of the forward pass depends on
+        it, else to the backward pass."""
         results, marks = _private.outputs(self.graph)[:1], []
         for node in self.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default):
             node.meta.pop("partitioner_tag", None)
@@ -31,11 +32,12 @@ class Joint(OfJointGraph):
         _private.tell_sides(self.graph, results)
         marks = [_private.is_backward(n) for n in self.graph.nodes if n.op == "call_function"]
         self.assertEqual(marks, sorted(marks))
-        if torch.__version__ >= "2.10":  # 2.9 marks only the backward pass
+        if torch.__version__ >= "2.10":  # torch 2.9 marks only nodes of the backward pass
             self.assertEqual(sum(marks), len(backward))
 
     def test_saved_by_compiled_hooks(self):
-        """AOTAutograd renames the values that hooks return."""
+        """Tests that values from compiled saved-tensor hooks are recognised by their names, because AOTAutograd renames
+        the values that hooks return."""
         pack, unpack = torch.fx.symbolic_trace(lambda x: x * 2), torch.fx.symbolic_trace(lambda x: x / 2)
         seen = []
 
@@ -50,11 +52,12 @@ class Joint(OfJointGraph):
         loss.backward()
         self.assertTrue(_private.saved_by_compiled_hooks(seen))
         self.assertEqual(_private.saved_by_compiled_hooks(["primals_1", "exp"]), [])
-        # The value of an operator can happen to have such a name.
+        # The value of an ordinary operator can happen to have such a name; then ``saved`` contains it.
         self.assertEqual(_private.saved_by_compiled_hooks(["pre_hook_1"], ["pre_hook_1"]), [])
 
     def test_check_version(self):
-        """The function stores a value in its context without save_for_backward. Torch 2.9 always checks such values."""
+        """Tests check_version() with a function that stores a value in its context without save_for_backward. Torch 2.9
+        always checks such values for writes."""
         checked, kept, found = True, [], []
 
         def look(joint, **_):

@@ -1,4 +1,5 @@
-"""Tests that kernels and allocations can still be measured, and that this neither prints nor changes anything else."""
+"""Tests that kernels and allocations can still be measured, and that measuring prints nothing and changes nothing
+else."""
 
 import os
 import subprocess
@@ -77,7 +78,8 @@ class Measuring(unittest.TestCase):
         self.assertEqual(_private.kernel_settings(), before)
 
     def test_kernel_settings_where_old_and_new_ones_are_mixed(self):
-        """If a new setting has been set, torch raises an error when the old one is read."""
+        """Tests old and new settings together. If a new setting has been set, torch raises an error when the old
+        setting is read."""
         program = ("import torch; from cairn.torch import _private; before = _private.kernel_settings(); "
                    "torch.backends.cuda.matmul.fp32_precision = 'tf32'; torch.backends.mkldnn.matmul.fp32_precision = 'bf16'; "
                    "print(_private.kernel_settings() != before)")

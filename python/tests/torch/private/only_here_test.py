@@ -8,7 +8,8 @@ import unittest
 import cairn.torch
 
 PACKAGE = pathlib.Path(cairn.torch.__file__).parent
-ALLOWED = ("torch.utils._pytree", "torch._ops", "torch.ops.aten._")  # pytrees, classes of operators, operators themselves
+# pytrees, classes of operators, and operators whose names begin with "_"
+ALLOWED = ("torch.utils._pytree", "torch._ops", "torch.ops.aten._")
 
 
 def named(tree):

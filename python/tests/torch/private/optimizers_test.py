@@ -1,4 +1,5 @@
-"""Tests that steps of optimizers are noticed, also where torch.compile captures them, and can be made without hooks."""
+"""Tests that steps of optimizers are noticed, even if torch.compile captures them, and that steps can be run without
+hooks."""
 
 import functools
 import unittest

@@ -1,4 +1,4 @@
-"""Tests that it can still be found out whether a tensor's memory is shared, resized, batched or freed."""
+"""Tests that the functions still recognise whether a tensor's memory is shared, resized, batched or freed."""
 
 import unittest
 
@@ -44,7 +44,8 @@ class Memory(unittest.TestCase):
         self.assertTrue(torch.equal(y.clone(), -x))
 
     def test_adds_in_place(self):
-        """Autograd keeps the address of a gradient if it adds another one in place."""
+        """Tests adds_in_place(). If autograd adds another gradient in place, the sum has the address of the first
+        gradient."""
         def read(gradient):
             gradient.untyped_storage()
             return gradient

@@ -1,4 +1,5 @@
-"""Tests of the choice of one schedule for each part of a step, against all choices."""
+"""Tests of the choice of one schedule for each part of a step. Compares the result with the best of all possible
+choices."""
 
 import itertools
 import random
@@ -9,8 +10,9 @@ from cairn.torch._several.plan import undominated
 
 
 def problem(draw, parts, schedules, windows, results=0, shared=False):
-    """Returns random (pools, windows, times). Each part has so many results, which windows may find freed. Unless results
-    may be ``shared``, at most one schedule saves a result: that of the part that reads it, or that of the part itself."""
+    """Returns random (pools, windows, times). ``results``: number of results of each part, which can be freed in some
+    windows. Unless ``shared`` is True, at most one part's schedules save a result: those of the part itself, or those
+    of the part that reads it."""
     sizes = [[draw.randint(1, 9) for _ in range(results)] for _ in range(parts)]
     is_own = [[draw.random() < 0.3 for _ in range(results)] for _ in range(parts)]
 
@@ -61,7 +63,8 @@ class Choices(unittest.TestCase):
                 self.assertLessEqual(peak_of(pools, windows, chosen), budget)
 
     def test_results_that_several_schedules_save(self):
-        """They may be counted several times, so a choice takes at most what it is said to take."""
+        """Tests results that several schedules save. They may be counted several times, so the computed peak of a
+        choice may be too high, but must not be too low."""
         draw, more = random.Random(4), 0
         for _ in range(2_000):
             pools, windows, times = problem(draw, draw.randint(1, 4), 4, draw.randint(1, 6), 2, shared=True)
@@ -72,7 +75,7 @@ class Choices(unittest.TestCase):
         self.assertGreater(more, 0)
 
     def test_windows_that_others_make_redundant(self):
-        """Without them, every choice has the same peak."""
+        """Tests that leaving out redundant windows changes the peak of no choice."""
         draw, dropped = random.Random(2), 0
         for _ in range(1_000):
             pools, windows, _ = problem(draw, 3, 3, 8, draw.randint(0, 1))
@@ -83,7 +86,8 @@ class Choices(unittest.TestCase):
         self.assertGreater(dropped, 500)
 
     def test_steps_of_many_parts(self):
-        """A search that stops early still finds a choice within the budget, which no exchange of one schedule improves."""
+        """Tests that for many parts, where the search stops early, it still finds a choice within the budget, and no
+        exchange of one schedule makes this choice cheaper."""
         draw = random.Random(3)
         for _ in range(5):
             pools = [[Sizes(draw.randint(50, 300), draw.randint(50, 300), draw.randint(0, 200), draw.randint(1, 300))

@@ -78,8 +78,8 @@ def equal(one, other):
 
 
 class Freed(torch.nn.Module):
-    """Two graphs. The result of the first graph is freed before the graph's backward pass, but a plan of this graph
-    alone counts the result as held."""
+    """A model of two graphs. The result of the first graph is freed before the graph's backward pass, but a plan of
+    this graph alone counts the result as held."""
 
     def __init__(self, broken=True):
         super().__init__()
@@ -95,8 +95,8 @@ class Freed(torch.nn.Module):
 
 
 class Widths(torch.nn.Module):
-    """Modules of one class, each a graph, whose inputs have different widths. Torch 2.15 cannot compile the first
-    module with symbolic sizes."""
+    """A model of three modules of one class, each of which becomes a graph. Their inputs have different widths. Torch
+    2.15 cannot compile the first module with symbolic sizes."""
 
     class Part(torch.nn.Module):
         def __init__(self, width, uses_strides=False, ends=False):
@@ -141,7 +141,8 @@ class StepsOfSeveralGraphs(harness.Fresh):
                     self.assertLessEqual(report.promised, report.step.budget)
                     self.assertTrue(report.kept)
                     self.assertLessEqual(report.measured, report.promised)
-                    # A promise includes gradients of results that callers may give, also where autograd gives none.
+                    # A promised peak includes gradients of all results for which callers may give one, even if autograd
+                    # gives none here.
                     self.assertGreater(report.measured, 0.99 * report.promised)
                     self.assertLess(abs(report.step.baseline / without - 1), 0.05)
                     self.assertEqual(report.step.parts, len(report.graphs))

@@ -1,5 +1,5 @@
 """Tests that results are not silently different if modes, hooks, autocast or settings of kernels differ between the
-passes."""
+forward and the backward pass."""
 
 import contextlib
 
@@ -13,7 +13,8 @@ from written_images import Images, OfImages
 
 class WhatIsAround(OfImages):
     def test_modes_that_change_what_operations_give(self):
-        """A mode that is active in only one of the two passes affects recomputation. A warning says so."""
+        """Tests modes that are active in only one of the two passes, and so change recomputed values. A warning must
+        say so."""
         class LowDispatch(torch.utils._python_dispatch.TorchDispatchMode):
             def __torch_dispatch__(self, function, types, args=(), kwargs=None):
                 return function(*args, **(kwargs or {}))
@@ -34,9 +35,10 @@ class WhatIsAround(OfImages):
             self.assertRegex(" ".join(told), f"other modes that see operations .*{mode.__name__}")
 
     def test_what_hooks_keep_elsewhere_is_the_same(self):
-        """If saved-tensor hooks return the same values, the gradients are the same, even if the hooks change the
-        layout. If hooks return other values, there is a warning, or an error if they write an input."""
-        self.enterContext(harness.new_cache())  # a schedule of another test may read no saved value again
+        """Tests saved-tensor hooks. If they return the same values, the gradients must be the same, even if the hooks
+        change the layout. If they return other values, there must be a warning, or an error if they write an input."""
+        # a new cache, because a cached schedule of another test may not read any saved value again
+        self.enterContext(harness.new_cache())
         model, x = Images(), torch.rand(64, 64).T
         expected = self.gradients(model, [x], None, lambda x: None)
 
@@ -54,7 +56,8 @@ class WhatIsAround(OfImages):
             step(lambda saved: saved.data.add_(1) if saved.data_ptr() == x.data_ptr() else saved)
 
     def test_hooks_that_change_layouts_where_nothing_runs_again(self):
-        """Operations of the backward pass rely on the layouts that the forward pass gave what it saved."""
+        """Tests hooks that change layouts in a step without recomputation. Operations of the backward pass rely on the
+        layouts that saved values had in the forward pass."""
         model = torch.nn.Sequential(torch.nn.LayerNorm(32), torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32))
         x, found = torch.randn(4, 10, 32), []
         for budget in harness.afresh((None, "100%", "min")):
@@ -68,7 +71,8 @@ class WhatIsAround(OfImages):
         self.assertTrue(all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other)))
 
     def test_hooks_that_hide_a_write_from_torch(self):
-        """Without hooks, torch raises an error if a saved parameter was written. With hooks, it does not look."""
+        """Tests saved-tensor hooks that hide from torch that a saved parameter was written. Without hooks, torch raises
+        an error; with hooks, it does not check. Cairn must warn."""
         model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32))])
         x = torch.randn(40, 32)
         for pack, told in harness.afresh(((lambda saved: saved, 1), (torch.clone, 0))):
@@ -82,8 +86,8 @@ class WhatIsAround(OfImages):
             self.assertEqual(sum("hide from torch that one of them" in text for text in found), told)
 
     def test_an_input_at_an_odd_address(self):
-        """Vectorized kernels round depending on the alignment of their arguments. So copies, by hooks or of shared
-        inputs, must have the same alignment."""
+        """Tests an input at an address with unusual alignment. Rounding in vectorized kernels depends on the alignment
+        of their arguments. So copies by hooks, and copies of shared inputs, must have the alignment of the original."""
         weights = [torch.nn.Parameter(torch.randn(32) * 0.1) for _ in range(12)]
 
         def loss_of(x):
@@ -108,8 +112,8 @@ class WhatIsAround(OfImages):
             self.assertTrue(all(map(torch.equal, *found)), (hooks, shared))
 
     def test_noise_like_what_hooks_give_back_laid_out_in_another_way(self):
-        """The hooks return saved values in another layout, as save_on_cpu(pin_memory=True) does. Also tests expanded
-        tensors, and steps without noise."""
+        """Tests hooks that return saved values in another layout, as save_on_cpu(pin_memory=True) does, in steps whose
+        backward pass draws noise like a saved value. Also tests expanded tensors, and steps without noise."""
         class Noisy(torch.nn.Module):
             def __init__(self, noise):
                 super().__init__()
@@ -147,8 +151,8 @@ class WhatIsAround(OfImages):
             loss.backward()
 
     def test_a_backward_pass_under_autocast_is_measured_again(self):
-        """The casts of a backward pass under autocast take memory that no plan contains. A measurement without autocast
-        does not include them."""
+        """Tests a backward pass under autocast. Its casts take memory that no plan contains and that a measurement
+        without autocast does not include, so it must be measured again."""
         model, x = harness.Layers(count=3, width=128), torch.rand(64, 128)
         compiled = torch.compile(lambda x: model.layers[2](torch.tanh(model.layers[1](model.layers[0](x)))).square().mean(),
                                  backend=backend("min"))
@@ -166,8 +170,9 @@ class WhatIsAround(OfImages):
         self.assertIn("promised a peak of", told[0])
 
     def test_a_backward_pass_under_autocast(self):
-        """The forward pass was not under autocast, so recomputation must not be either. The rest of the backward pass
-        behaves as with AOTAutograd, even for a function that has its own backward pass."""
+        """Tests a backward pass under autocast after a forward pass without it. Recomputation must run without
+        autocast. The rest of the backward pass must behave as with AOTAutograd, even for a function that has its own
+        backward pass."""
         class Mixed(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x, y):

@@ -1,5 +1,5 @@
-"""Tests that results are not silently different if operators draw random numbers or have side effects without saying
-so, also inside of other operators or in gradients."""
+"""Tests that results are not silently different if operators draw random numbers or have side effects without declaring
+it, even inside of other operators or in backward passes."""
 
 import unittest
 
@@ -20,8 +20,8 @@ class Branches(harness.Layers):
 
 
 class Logs(torch.nn.Module):
-    """Values are computed in one order and logged in the reverse order. The logging operations do not read each other's
-    results, so only their side effect fixes their order."""
+    """A model that computes values in one order and logs them in the reverse order. The logging operations do not read
+    each other's results, so only their side effects fix their order."""
 
     def __init__(self):
         super().__init__()
@@ -35,7 +35,7 @@ class Logs(torch.nn.Module):
 
 
 class Conditional(harness.Layers):
-    """A model with dropout inside of torch.cond in four branches, and outside of it in four others."""
+    """A model with dropout inside of torch.cond in four branches, and outside of torch.cond in four others."""
 
     def forward(self, x):
         found = [F.dropout(torch.tanh(layer(x)), 0.2) for layer in self.layers[4:]]
@@ -56,7 +56,8 @@ class WhatDrawsOrActs(Same):
 
     def test_dropout_inside_of_cond(self):
         for random in ("keep", "replay"):
-            # A branch cannot be measured separately, so the promise can be broken, with a warning.
+            # The branches of torch.cond cannot be measured separately, so the peak can exceed the promised one, with a
+            # warning.
             budgets = ["90%", "60%", "40%", "min"]
             self.check(Conditional(8), (torch.randn(64, 64),), budgets, random=random, measure=False)
 
@@ -72,9 +73,11 @@ class WhatDrawsOrActs(Same):
                 self.assertEqual(operators.has_a_place(graph.call_function(target, (x,))), expected)
 
     def test_aten_says_of_all_its_operators_whether_they_draw(self):
-        """If an operator draws but its tags and schema do not say so, it could be taken for a pure one."""
+        """Tests that the tags or schema of each operator of aten that draws random numbers say so. Otherwise, it could
+        be taken for a pure function."""
         known = {"aten::quantized_lstm", "aten::quantized_gru", "aten::poisson_nll_loss", "aten::_dirichlet_grad",
-                 # Dropout in quantized models has no effect; the last operator is a function of its seed.
+                 # All operators of this set draw nothing, although their names or arguments look like it: dropout in
+                 # quantized models has no effect, and _philox_randint is a function of its seed.
                  "aten::_philox_randint"}
         words = ("rand", "dropout", "bernoulli", "multinomial", "poisson", "noise", "dirichlet", "binomial")
         seen = set()
@@ -94,7 +97,7 @@ class WhatDrawsOrActs(Same):
 
 
 class DrawnOfGradients(unittest.TestCase):
-    """The backward pass begins with operations that draw random numbers but need no values of gradients."""
+    """Tests backward passes that begin with operations that draw random numbers but read no gradients."""
 
     def check(self, draw, random):
         class Noisy(torch.autograd.Function):
@@ -118,7 +121,7 @@ class DrawnOfGradients(unittest.TestCase):
             layers.zero_grad()
             torch.manual_seed(1)
             out = torch.compile(function, backend=chosen)(torch.ones(32, 64))
-            torch.rand(7)  # draws between the two passes
+            torch.rand(7)  # other code draws numbers between the two passes
             out.square().sum().backward()
             found.append([p.grad for p in layers.parameters()] + [torch.get_rng_state()])
         self.assertTrue(all(map(torch.equal, *found)))

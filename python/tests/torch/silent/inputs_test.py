@@ -15,7 +15,7 @@ from written_images import Images, OfImages
 
 
 class Returned(Images):
-    """A model whose derivative is computed from one of its results, which is in memory with every plan."""
+    """A model whose backward pass reads one of the model's results. This result is in memory under every plan."""
 
     def forward(self, x):
         y = self.layers[0](x.float())
@@ -69,8 +69,8 @@ class InputsThatAreWritten(OfImages):
         self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
 
     def test_a_ring_of_numpy_that_is_said_to_be_stable(self):
-        """Shows that the tests above would notice a write: with "stable", the plan reads the input again, and the
-        result differs."""
+        """Checks that the tests above can fail: with inputs="stable", the plan reads the input again after it was
+        written, and the result must differ."""
         self.check(lambda: [torch.from_numpy(self.ring())], lambda x: x.numpy().fill(7), budgets=["min"], inputs="stable")
         self.assertEqual(cairn.torch.last_report().graphs[0].shared_inputs, [])
 
@@ -105,7 +105,8 @@ class InputsThatAreWritten(OfImages):
         self.check(lambda: [torch.from_numpy(self.ring()).clone().share_memory_()], lambda x: x.data.fill_(7))
 
     def test_an_input_that_shares_memory_when_the_plan_is_made_already(self):
-        """The first batch has its own memory; the second one shares memory with numpy and uses the same plan."""
+        """Tests a first batch with its own memory, and a second batch that shares memory with numpy and uses the same
+        plan."""
         self.check(lambda: [torch.from_numpy(self.ring()).clone(), torch.from_numpy(self.ring())],
                    lambda x: x.numpy().fill(7) if not x.untyped_storage().resizable() else None, budgets=["min"], told=True)
 
@@ -119,7 +120,8 @@ class InputsThatAreWritten(OfImages):
         self.assertNotEqual(cairn.torch.last_report().graphs[0].read_again, [])
 
     def test_a_result_that_is_written_is_an_error(self):
-        """The result is written in ways that do not increase its version and cannot be foreseen."""
+        """Tests results that are written between the passes in ways that do not increase their version, so that torch
+        does not notice. An error must be raised."""
         model, x = Returned(), torch.rand(64, 64)
         for name, write in {"nothing": lambda y: None, "read": lambda y: y.numpy().sum(), **UNSEEN}.items():
             with self.subTest(name):
@@ -151,8 +153,8 @@ class InputsThatAreWritten(OfImages):
         self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
 
     def test_one_number_of_many(self):
-        """One changed number is noticed in tensors that are dense, permuted, parts of others, or expanded. Each of
-        these is compared in a different way."""
+        """Tests that one changed number is noticed in tensors that are dense, permuted, parts of other tensors, or
+        expanded. Each of these kinds is compared in a different way."""
         data = torch.arange(2.0**18).view(512, 512)
         for tensor in (data, data.T, data[:, 1:300], data[3:, ::2], data[0].expand(700, 512), data.to(torch.complex64),
                        data.double().view(2, 8, 128, 128).to(memory_format=torch.channels_last), data.to(torch.uint8)[1:],
@@ -181,8 +183,8 @@ class InputsThatAreWritten(OfImages):
         self.assertIsNone(before.changed({"x": data}))
 
     def test_an_input_of_a_graph_that_ran_in_another_thread(self):
-        """The input's node of autograd's graph is not confused with the node of the graph that reads the input, and the
-        input is still compared."""
+        """Tests an input that a graph has computed in another thread. The input's node in autograd's graph must not be
+        confused with the node of the graph that reads the input, and the input must still be compared."""
         one, two = (torch.randn(16, 16, requires_grad=True) for _ in range(2))
         chosen = backend("min", measure=False)
         make = torch.compile(lambda x: (x.exp() @ one).exp().sin() * x.exp().sin(), backend=chosen)
@@ -190,7 +192,7 @@ class InputsThatAreWritten(OfImages):
         x, made = torch.randn(8, 16), []
 
         def elsewhere():
-            for _ in range(20_000):  # more nodes than this thread has made
+            for _ in range(20_000):  # makes more nodes of autograd than the main thread has made
                 one * 1
             made.append(make(x))
 
@@ -203,7 +205,8 @@ class InputsThatAreWritten(OfImages):
             (first.sum() + second.square().sum()).backward()
 
     def test_an_input_of_several_tensors(self):
-        """Each tensor inside of a TwoTensor is a separate input of the graph."""
+        """Tests a tensor subclass with several tensors inside: each tensor inside of a TwoTensor is a separate input of
+        the graph."""
         def two():
             torch.manual_seed(0)
             return TwoTensor(torch.rand(64, 64), torch.rand(64, 64))
@@ -226,7 +229,8 @@ class InputsThatAreWritten(OfImages):
         self.assertEqual(len(told), 1)
 
     def test_a_ring_of_numpy_beside_what_may_fail(self):
-        """A solver of linear equations checks its arguments. The token of this check comes before the other inputs."""
+        """Tests an input on memory of numpy in a model with a solver of linear equations. The solver checks its
+        arguments, and the effect token of this check is a placeholder before the other inputs."""
         class Solved(Images):
             def forward(self, x):
                 weight = self.layers[0].weight.detach()

@@ -1,5 +1,5 @@
-"""Tests that results are not silently different if kernels choose other layouts or round differently than the tracer
-says, or if they have races."""
+"""Tests that results are not silently different if kernels choose other layouts than the tracer assumes, if they round
+differently, or if they have races."""
 
 import unittest
 
@@ -12,7 +12,7 @@ from same_step import Same, backend, linears
 
 
 class ChannelsLast(torch.nn.Module):
-    """A model with an operation whose result is contiguous according to the tracer, while the kernel makes it
+    """A model with an operation whose result is contiguous according to the tracer, although the kernel returns it
     channels-last."""
 
     def __init__(self, kind, dropout):
@@ -55,7 +55,8 @@ class LayoutsOfKernels(Same):
 
 
 class Heads(torch.nn.Module):
-    """The heads of self-supervised models: a 16-bit batch norm without weights but with 32-bit statistics."""
+    """A model with 16-bit batch norms without weights but with 32-bit statistics, as in heads of self-supervised
+    models."""
 
     def __init__(self):
         super().__init__()
@@ -74,7 +75,8 @@ class KernelsAsTheyWereChosen(Same):
         self.check(Heads(), [torch.randn(128, 64)], ("50%", "min"))
 
     def test_batch_norm_of_what_the_forward_pass_writes_then(self):
-        """The forward pass writes the batch norm's input (a buffer or the batch) or its weights after using them."""
+        """Tests a batch norm whose input (a buffer or the batch) or weights are written by the forward pass after they
+        were used."""
         class Written(torch.nn.Module):
             def __init__(self, what):
                 super().__init__()

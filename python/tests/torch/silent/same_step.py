@@ -1,4 +1,4 @@
-"""Compares a step under a budget bit for bit with the same step without one. Models may contain operators of other
+"""Compares a step under a budget bit for bit with the same step without a budget. Models may contain operators of other
 packages."""
 
 import functools
@@ -38,7 +38,7 @@ def linears(count, width=64):
 
 
 class Same(harness.Fresh):
-    """Tests that compare loss, gradients, buffers and generators of a step bit for bit."""
+    """A base class of tests that compare loss, gradients, buffers and states of generators of a step bit for bit."""
 
     def check(self, model, inputs, budgets, reference=None, **options):
         reference = harness.train(model, inputs, reference or harness.unscheduled())

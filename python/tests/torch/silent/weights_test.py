@@ -1,4 +1,5 @@
-"""Tests that results are not silently different if the forward pass writes weights, or if anyone writes buffers."""
+"""Tests that results are not silently different if the forward pass writes weights, or if the model or other code
+writes buffers."""
 
 import unittest
 import warnings
@@ -14,7 +15,7 @@ from written_images import Images, OfImages
 
 
 class WeightsThatAreWritten(unittest.TestCase):
-    """The forward pass writes weights under no_grad, as it does for averages of other weights."""
+    """Tests forward passes that write weights under no_grad, for example averages of other weights."""
 
     def test_they_have_no_gradient(self):
         class Momentum(torch.nn.Module):
@@ -44,8 +45,8 @@ class WeightsThatAreWritten(unittest.TestCase):
             self.assertTrue(all(map(torch.equal, found[0], other)))
 
     def test_what_autograd_has_of_an_input_stays(self):
-        """AOTAutograd writes inputs after the graph, where autograd notices it. An input that is no leaf must keep its
-        derivative."""
+        """Tests an input that the model writes. AOTAutograd writes inputs after running the graph, where autograd
+        notices the write. If the input is not a leaf, it must keep its gradient function."""
         def step(compiled, layer, how):
             leaf = torch.randn(16, requires_grad=True)
             kept = leaf if how == "leaf" else leaf.clone()
@@ -82,7 +83,7 @@ class WeightsThatAreWritten(unittest.TestCase):
                         self.assertTrue(same, (how, i, value, expected))
 
     def test_no_zeros_are_added_to_a_gradient(self):
-        """Weights are clipped in the forward pass. If zeros were added to their gradients, -0. would become 0., and
+        """Tests weights that the forward pass clips. If zeros were added to their gradients, -0. would become 0., and
         None would become zeros."""
         def step(chosen, uses):
             torch._dynamo.reset()
@@ -113,7 +114,8 @@ class WeightsThatAreWritten(unittest.TestCase):
                     self.assertEqual(now[2], strides)
 
     def test_a_view_of_a_parameter_is_written_once(self):
-        """After the write, torch raises an error when asked for the view's node. This is no failure of the schedule."""
+        """Tests a view of a parameter that is written. Afterwards, torch raises an error if the gradient function of
+        the view is read. This must not count as a failure of the schedule."""
         for write in harness.afresh((lambda view: view.data.mul_(0.5), lambda view: view.mul_(0.5))):
             parameter = torch.nn.Parameter(torch.ones(4, 16))
             with torch.no_grad():
@@ -130,7 +132,8 @@ class WeightsThatAreWritten(unittest.TestCase):
 
 class BuffersThatAreWritten(OfImages):
     def test_a_buffer_that_a_kernel_writes_unseen(self):
-        """A batch norm in eager mode does not increase the version of its statistics."""
+        """Tests a buffer that a kernel writes without increasing its version, as a batch norm in eager mode does with
+        its statistics."""
         class Shifted(Images):
             def __init__(self):
                 super().__init__()
@@ -148,8 +151,8 @@ class BuffersThatAreWritten(OfImages):
             loss.backward()
 
     def test_a_tensor_of_a_module_over_numpy(self):
-        """Operations that read a module's tensor over numpy memory run once, so a write between the passes changes no
-        gradient."""
+        """Tests a module's tensor on memory of numpy. Operations that read it run once, so a write between the passes
+        must not change gradients."""
         def gradients(write):
             torch.manual_seed(0)
             model = Images()
@@ -167,8 +170,8 @@ class BuffersThatAreWritten(OfImages):
         self.assertEqual(len(cairn.torch.last_report().graphs[0].shared_inputs), 1)
 
     def test_a_parameter_that_a_function_keeps_in_its_context_and_torch_writes(self):
-        """Without save_for_backward, eager mode does not reject the write, and the gradients are those of the value
-        that was computed."""
+        """Tests a function that keeps a parameter in its context without save_for_backward. If torch writes the
+        parameter, eager mode does not raise an error, and the gradients are those of the old value."""
         class Product(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x, weight):
@@ -205,8 +208,8 @@ class BuffersThatAreWritten(OfImages):
             self.assertTrue(all(map(torch.equal, gradients("aot_eager"), gradients(backend("100%", measure=False)))))
 
     def test_a_buffer_that_a_functions_own_backward_pass_reads_and_writes(self):
-        """The buffer has a moving average of the largest gradients. Each backward call reads what the previous one has
-        written."""
+        """Tests a function whose backward pass reads and writes a buffer: a moving average of the largest gradients.
+        Each backward call reads the value that the previous call has written."""
         class Largest(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x, seen):

@@ -1,4 +1,4 @@
-"""Trains a model of images on memory that is written between the forward and the backward pass."""
+"""Trains a model on images whose memory is written between the forward and the backward pass."""
 
 import copy
 
@@ -20,7 +20,7 @@ class Images(harness.Layers):
 
 
 class OfImages(harness.Fresh):
-    """A test that compares the gradients of a model whose inputs are written without torch noticing."""
+    """A base class of tests that compare gradients of a model whose inputs are written without torch noticing."""
 
     def gradients(self, model, batches, backend, write):
         """Trains one step for each batch. ``write`` changes the batch's memory between forward and backward pass.
@@ -35,8 +35,8 @@ class OfImages(harness.Fresh):
         return [p.grad for p in model.parameters()]
 
     def check(self, batches, write, budgets=("50%", "min"), inputs="checked", told=None, model=Images):
-        """Compares the gradients with those without a budget. ``batches``: function that returns the list of
-        batches."""
+        """Compares the gradients under each budget with those without a budget. ``batches``: a function that returns a
+        new list of batches. ``write``: as in gradients()."""
         torch.manual_seed(0)
         model = model()
         expected = self.gradients(model, batches(), None, lambda x: None)

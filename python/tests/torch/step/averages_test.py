@@ -35,7 +35,7 @@ class Unused(Net):
 
 
 class Broken(Net):
-    """A model with a graph break."""
+    """Like Net, but with a graph break."""
 
     def forward(self, x):
         x = self.first(x)
@@ -44,7 +44,7 @@ class Broken(Net):
 
 
 def trained(rank, budget, model=Net, body=None, prepare=None, evaluate=True, **options):
-    """Trains a few steps with a batch of its own on each rank. Returns (losses and state, report). Unless the options
+    """Trains a few steps, with a different batch on each rank. Returns (losses and state, report). Unless ``options``
     say otherwise, the buckets are small, and are the same in all steps."""
     torch._dynamo.reset()
     torch.manual_seed(0)
@@ -67,7 +67,8 @@ def trained(rank, budget, model=Net, body=None, prepare=None, evaluate=True, **o
     torch.manual_seed(rank)
     found = []
     for number in range(STEPS):
-        if evaluate and number in (2, 4):  # after an evaluation, the next step does not exchange buffers
+        # DistributedDataParallel does not exchange buffers in the step after an evaluation
+        if evaluate and number in (2, 4):
             with torch.no_grad():
                 found.append(parallel.eval()(torch.ones(2, 32)))
             parallel.train()
@@ -102,7 +103,7 @@ def with_communication_hook(parallel):
 
 
 def after_another(parallel, optimizer, step):
-    """The module is made in the first step, which is too late."""
+    """Makes a step that creates a DistributedDataParallel in its first call, which is too late."""
     made = []
 
     def later(x):
@@ -115,7 +116,7 @@ def after_another(parallel, optimizer, step):
     return later
 
 
-REFUSED = {  # what is done -> (options of trained(), words of the error)
+REFUSED = {  # description of what the step does -> (options of trained(), words of the error)
     "accumulating": ({"body": without_exchange}, "no_sync"),
     "a parameter without a gradient": ({"model": Unused}, "1 of 11 parameters of DistributedDataParallel get no gradient"),
     "a graph break": ({"model": Broken}, "several graphs"),

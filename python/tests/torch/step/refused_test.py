@@ -1,4 +1,5 @@
-"""Tests that an optimizer in the plan causes an error if a step would compute other parameters than without Cairn."""
+"""Tests that if the plan contains an optimizer, an error is raised if a step would compute other parameters than
+without Cairn."""
 
 import unittest
 import unittest.mock
@@ -14,7 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 class Refused(unittest.TestCase):
     def planned(self, body, make=lambda: net(adam)):
-        """Returns (model, its step with the optimizer in the plan, inputs)."""
+        """Makes a training step, ``body``, whose plan contains the optimizer. Returns (model, the step, inputs)."""
         torch._dynamo.reset()
         model, optimizer, loss_of, inputs = make()
         step = cairn.torch.step(lambda *i: body(model, optimizer, loss_of, i), "min", optimizer=optimizer, work_limit=WORK)
@@ -55,7 +56,8 @@ class Refused(unittest.TestCase):
         self.refused("was changed between", self.body(replace))
 
     def test_gradients_that_are_looked_at(self):
-        """The gradients are NaN at this time, so everything computed from them would be silently wrong."""
+        """Tests code that reads gradients before the optimizer's step. They are NaN by then, so everything computed
+        from them would be silently wrong. An error must be raised."""
         looks = {
             "norm": lambda model: torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm(),
             "total norm": lambda model: torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None]),
@@ -107,7 +109,8 @@ class Refused(unittest.TestCase):
             self.refused("its state were changed", self.body(change))
 
     def test_clipping_in_hooks(self):
-        """The hooks are those of one optimizer, those of all optimizers, and one that is added within the step."""
+        """Tests clipping in hooks of one optimizer, in hooks of all optimizers, and in a hook that is added within the
+        step."""
         def clip(optimizer, *_):
             torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], 1.0)
 
@@ -249,7 +252,8 @@ class Refused(unittest.TestCase):
         self.refused("was called twice in a step", body)
 
     def test_gradients_of_zeros(self):
-        """With a gradient of zeros, momentum and weight decay change a parameter that a step does not use."""
+        """Tests zero_grad() that leaves gradients of zeros. With such a gradient, momentum and weight decay change a
+        parameter that a step does not use."""
         def trained(unused, planned, set_to_none=False):
             torch._dynamo.reset()
             torch.manual_seed(0)
@@ -279,7 +283,8 @@ class Refused(unittest.TestCase):
             trained(True, True)
 
     def test_other_functions_that_zero_gradients(self):
-        """An optimizer of another package may take no argument, and the caller may have replaced the function."""
+        """Tests other forms of zero_grad(): an optimizer of another package may take no argument, and the caller may
+        have replaced the function."""
         class Own(torch.optim.SGD):
             def zero_grad(self):
                 super().zero_grad()
@@ -349,7 +354,7 @@ class Refused(unittest.TestCase):
                 super().step(closure)
 
         class Matrices(torch.optim.SGD):
-            """Divides the gradients of matrices by their common norm."""
+            """An optimizer that divides the gradients of matrices by their common norm."""
 
             def step(self, closure=None):
                 matrices = [p.grad for g in self.param_groups for p in g["params"] if p.grad is not None and p.ndim > 1]
@@ -385,7 +390,7 @@ class Refused(unittest.TestCase):
                                 p.mul_(0.9)
 
         class Noisy(torch.optim.SGD):
-            """Draws from its own generator, in the order of its parameters."""
+            """An optimizer that draws random numbers from its own generator, in the order of its parameters."""
 
             def step(self, closure=None):
                 super().step(closure)
@@ -405,7 +410,7 @@ class Refused(unittest.TestCase):
                     optimizer.drawn = torch.Generator().manual_seed(0)
                 with self.assertRaisesRegex(cairn.InputError, f"{kind.__name__} does not update each parameter for itself"):
                     cairn.torch.step(plain, optimizer=optimizer)
-                if kind is TensorCounter:  # the original optimizer is unchanged
+                if kind is TensorCounter:  # the test of the optimizer must not change the original optimizer
                     self.assertEqual(optimizer.param_groups[0]["count"], 0)
         with self.assertRaisesRegex(cairn.InputError, "FirstGroup does not update each parameter for itself"):
             cairn.torch.step(plain, optimizer=FirstGroup(groups(Net()), lr=0.1))
@@ -420,7 +425,8 @@ class Refused(unittest.TestCase):
         cairn.torch.step(plain, optimizer=optimizer(torch.bfloat16, torch.bfloat16))
 
     def test_other_optimizers_than_those_of_torch_are_told(self):
-        """A few steps of an optimizer that is not torch's own are tested. This proves little, so there is a warning."""
+        """Tests the warning about optimizers that are not torch's own. Only a few steps of such an optimizer are
+        tested, which proves little."""
         class Own(torch.optim.SGD):
             def step(self, closure=None):
                 super().step(closure)

@@ -1,4 +1,4 @@
-"""Trains a small model with an optimizer, which can be in the plan."""
+"""A small model with optimizers, for tests in which the plan may contain the optimizer."""
 
 import os
 

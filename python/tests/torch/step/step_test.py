@@ -1,4 +1,5 @@
-"""Tests that a whole step becomes one graph, and that a graph can be traced without a step."""
+"""Tests that a whole training step becomes one graph, and that the graph of a model can be traced without running a
+step."""
 
 import cairn
 import cairn.torch
@@ -44,7 +45,7 @@ class Net(torch.nn.Module):
 
 class Steps(harness.Fresh):
     def check(self, make, budgets=("75%", "min"), steps=4, **options):
-        """Checks that each step returns and stores, bit for bit, the same as without Cairn."""
+        """Checks that each step returns and stores the same bits as without Cairn."""
         returned, state = trained(make, steps=steps)
         for budget in budgets:
             with self.subTest(budget=budget), harness.cairn_warnings("error"):
@@ -52,13 +53,15 @@ class Steps(harness.Fresh):
                 self.assertEqual([torch.equal(a, b) for a, b in zip(returned, again)], [True] * steps)
                 self.assertEqual([torch.equal(a, b) for a, b in zip(state, other)], [True] * len(state))
                 measured = [g for g in cairn.torch.last_report().graphs if g.measured is not None]
-                # A graph that is compiled while the whole step is measured may not be measured.
+                # A graph that is compiled while the whole step is being measured may stay unmeasured, but not all
+                # graphs.
                 self.assertGreater(len(measured), 0)
                 for graph in measured:
                     self.assertLessEqual(graph.measured, graph.promised)
 
     def test_old_gradients_that_a_step_frees_do_not_lower_its_peak(self):
-        """Whether the second step frees gradients depends on whether the first one was measured or known before."""
+        """Tests that gradients of the previous step which a step frees do not lower its measured peak. Whether the
+        measured step frees such gradients depends on whether graphs were measured before."""
         def peak():
             torch._dynamo.reset()
             model = torch.nn.Sequential(torch.nn.Linear(49, 49), torch.nn.GELU(), torch.nn.Linear(49, 49))
@@ -80,8 +83,8 @@ class Steps(harness.Fresh):
         self.assertEqual(peak(), peak())
 
     def net(self, body, change=lambda *_: None, batch=64):
-        """Returns a function for ``trained``: it makes a Net with AdamW, whose step is ``body(model, optimizer, x,
-        y)``."""
+        """Returns a value for ``make`` of trained(): a function that makes a Net with AdamW. Its training step is
+        ``body(model, optimizer, x, y)``."""
         def make():
             model = Net()
             optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
@@ -138,7 +141,8 @@ class Steps(harness.Fresh):
                                for i in cairn.torch.last_report().graphs[0].at_peak), 0)
 
     def test_graphs_are_measured_before_the_whole_step(self):
-        """Steps have two shapes in turn, and each shape has a graph of its own."""
+        """Tests steps that have two shapes in turn, each of which has its own graph. Both graphs must be measured
+        before the whole step."""
         model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64))
 
         def train_step(x):
@@ -160,7 +164,8 @@ class Steps(harness.Fresh):
         report = cairn.torch.last_report()
         gradients = report.graphs[0].resident["gradient"]
         self.assertGreaterEqual(report.whole_step, gradients)
-        # AdamW needs little additional memory on the CPU.
+        # AdamW needs little additional memory on the CPU, so the whole step needs little more than its gradients and
+        # its graph.
         self.assertLessEqual(report.whole_step, gradients + 2 * report.promised)
         self.assertIn("the whole step", str(report))
 
@@ -212,7 +217,7 @@ class Steps(harness.Fresh):
                 model.load_state_dict({n: t * 2 for n, t in model.state_dict().items()}, assign=True)
                 for p in model.parameters():
                     p.requires_grad_(True)
-            if number > 3:  # the optimizer has other parameters than the model from now on
+            if number > 3:  # from now on, some of the model's parameters are not the optimizer's
                 model.zero_grad()
 
         self.check(self.net(self.plain, change), steps=5)
@@ -240,7 +245,8 @@ class Steps(harness.Fresh):
         make = self.net(self.body_of_autocast)
         losses, _ = trained(make, "75%")
         plain, _ = trained(make)
-        for loss, other in zip(losses, plain):  # tracing rounds at other places, as with aot_eager
+        # traced code rounds 16-bit values at other places than eager code, as with aot_eager
+        for loss, other in zip(losses, plain):
             torch.testing.assert_close(loss, other, rtol=0.05, atol=0.05)
 
     def body_of_autocast(self, model, optimizer, x, y):
@@ -356,7 +362,8 @@ class Steps(harness.Fresh):
         self.assertIsNone(cairn.torch.last_report().kept)
 
     def test_a_model_outside_is_told(self):
-        """If a model's forward is not compiled, the graph of a step begins at its results."""
+        """Tests the warning about a model whose forward() is not compiled. The graph of a step then begins only at the
+        model's results."""
         class Eager(torch.nn.Sequential):
             @torch._dynamo.disable
             def forward(self, x):
@@ -421,7 +428,8 @@ class Graphs(harness.Fresh):
         model, inputs = harness.gpt()
         graph = cairn.torch.graph(model, inputs)
         step = harness.train(model, inputs, harness.unscheduled())
-        self.assertLessEqual(graph.baseline.peak, step.peak)  # the graph has no scratch, because nothing was measured
+        # the traced graph contains no scratch, because nothing was measured
+        self.assertLessEqual(graph.baseline.peak, step.peak)
         self.assertGreater(graph.baseline.peak, 0.9 * step.peak)
         self.assertGreater(graph.resident_bytes, 2 * sum(p.numel() * 4 for p in model.parameters()))
 

@@ -1,5 +1,5 @@
-"""Tests of optimizers in the plan: a step must compute the same parameters as without Cairn, and gradients are part of
-the budget."""
+"""Tests of plans that contain the optimizer: a step must compute the same parameters as without Cairn, and gradients
+are part of the budget."""
 
 import copy
 import random
@@ -47,8 +47,8 @@ class Updated(unittest.TestCase):
         return losses, list(model.state_dict().values()), kept, cairn.torch.last_report()
 
     def check(self, make, budgets=("min",), expected=None, **options):
-        """Checks that results are the same bit for bit as without Cairn, that memory is as promised, and that there is no
-        CairnWarning but ``expected``, a regular expression. Returns the last report."""
+        """Checks that results have the same bits as without Cairn, that memory stays within the promised peak, and that
+        the only CairnWarnings are those that match ``expected``, a regular expression. Returns the last report."""
         reference = self.trained(make, None, **options)
         for budget in budgets:
             with self.subTest(budget=budget), harness.cairn_warnings("error"):
@@ -133,10 +133,11 @@ class Updated(unittest.TestCase):
 
         called = []
         self.check(make, body=body)
-        self.assertEqual(len(called), 2 * 4)  # once in each step, in four steps without Cairn and four with it
+        self.assertEqual(len(called), 2 * 4)  # once in each of four steps without Cairn and four steps with it
 
     def test_what_is_left_to_the_optimizer(self):
-        """The optimizer's own step updates parameters that have hooks or already have a gradient."""
+        """Tests parameters that have hooks or already have a gradient. The optimizer's own step must update them, not
+        the backward pass."""
         def halve(parameter):
             parameter.grad.mul_(0.5)
 
@@ -151,7 +152,7 @@ class Updated(unittest.TestCase):
 
         def left(optimizer, number):
             if number == 2:
-                optimizer.param_groups[0]["params"][0].grad = torch.ones(())  # the gradient of the scale
+                optimizer.param_groups[0]["params"][0].grad = torch.ones(())  # a gradient for the parameter ``scale``
 
         def body(model, optimizer, loss_of, inputs):
             loss = loss_of(*inputs)
@@ -172,8 +173,8 @@ class Updated(unittest.TestCase):
         self.check(lambda: net(adam), between=change)
 
     def test_gradients_that_are_laid_out_otherwise(self):
-        """Kernels that read memory linearly, and norms that add in the order of memory, get gradients with the same
-        layout as without a plan."""
+        """Tests gradients with another layout than their parameters. Kernels that read memory linearly, and norms that
+        add in the order of memory, must get gradients with the same layout as without a plan."""
         class Laid(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -206,8 +207,8 @@ class Updated(unittest.TestCase):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(one[1], other[1])))
 
     def test_one_graph_of_two_models(self):
-        """torch.compile may use one graph for both models. Each backward pass updates the parameters with which its
-        forward pass was called."""
+        """Tests two models for which torch.compile uses one graph. Each backward pass must update the parameters with
+        which its forward pass was called."""
         def make():
             models = torch.nn.ModuleList([torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)])
             return models, momentum(models), None, (torch.randn(4, 8),)
@@ -274,7 +275,7 @@ class Updated(unittest.TestCase):
             for planned in (False, True):
                 begun.clear()
                 done.clear()
-                # When the first of two hooks has ended, torch looks for the second.
+                # After the first of two hooks has ended, torch looks up the second hook.
                 hooks = [register(hook), register(lambda *_: None)]
                 thread = threading.Thread(target=run)
                 thread.start()
@@ -346,8 +347,8 @@ class Updated(unittest.TestCase):
         self.check(make)
 
     def test_a_learning_rate_that_is_a_tensor(self):
-        """Cairn keeps a copy of the learning rate to notice changes. The copy takes no memory of torch. Updates with a
-        tensor as learning rate may need other memory than updates with a number."""
+        """Tests a learning rate that is a tensor. Cairn stores a copy of it to notice changes; the copy must take no
+        memory of torch's allocator. Updates may need more or less memory than with a number as learning rate."""
         class Words(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -364,7 +365,7 @@ class Updated(unittest.TestCase):
             optimizer = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
 
             def step(words):
-                for one in [optimizer]:  # outside of the graph, as the loss is in this case
+                for one in [optimizer]:  # the loop keeps zero_grad() outside of the graph; the loss is outside as well
                     one.zero_grad()
                 loss = torch.nn.functional.cross_entropy(model(words).flatten(0, 1), words.flatten())
                 loss.backward()
@@ -383,14 +384,14 @@ class Updated(unittest.TestCase):
                 self.assertFalse(report.graphs[0].measured_before)
 
     def test_an_optimizer_whose_later_steps_need_more_memory(self):
-        """From its sixth step on, RAdam computes by a longer formula."""
+        """Tests RAdam, which needs more memory from its sixth step on, because it then computes by a longer formula."""
         report = self.trained(lambda: net(lambda model: torch.optim.RAdam(model.parameters())), "min", steps=3)[3]
         peaks = self.peaks(lambda model: torch.optim.RAdam(model.parameters()), steps=8)
         self.assertGreater(peaks[-1], 1.2 * peaks[2])
-        self.assertLessEqual(max(peaks[2:]), report.promised + 4)  # the step also returns the loss
+        self.assertLessEqual(max(peaks[2:]), report.promised + 4)  # 4 bytes for the loss, which the step returns
 
     def peaks(self, kind, steps, change=lambda optimizer, number: None):
-        """Trains with the optimizer in the plan. Returns the peak of each step."""
+        """Trains with a plan that contains the optimizer. Returns the peak of each step in bytes."""
         torch._dynamo.reset()
         torch.manual_seed(0)
         model, optimizer, loss_of, inputs = net(kind)
@@ -422,7 +423,8 @@ class Updated(unittest.TestCase):
         self.assertEqual(report.kept, not any("promised a peak" in text for text in texts))
 
     def test_the_first_step_is_not_measured_if_hooks_come_with_it(self):
-        """In its first step, the optimizer allocates its state, which is not in the plan."""
+        """Tests that the first step is not measured, even if measure_again() is called before it: in its first step,
+        the optimizer allocates its state, which is not in the plan."""
         measured = object.__new__(Measured)
         measured.passed_over, measured.report = 1, unittest.mock.Mock()
         measured.measure_again()
@@ -454,7 +456,7 @@ class Updated(unittest.TestCase):
             with self.subTest(seed=seed), harness.cairn_warnings("ignore"):
                 try:
                     reference = self.trained(make, "100%", planned=False, steps=2)
-                except RuntimeError:  # torch itself does not support this
+                except RuntimeError:  # torch without Cairn does not support this
                     continue
                 found = self.trained(make, "min", steps=2)
                 if len(found[3].graphs) > 1:
@@ -466,7 +468,8 @@ class Updated(unittest.TestCase):
 
 class InTime(unittest.TestCase):
     def test_no_update_before_the_last_that_reads_its_parameter(self):
-        """Checks random schedules directly: each update must come after the last run of a reader of its parameter."""
+        """Tests Trace.in_time() on random schedules: each update must come after the last run of an operation that
+        reads its parameter."""
         drawn = random.Random(0)
         for _ in range(2000):
             trace = Trace("random")
@@ -484,6 +487,6 @@ class InTime(unittest.TestCase):
                 last = max((i for i, s in enumerate(found) if s in {r.index for r in read}), default=-1)
                 self.assertGreater(found.index(update.index), last)
                 before = steps[:steps.index(update.index)]
-                # An update that was already late enough stays between the same readers.
+                # An update that was late enough before must stay between the same readers.
                 if all(steps.count(r.index) == before.count(r.index) for r in read):
                     self.assertEqual([s for s in found[:found.index(update.index)] if s in kept], [s for s in before if s in kept])
